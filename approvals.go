@@ -35,7 +35,8 @@ func (e *Engine) Approval(ctx context.Context, id string) (*ApprovalQuestion, er
 	return withTypedError(e.client.Approval(ctx, id))
 }
 
-// AnswerApproval answers one. When somebody else did before, that one's answer counts, which is what is told.
+// AnswerApproval answers one. When somebody else did before, that one's answer counts, which is
+// what is told.
 func (e *Engine) AnswerApproval(ctx context.Context, id string, a ApprovalAnswer) (*ApprovalAnswered, error) {
 	return withTypedError(e.client.AnswerApproval(ctx, id, a))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// clusterAdmin answers what those who operate a cluster ask. It asks the store for all of it, which has the last word, so every
-// member answers the same.
+// clusterAdmin answers what those who operate a cluster ask. It asks the store for all of it, which
+// has the last word, so every member answers the same.
 type clusterAdmin struct {
 	name   string // of the cluster
 	me     string // incarnation of the member that answers
@@ -190,7 +190,7 @@ func findMember(v *cluster.View, member string) (persistence.MemberRow, error) {
 	return persistence.MemberRow{}, flow.Errorf(flow.Conflict, "several members are called %s: name one by its incarnation: %s", member, strings.Join(names, ", "))
 }
 
-// hasTakers says whether somebody would be left to take what a member owns.
+// hasTakers reports whether somebody would be left to take what a member owns.
 func (c *clusterAdmin) hasTakers(v *cluster.View, m persistence.MemberRow) bool {
 	return slices.ContainsFunc(v.Living(), func(other persistence.MemberRow) bool {
 		return other.Incarnation != m.Incarnation && !other.Draining && time.UnixMilli(other.Until).After(v.Now)

@@ -19,17 +19,19 @@ import (
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
-// gossipPort is where members gossip unless they are told otherwise; when it is taken a free one is.
+// gossipPort is where members gossip unless they are told otherwise; when it is taken a free one
+// is.
 const gossipPort = "8071"
 
-// Leases are renewed five times as often, and each second: shorter ones run out whenever a disk is busy for a moment, and with longer ones tasks
-// wait for their dead members.
+// Leases are renewed five times as often, and each second: shorter ones run out whenever a disk is
+// busy for a moment, and with longer ones tasks wait for their dead members.
 const (
 	leastLease = time.Second
 	mostLease  = 10 * time.Minute
 )
 
-// checkCluster refuses settings of a cluster that cannot work. locked: the store has room for one member only.
+// checkCluster refuses settings of a cluster that cannot work. locked: the store has room for one
+// member only.
 func (c *Config) checkCluster(locked bool) error {
 	if c.Lease != 0 && (c.Lease < leastLease || c.Lease > mostLease) {
 		return fmt.Errorf("--lease %s: leave a member from %s to %s without a sign of life before the others take its tasks over", c.Lease, leastLease, mostLease)
@@ -55,7 +57,8 @@ func (c *Config) checkCluster(locked bool) error {
 	return c.checkSecrets()
 }
 
-// checkAddresses refuses what is no address. That nobody is there, or a name is not known yet, may change.
+// checkAddresses refuses what is no address. That nobody is there, or a name is not known yet, may
+// change.
 func (c *Config) checkAddresses() error {
 	if c.Listen != "" && !isHostPort(c.Listen) {
 		return fmt.Errorf("--listen %q is no HOST:PORT: write it like 127.0.0.1:8070", c.Listen)
@@ -104,7 +107,8 @@ func (c *Config) advertiseURL() (string, error) {
 	return c.Scheme() + "://" + c.Listen, nil
 }
 
-// checkSecrets refuses to let strangers take part: beyond this host members need a key and a secret.
+// checkSecrets refuses to let strangers take part: beyond this host members need a key and a
+// secret.
 func (c *Config) checkSecrets() error {
 	if c.Insecure {
 		return nil
@@ -131,7 +135,8 @@ func (c *Config) checkSecrets() error {
 	return nil
 }
 
-// clusterName is what members of this cluster alone say to each other: other schemas of the database have clusters of their own.
+// clusterName is what members of this cluster alone say to each other: other schemas of the
+// database have clusters of their own.
 func (c *Config) clusterName() string {
 	if schema := cmp.Or(c.Schema, postgres.DefaultSchema); schema != postgres.DefaultSchema {
 		return c.Cluster + "/" + schema
@@ -139,7 +144,8 @@ func (c *Config) clusterName() string {
 	return c.Cluster
 }
 
-// gossipConfig is how a member hears of the others: on the host it listens on, under the name it is reached by.
+// gossipConfig is how a member hears of the others: on the host it listens on, under the name it is
+// reached by.
 func (c *Config) gossipConfig() (cluster.GossipConfig, error) {
 	settings := cluster.GossipConfig{Cluster: c.clusterName(), Listen: c.Gossip, Fallback: c.Gossip == "", Seeds: c.Join, Profile: c.GossipProfile, Log: c.Logger}
 	if settings.Listen == "" {
@@ -183,7 +189,8 @@ func (c *Config) clusterSecret(ctx context.Context, store persistence.Members) (
 	return secret, nil
 }
 
-// allowedHosts are the names that the API is called by, besides its address: also the one that other members use.
+// allowedHosts are the names that the API is called by, besides its address: also the one that
+// other members use.
 func (c *Config) allowedHosts() []string {
 	u, err := url.Parse(c.Advertise)
 	if err != nil || c.Advertise == "" {

@@ -37,7 +37,8 @@ func (e *Engine) newServices(ctx context.Context) (external.Services, error) {
 		MaxOutput: e.cfg.Limits.OrDefault().Value, Logger: e.cfg.Logger})
 }
 
-// storeMark tells what is begun outside for tasks of this store from what is begun for others. It follows from the store's secret, and does not tell it.
+// storeMark tells what is begun outside for tasks of this store from what is begun for others. It
+// follows from the store's secret, and does not tell it.
 func (e *Engine) storeMark(ctx context.Context, of string) (string, error) {
 	secret, err := e.store.Secret(ctx)
 	if err != nil {
@@ -47,7 +48,7 @@ func (e *Engine) storeMark(ctx context.Context, of string) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// waitedFor says whether somebody waits for what was begun for a job, or it is being called off.
+// waitedFor reports whether somebody waits for what was begun for a job, or it is being called off.
 func (e *Engine) waitedFor(ctx context.Context, job string) (bool, error) {
 	task, at, err := flow.ParseJobID(job)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// slow is another system that takes its time to begin what it is asked for, and does not hear that nobody wants it any longer.
+// slow is another system that takes its time to begin what it is asked for, and does not hear that
+// nobody wants it any longer.
 type slow struct {
 	asked, begins chan struct{}
 	canceled      chan troupe.External

@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart has TROUPE_DEFERRED tasks wait at once: a thousand if nothing is said.
+// TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart has TROUPE_DEFERRED tasks wait at
+// once: a thousand if nothing is said.
 func TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { tasksThatWaitOutside(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db")) })
 	t.Run("postgres", func(t *testing.T) { tasksThatWaitOutside(t, pgtest.DSN(t)) })

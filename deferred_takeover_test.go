@@ -39,7 +39,7 @@ func (d dock) Start(ctx context.Context, job flow.Job, lost bool) flow.Report {
 	return flow.Report{Deferred: []External{{Service: "yard", ID: job.ID()}}}
 }
 
-// begin says whether the answer is held back.
+// begin reports whether the answer is held back.
 func (d dock) begin(id string, lost bool) (held bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

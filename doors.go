@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// lifeListener is a listener for one life of a member. A member that begins anew answers where it did before, so closing a door keeps
-// the address open if keepOpen reports true: connections that come until the next door wait.
+// lifeListener is a listener for one life of a member. A member that begins anew answers where it
+// did before, so closing a door keeps the address open if keepOpen reports true: connections that
+// come until the next door wait.
 type lifeListener struct {
 	net.Listener
 	keepOpen func() bool
@@ -19,7 +20,8 @@ type lifeListener struct {
 // deadlineListener is a listener whose Accept ends at a deadline, as those of TCP do.
 type deadlineListener interface{ SetDeadline(time.Time) error }
 
-// openDoor returns the next door at an address. A listener that was closed meanwhile says so when Accept is called.
+// openDoor returns the next door at an address. A listener that was closed meanwhile says so when
+// Accept is called.
 func openDoor(l net.Listener, keepOpen func() bool) *lifeListener {
 	if i, ok := l.(deadlineListener); ok {
 		_ = i.SetDeadline(time.Time{})
@@ -36,7 +38,8 @@ func (d *lifeListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// Close ends Accept. It closes the address as well, unless the address stays open for the next door.
+// Close ends Accept. It closes the address as well, unless the address stays open for the next
+// door.
 func (d *lifeListener) Close() error {
 	if d.closed.Swap(true) {
 		return nil

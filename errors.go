@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What the methods of an Engine refuse is one of these errors, for errors.Is; the text says what is wrong and names it. A definition that cannot
-// be published is refused with Problems, for errors.As.
+// What the methods of an Engine refuse is one of these errors, for errors.Is; the text says what is
+// wrong and names it. A definition that cannot be published is refused with Problems, for
+// errors.As.
 var (
 	ErrNotFound = errors.New("troupe: there is no such thing") // no such flow, version, task, step, job, worker, schedule or member
 	ErrEnded    = errors.New("troupe: the task has ended")     // and cannot do any more what it was asked for
@@ -27,7 +28,8 @@ var (
 type (
 	// Problems are all that is wrong with a definition, in the order of its text.
 	Problems = define.Problems
-	// Problem is something that is wrong with a definition, and where: a path such as nodes.a.max_retries, and the line and column.
+	// Problem is something that is wrong with a definition, and where: a path such as
+	// nodes.a.max_retries, and the line and column.
 	Problem = define.Problem
 )
 

@@ -9,9 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Tasks that begin in transactions of the program are at rest and due when those are committed, which nobody tells us: their owners find them within
-// a second, as they look for all that is due. So that they need not wait for that, the program that began them looks whether they are there, and
-// asks for them, which has their owners take them up.
+// Tasks that begin in transactions of the program are at rest and due when those are committed,
+// which nobody tells us: their owners find them within a second, as they look for all that is due.
+// So that they need not wait for that, the program that began them looks whether they are there,
+// and asks for them, which has their owners take them up.
 
 const (
 	// expectedEvery is how often it looks.
@@ -62,7 +63,8 @@ func (b *expectedTasks) pollTasks(e *Engine) {
 	}
 }
 
-// remainingTasks are those that are still looked for; nil: there are none, and the next one is looked for anew.
+// remainingTasks are those that are still looked for; nil: there are none, and the next one is
+// looked for anew.
 func (b *expectedTasks) remainingTasks() (tasks []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +89,8 @@ func (b *expectedTasks) removeTasks(tasks []string) {
 	}
 }
 
-// existingTasks are those of some tasks that are there. What the store does not answer is asked again.
+// existingTasks are those of some tasks that are there. What the store does not answer is asked
+// again.
 func (e *Engine) existingTasks(tasks []string) (there []string) {
 	ctx, cancel := context.WithTimeout(e.ctx, expectedPatience)
 	defer cancel()
@@ -103,7 +106,8 @@ func (e *Engine) existingTasks(tasks []string) (there []string) {
 	return there
 }
 
-// wakeTasks has the owners of tasks take them up: whatever is asked of a task brings it into memory. This asks for an attempt that there is not.
+// wakeTasks has the owners of tasks take them up: whatever is asked of a task brings it into
+// memory. This asks for an attempt that there is not.
 func (e *Engine) wakeTasks(tasks []string) {
 	asked := e.currentEngine.Load()
 	if len(tasks) == 0 || asked == nil {

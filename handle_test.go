@@ -25,7 +25,8 @@ func opened(t *testing.T) *troupe.Engine {
 	return e
 }
 
-// logged waits until so many lines of a task can be read: a store that is slow has the last of them later.
+// logged waits until so many lines of a task can be read: a store that is slow has the last of them
+// later.
 func logged(t *testing.T, e *troupe.Engine, id string, lines int) (page *troupe.Page[troupe.LogEntry]) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -16,13 +16,15 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// The methods of an Engine ask the routes of /v1 in the same process, where nothing is in their way, as the Go client would: so there is one
-// place for what is checked, how lists are paged and how things are said, and a program is told what everybody else is told.
+// The methods of an Engine ask the routes of /v1 in the same process, where nothing is in their
+// way, as the Go client would: so there is one place for what is checked, how lists are paged and
+// how things are said, and a program is told what everybody else is told.
 
 // inProcessTransport brings requests of the Go client to the routes of the member in this process.
 type inProcessTransport struct{ engine *Engine }
 
-// RoundTrip answers when the routes have begun to. The body is read as it is written; whoever closes it ends the request.
+// RoundTrip answers when the routes have begun to. The body is read as it is written; whoever
+// closes it ends the request.
 func (i inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	routes, err := i.engine.currentRoutes(r.Context())
 	if err != nil {
@@ -53,7 +55,8 @@ func (i inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: a.sent, Body: &endedByClosing{body, cancel}, ContentLength: -1, Request: r}, nil
 }
 
-// serveRoutes has the routes answer. When they panic the answer breaks off, as it would over HTTP: the program goes on.
+// serveRoutes has the routes answer. When they panic the answer breaks off, as it would over HTTP:
+// the program goes on.
 func (i inProcessTransport) serveRoutes(routes http.Handler, a *pipedResponse, r *http.Request) (err error) {
 	defer func() {
 		p := recover()
@@ -116,12 +119,14 @@ func (b *endedByClosing) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// newClient is a client of the member in this process. It asks once: what is busy for a moment is told to the program.
+// newClient is a client of the member in this process. It asks once: what is busy for a moment is
+// told to the program.
 func (e *Engine) newClient() (*client.Client, error) {
 	return client.New("http://troupe.internal", client.Options{HTTPClient: &http.Client{Transport: inProcessTransport{e}}, Retries: -1})
 }
 
-// currentRoutes are those of /v1 in the present life of the member. They are made when they are asked for.
+// currentRoutes are those of /v1 in the present life of the member. They are made when they are
+// asked for.
 func (e *Engine) currentRoutes(ctx context.Context) (http.Handler, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

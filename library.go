@@ -52,7 +52,8 @@ type PublishOption func(*persistence.Publication)
 // Strict has a definition refused also for warnings, such as a node that is never reached.
 func Strict() PublishOption { return func(p *persistence.Publication) { p.Strict = true } }
 
-// Apply publishes as Publish does, and tells what came of it. With "" the slug is made of the definition's name.
+// Apply publishes as Publish does, and tells what came of it. With "" the slug is made of the
+// definition's name.
 func (e *Engine) Apply(ctx context.Context, slug string, definition []byte, options ...PublishOption) (*Published, error) {
 	if slug == "" {
 		slug = v1.SlugFor(definition)
@@ -78,7 +79,8 @@ func (e *Engine) PublishFlow(ctx context.Context, b *define.Builder, options ...
 	return e.Publish(ctx, v1.SlugFor(definition), definition, options...)
 }
 
-// Validate tells all problems of a definition, warnings among them; its Err is nil where it can be published. Nothing is kept.
+// Validate tells all problems of a definition, warnings among them; its Err is nil where it can be
+// published. Nothing is kept.
 func (e *Engine) Validate(ctx context.Context, definition []byte) (Problems, error) {
 	_, problems, err := persistence.Prepare(ctx, e.store, persistence.Publication{Definition: definition, Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check})
 	return problems, err
@@ -94,7 +96,8 @@ func (e *Engine) Flow(ctx context.Context, flow string) (*Flow, error) {
 	return withTypedError(e.client.Flow(ctx, flow))
 }
 
-// DeleteFlow deletes a flow with its versions. One that has tasks is a conflict, unless they are to be deleted, too.
+// DeleteFlow deletes a flow with its versions. One that has tasks is a conflict, unless they are to
+// be deleted, too.
 func (e *Engine) DeleteFlow(ctx context.Context, flow string, tasks bool) (*DeletedFlow, error) {
 	return withTypedError(e.client.DeleteFlow(ctx, flow, tasks))
 }
@@ -109,20 +112,20 @@ func (e *Engine) Version(ctx context.Context, flow string, number int) (*FlowVer
 	return withTypedError(e.client.Version(ctx, flow, number))
 }
 
-// Graph tells the nodes of a version, those inside of others and those that the compiler has made among them, and what leads from one to the other;
-// number 0 = the newest published one.
+// Graph tells the nodes of a version, those inside of others and those that the compiler has made
+// among them, and what leads from one to the other; number 0 = the newest published one.
 func (e *Engine) Graph(ctx context.Context, flow string, number int) (*FlowGraph, error) {
 	return withTypedError(e.client.Graph(ctx, flow, number))
 }
 
-// Diff tells how two versions of a flow differ, and how many tasks go on with the older one; to 0 = the newest published one, from 0 = the one
-// before the other.
+// Diff tells how two versions of a flow differ, and how many tasks go on with the older one; to 0 =
+// the newest published one, from 0 = the one before the other.
 func (e *Engine) Diff(ctx context.Context, flow string, from, to int) (*FlowDiff, error) {
 	return withTypedError(e.client.Diff(ctx, flow, from, to))
 }
 
-// FlowOpenAPI describes how tasks of a version are started over HTTP, as an OpenAPI document with its declared inputs; number 0 = the newest
-// published one.
+// FlowOpenAPI describes how tasks of a version are started over HTTP, as an OpenAPI document with
+// its declared inputs; number 0 = the newest published one.
 func (e *Engine) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
 	text, err := e.client.FlowOpenAPI(ctx, flow, number)
 	return text, toTypedError(err)

@@ -11,11 +11,13 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// A member that was fenced, because its host stood still for longer than its lease, is of no use any more. In a program it
-// begins a new life: at once, or, if the program served the API, whose end says so, when it is asked for something again.
-// A member whose store went back in time begins a new life at once, and Serve goes on with that: the others lost theirs, too.
+// A member that was fenced, because its host stood still for longer than its lease, is of no use
+// any more. In a program it begins a new life: at once, or, if the program served the API, whose
+// end says so, when it is asked for something again. A member whose store went back in time begins
+// a new life at once, and Serve goes on with that: the others lost theirs, too.
 
-// isLost says whether the member was fenced. It is called with the lock, like all here but revive and reborn.
+// isLost reports whether the member was fenced. It is called with the lock, like all here but
+// revive and reborn.
 func (e *Engine) isLost() bool { return e.member != nil && isFenced(e.member) }
 
 func isFenced(m *actors.Member) bool {
@@ -29,8 +31,8 @@ func isFenced(m *actors.Member) bool {
 
 var errClosed = errors.New("the engine was closed")
 
-// isReplaceable reports whether another member may take the place of one that was lost. Who serves the API has to hear of the loss
-// first, unless the store was the reason.
+// isReplaceable reports whether another member may take the place of one that was lost. Who serves
+// the API has to hear of the loss first, unless the store was the reason.
 func (e *Engine) isReplaceable() bool {
 	return e.isLost() && (!e.serves || e.member.Rewound() != nil)
 }
@@ -54,8 +56,8 @@ func (e *Engine) ensureMember(ctx context.Context) error {
 	return nil
 }
 
-// discardMember ends a member that was lost, so that another one can take its place. Its jobs, which nobody waits for any longer, may
-// take their time.
+// discardMember ends a member that was lost, so that another one can take its place. Its jobs,
+// which nobody waits for any longer, may take their time.
 func (e *Engine) discardMember() {
 	member := e.member
 	e.work.Go(func() {
@@ -81,7 +83,8 @@ const (
 	mostRevival  = 5 * time.Second
 )
 
-// replaceWhenLost has another member take the place of one when that is lost, however long it takes.
+// replaceWhenLost has another member take the place of one when that is lost, however long it
+// takes.
 func (e *Engine) replaceWhenLost(member *actors.Member) {
 	select {
 	case <-member.Lost():
@@ -111,7 +114,8 @@ func (e *Engine) tryLive() error {
 	return err
 }
 
-// wasReplaced says whether another member has taken, or takes, the place of the one that was asked.
+// wasReplaced reports whether another member has taken, or takes, the place of the one that was
+// asked.
 func (e *Engine) wasReplaced(asked engine.Engine) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -72,7 +72,8 @@ func (c *clusterMembership) openCluster(ctx context.Context, e *Engine) (err err
 	return err
 }
 
-// openDoor listens on a free port of the host that the API is to have. A member tells others only where somebody listens.
+// openDoor listens on a free port of the host that the API is to have. A member tells others only
+// where somebody listens.
 func (c *clusterMembership) openDoor(cfg *Config) error {
 	told, err := url.Parse(cmp.Or(c.url, cfg.Scheme()+"://127.0.0.1"))
 	if err != nil {
@@ -161,7 +162,8 @@ func (c *clusterMembership) serveMembers(ctx context.Context) {
 	}
 }
 
-// metricCollectors are the metrics of the cluster, as this member sees it; none where the member is alone.
+// metricCollectors are the metrics of the cluster, as this member sees it; none where the member is
+// alone.
 func (c *clusterMembership) metricCollectors() []prometheus.Collector {
 	if c == nil {
 		return nil
@@ -169,7 +171,8 @@ func (c *clusterMembership) metricCollectors() []prometheus.Collector {
 	return slices.Concat(c.keeper.Collectors(), c.router.Collectors(), c.gossip.Collectors())
 }
 
-// memberRoutes are what the API's listener serves for other members; none where the member is alone.
+// memberRoutes are what the API's listener serves for other members; none where the member is
+// alone.
 func (c *clusterMembership) memberRoutes() map[string]http.Handler {
 	if c == nil {
 		return nil
@@ -180,7 +183,8 @@ func (c *clusterMembership) memberRoutes() map[string]http.Handler {
 // leaveGrace is how long it may take until others have what this member owns.
 const leaveGrace = 5 * time.Second
 
-// leaveCluster hands over what the member owns while it still answers, so that nobody hears that it goes.
+// leaveCluster hands over what the member owns while it still answers, so that nobody hears that it
+// goes.
 func (c *clusterMembership) leaveCluster() (handedOver bool) {
 	if c == nil {
 		return false

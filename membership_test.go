@@ -201,7 +201,8 @@ func TestAMemberThatLeavesAnswersUntilItsJobsHaveFinished(t *testing.T) {
 	go func() { served <- a.Serve(ctx, nil) }()
 	var tasks []string
 	for i := range 16 {
-		// A member that cannot reach the other one for a moment starts tasks of its own alone, so both start some.
+		// A member that cannot reach the other one for a moment starts tasks of its own alone, so
+		// both start some.
 		id, err := []*Engine{a, b}[i%2].Start(t.Context(), "f", nil)
 		require.NoError(t, err)
 		tasks = append(tasks, id)

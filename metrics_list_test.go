@@ -44,7 +44,8 @@ func TestWhatAMemberRegistersIsListed(t *testing.T) {
 
 var descText = regexp.MustCompile(`fqName: "([^"]*)".*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}`)
 
-// described are the metrics of a collector, each with the names of its labels in braces; histograms say so.
+// described are the metrics of a collector, each with the names of its labels in braces; histograms
+// say so.
 func described(c prometheus.Collector) (lines []string) {
 	descs := make(chan *prometheus.Desc)
 	go func() {

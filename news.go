@@ -10,13 +10,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What members remember is told to the others before whoever changed it is answered: so he finds it at any member. Signs of life are told beside.
+// What members remember is told to the others before whoever changed it is answered: so he finds it
+// at any member. Signs of life are told beside.
 
-// workerNews is how long a worker waits for members that cannot be reached, unless another one has just waited in vain. They learn of it from the store.
+// workerNews is how long a worker waits for members that cannot be reached, unless another one has
+// just waited in vain. They learn of it from the store.
 const workerNews = time.Second
 
-// flowChanged has the other members know of a flow that was published to, or deleted, or whose schedules have changed. Those that cannot be told know when
-// what they remember is too old, which is waited for.
+// flowChanged has the other members know of a flow that was published to, or deleted, or whose
+// schedules have changed. Those that cannot be told know when what they remember is too old, which
+// is waited for.
 func (e *Engine) flowChanged(ctx context.Context, flow string) {
 	e.wakeSchedules()
 	others := e.others.Load()
@@ -42,7 +45,8 @@ func (e *Engine) workerChanged(ctx context.Context, w persistence.Worker, gone b
 		Load: w.Load, HeardAt: w.LastHeartbeat, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt, Gone: gone}}})
 }
 
-// workerLives has the other members know of a worker's sign of life. It waits for them only if the worker was taken for gone.
+// workerLives has the other members know of a worker's sign of life. It waits for them only if the
+// worker was taken for gone.
 func (e *Engine) workerLives(ctx context.Context, b persistence.Heartbeat, again bool) {
 	others := e.others.Load()
 	if others == nil {
@@ -58,7 +62,8 @@ func (e *Engine) workerLives(ctx context.Context, b persistence.Heartbeat, again
 	others.Inform(ctx, news)
 }
 
-// handleNews takes note of what another member tells, with the registry of the life that it was told to.
+// handleNews takes note of what another member tells, with the registry of the life that it was
+// told to.
 func (e *Engine) handleNews(registry *workers.Registry, news engine.News) {
 	for _, flow := range news.Flows {
 		e.newest.Forget(flow)

@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// beyond is a member that lives, but where the others look for it they are let in and get no answer.
+// beyond is a member that lives, but where the others look for it they are let in and get no
+// answer.
 func beyond(t *testing.T, store string) *Engine {
 	hole, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

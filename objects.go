@@ -45,8 +45,8 @@ type withFiles struct {
 	log    *slog.Logger
 }
 
-// deleteFiles deletes the files of a task. Those that may not be deleted, such as files of another user in a folder that a worker has made, stay: they
-// keep nobody from deleting all others.
+// deleteFiles deletes the files of a task. Those that may not be deleted, such as files of another
+// user in a folder that a worker has made, stay: they keep nobody from deleting all others.
 func (s withFiles) deleteFiles(ctx context.Context, task string) error {
 	err := objects.Forget(ctx, s.bucket, task)
 	if errors.Is(err, fs.ErrPermission) {
@@ -96,7 +96,8 @@ func (s withFiles) DeleteFlow(ctx context.Context, id string, limit int) (int, e
 	return s.deleteWithFiles(ctx, ids, func() (int, error) { return s.Store.DeleteFlow(ctx, id, limit) })
 }
 
-// deleteWithFiles deletes tasks, and then the files of those that are gone. Should it be cut short in between, a note says whose files are left.
+// deleteWithFiles deletes tasks, and then the files of those that are gone. Should it be cut short
+// in between, a note says whose files are left.
 func (s withFiles) deleteWithFiles(ctx context.Context, ids []string, do func() (int, error)) (int, error) {
 	if len(ids) == 0 {
 		return do()
@@ -183,8 +184,8 @@ func (s withFiles) sweepFiles(ctx context.Context, before int64) (more bool, err
 	return more, objects.NoteSwept(ctx, s.bucket, to)
 }
 
-// nextEnded lists the first tasks that ended from a time on. When there are more, these have not all ended in one millisecond: who begins with the last
-// of them gets further.
+// nextEnded lists the first tasks that ended from a time on. When there are more, these have not
+// all ended in one millisecond: who begins with the last of them gets further.
 func (s withFiles) nextEnded(ctx context.Context, from, before int64, limit int) (ends []persistence.TaskEnd, more bool, err error) {
 	for ; ; limit *= 2 {
 		ends, err = s.EndedBetween(ctx, from, before, limit)

@@ -42,7 +42,8 @@ func (s *endings) Task(_ context.Context, id string) (*persistence.TaskRow, erro
 	return nil, persistence.ErrNotFound
 }
 
-// TestFilesOfVeryManyTasksAreDeleted also has more of them end in one millisecond than are looked at together.
+// TestFilesOfVeryManyTasksAreDeleted also has more of them end in one millisecond than are looked
+// at together.
 func TestFilesOfVeryManyTasksAreDeleted(t *testing.T) {
 	hour := time.Hour.Milliseconds()
 	store := &endings{}
@@ -73,7 +74,8 @@ func TestFilesOfVeryManyTasksAreDeleted(t *testing.T) {
 	require.Zero(t, store.read, "who comes next goes on from there")
 }
 
-// between is a store in which something happens after tasks were looked for and before any is deleted.
+// between is a store in which something happens after tasks were looked for and before any is
+// deleted.
 type between struct {
 	persistence.Store
 	then func() error
@@ -86,7 +88,8 @@ func (s between) DeleteEnded(ctx context.Context, before int64, limit int) (int,
 	return s.Store.DeleteEnded(ctx, before, limit)
 }
 
-// ending is a store with tasks a to d, which have ended one after the other from 1 on and have files.
+// ending is a store with tasks a to d, which have ended one after the other from 1 on and have
+// files.
 func ending(t *testing.T) (s persistence.Store, bucket objects.Bucket, ends func(id string, status string, at int64)) {
 	s = model.New(model.Options{})
 	storetest.Publish(t, s, "flow", "version")

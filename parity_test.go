@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// methods are what a program calls where others send a request of /v1. Of the routes that a worker speaks with its engine package worker
-// calls all, and a function of the program needs none.
+// methods are what a program calls where others send a request of /v1. Of the routes that a worker
+// speaks with its engine package worker calls all, and a function of the program needs none.
 var methods = map[string]string{
 	"publish-flow": "Apply", "publish-named-flow": "Apply", "try-definition": "Try", "validate-definition": "Validate", "list-flows": "Flows", "get-flow": "Flow",
 	"list-versions": "Versions", "get-version": "Version", "get-graph": "Graph", "diff-versions": "Diff", "get-flow-openapi": "FlowOpenAPI", "delete-flow": "DeleteFlow", "get-worker": "Worker",

@@ -16,13 +16,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// payloadOver is how many bytes a value may have in the store, when nothing else is said and there is somewhere else to keep it.
+// payloadOver is how many bytes a value may have in the store, when nothing else is said and there
+// is somewhere else to keep it.
 const payloadOver = 64 << 10
 
-// unheldAge is how old an object is at least that is deleted because nothing refers to it: whoever has written it may be about to store that.
+// unheldAge is how old an object is at least that is deleted because nothing refers to it: whoever
+// has written it may be about to store that.
 var unheldAge = time.Hour
 
-// sweptAfter is how old an object is at least that the sweep deletes, which looks at those of tasks, too, that never began.
+// sweptAfter is how old an object is at least that the sweep deletes, which looks at those of
+// tasks, too, that never began.
 const sweptAfter = 10 * time.Hour
 
 // openPayloads opens the bucket for large values, if the member has one.
@@ -56,8 +59,8 @@ func newPayloads(ctx context.Context, cfg *Config, bucket objects.Bucket, store 
 	return values, checkPayloadPlace(ctx, cfg, values, store)
 }
 
-// settleFor is for how long a member that starts waits for the place where the store's values are. When that does not answer it starts nevertheless:
-// much may be done without.
+// settleFor is for how long a member that starts waits for the place where the store's values are.
+// When that does not answer it starts nevertheless: much may be done without.
 var settleFor = 5 * time.Second
 
 // checkPayloadPlace finds out whether the place of large values is the store's.
@@ -98,8 +101,9 @@ func (e *Engine) payloadsOf() actors.Payloads {
 	return e.payloads
 }
 
-// withPayloads is a store that has the values of tasks deleted with them which are kept in a bucket. The tasks go first, so that nobody can refer to
-// their values any more: should it be cut short then, the sweep finds what is left.
+// withPayloads is a store that has the values of tasks deleted with them which are kept in a
+// bucket. The tasks go first, so that nobody can refer to their values any more: should it be cut
+// short then, the sweep finds what is left.
 type withPayloads struct {
 	persistence.Store
 	bucket objects.Bucket
@@ -141,7 +145,8 @@ func (s withPayloads) tidySoon(ctx context.Context, owner string) {
 	}
 }
 
-// deleteUnheld deletes the values of a task that is gone which were written before a time, but for those that others hold.
+// deleteUnheld deletes the values of a task that is gone which were written before a time, but for
+// those that others hold.
 func (s withPayloads) deleteUnheld(ctx context.Context, owner string, before time.Time) error {
 	gone, err := s.Gone(ctx, []string{owner})
 	if err != nil || len(gone) == 0 {
@@ -193,8 +198,8 @@ func (s withPayloads) removeObjects(ctx context.Context, list []objects.Object) 
 // How many holds are dropped, and folders looked at, at once.
 const sweptTogether = 1000
 
-// sweepValues deletes the values that nothing refers to and that were written before a time: those of tasks that are gone, or never began, which no other
-// task holds.
+// sweepValues deletes the values that nothing refers to and that were written before a time: those
+// of tasks that are gone, or never began, which no other task holds.
 func (s withPayloads) sweepValues(ctx context.Context, before int64) (more bool, err error) {
 	for more := true; more; {
 		owners, err := s.DropHolds(ctx, before, sweptTogether)

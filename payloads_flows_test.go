@@ -30,7 +30,8 @@ var manyFields = func() string {
 	return b.String()
 }()
 
-// offloaded are flows that look into large values in all the ways there are, and what is done to their tasks.
+// offloaded are flows that look into large values in all the ways there are, and what is done to
+// their tasks.
 var offloaded = map[string]struct {
 	definition string
 	params     any

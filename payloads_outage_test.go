@@ -61,7 +61,8 @@ nodes:
 `
 )
 
-// A decision that depends on a value waits for it, and so does a task that is read. There are more of both than goroutines that decide, or that read.
+// A decision that depends on a value waits for it, and so does a task that is read. There are more
+// of both than goroutines that decide, or that read.
 func TestOtherTasksGoOnWhileABucketDoesNotAnswer(t *testing.T) {
 	folder, many := t.TempDir(), runtime.GOMAXPROCS(0)+8
 	s := &silent{asked: make(chan string, 1), opened: make(chan struct{})}
@@ -119,7 +120,8 @@ func TestOtherTasksGoOnWhileABucketDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// fleeting is a bucket whose values are gone when they are read as a whole, after they were looked through in parts.
+// fleeting is a bucket whose values are gone when they are read as a whole, after they were looked
+// through in parts.
 type fleeting struct{ Bucket }
 
 func (f fleeting) Get(ctx context.Context, key string, most int) ([]byte, error) {

@@ -31,7 +31,8 @@ func onBoth(t *testing.T, try func(t *testing.T, store func() string)) {
 	t.Run("postgres", func(t *testing.T) { try(t, func() string { return pgtest.DSN(t) }) })
 }
 
-// offloading is a member that keeps values of more than so many bytes in a folder; 0 = it keeps none.
+// offloading is a member that keeps values of more than so many bytes in a folder; 0 = it keeps
+// none.
 func offloading(t *testing.T, store string, over int) (e *Engine, folder string) {
 	t.Helper()
 	cfg := Config{Store: store, PayloadOver: over, Retention: -1}

@@ -75,7 +75,8 @@ func (e *Engine) TriggerSchedule(ctx context.Context, name string, t Trigger) (*
 	return withTypedError(e.client.TriggerSchedule(ctx, name, t))
 }
 
-// BackfillSchedule begins tasks for slots that have passed, or tells in a dry run for which. A slot that has had its task gets no other one.
+// BackfillSchedule begins tasks for slots that have passed, or tells in a dry run for which. A slot
+// that has had its task gets no other one.
 func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) (*Backfilled, error) {
 	return withTypedError(e.client.BackfillSchedule(ctx, name, b))
 }

@@ -32,7 +32,8 @@ func keepsSecrets(t *testing.T) (e *troupe.Engine, files string) {
 	return e, files
 }
 
-// indiscreet has programs that tell their secret in every way there is, in a node that succeeds and one that fails.
+// indiscreet has programs that tell their secret in every way there is, in a node that succeeds and
+// one that fails.
 const indiscreet = `
 nodes:
   tells:

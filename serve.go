@@ -18,9 +18,11 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says. A member of a cluster hands over
-// what it owns and lets its jobs finish before it stops to answer, and takes nothing any more: what is left for it is Close. One that is fenced stops to
-// answer with an error. One whose store went back in time begins anew: connections break, and new ones wait until it has begun.
+// Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says. A member
+// of a cluster hands over what it owns and lets its jobs finish before it stops to answer, and
+// takes nothing any more: what is left for it is Close. One that is fenced stops to answer with an
+// error. One whose store went back in time begins anew: connections break, and new ones wait until
+// it has begun.
 func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	l, err := e.openListener(l)
 	if err != nil {
@@ -65,7 +67,8 @@ func (e *Engine) servedLife(ctx context.Context) (*memberLife, error) {
 	return &memberLife{e.member, e.membership, server}, nil
 }
 
-// nextLife begins another life when the store went back in time, however long that takes; nil when ctx ends before, or the engine is closed.
+// nextLife begins another life when the store went back in time, however long that takes; nil when
+// ctx ends before, or the engine is closed.
 func (e *Engine) nextLife(ctx context.Context) *memberLife {
 	for pause := firstRevival; ; pause = min(2*pause, mostRevival) {
 		one, err := e.servedLife(ctx)

@@ -12,12 +12,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
-// StartTx begins a task within a transaction of the program, on the database that the engine's store is in: the task exists when that is committed,
-// and never otherwise. It begins then, at whatever member owns it: within a few hundredths of a second as long as this program lives, within
-// about a second else. Options, and what is checked, are those of Start; of a key the transaction that comes first decides, others wait for it.
+// StartTx begins a task within a transaction of the program, on the database that the engine's
+// store is in: the task exists when that is committed, and never otherwise. It begins then, at
+// whatever member owns it: within a few hundredths of a second as long as this program lives,
+// within about a second else. Options, and what is checked, are those of Start; of a key the
+// transaction that comes first decides, others wait for it.
 //
-// Until the end of the transaction the flow cannot be deleted (ErrConflict, after ten seconds), and time runs: a limit of the whole task counts from this call. It works with pgx
-// alone, whatever search_path the transaction has, and not with a store of SQLite, which is one member's own (errors.ErrUnsupported).
+// Until the end of the transaction the flow cannot be deleted (ErrConflict, after ten seconds), and
+// time runs: a limit of the whole task counts from this call. It works with pgx alone, whatever
+// search_path the transaction has, and not with a store of SQLite, which is one member's own
+// (errors.ErrUnsupported).
 func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any, options ...Option) (id string, err error) {
 	if e.store.Locked() {
 		return "", &classifiedError{"StartTx: a store of SQLite takes part in no transaction of the program: use a store of PostgreSQL (postgres://…), or Start with a key",

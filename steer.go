@@ -89,8 +89,8 @@ func All[T any](read func(cursor string) (*Page[T], error)) iter.Seq2[T, error] 
 	return client.All(read)
 }
 
-// WithRequest names what is asked for with a context, so that a signal, a retry or an append may be given again, by another process too, and
-// has its effect once.
+// WithRequest names what is asked for with a context, so that a signal, a retry or an append may be
+// given again, by another process too, and has its effect once.
 func WithRequest(ctx context.Context, id string) context.Context { return client.WithRequest(ctx, id) }
 
 // withTypedError is an answer with its error in our words.
@@ -106,7 +106,8 @@ func (e *Engine) Tasks(ctx context.Context, q TaskQuery) (*Page[TaskSummary], er
 	return withTypedError(e.client.Tasks(ctx, q))
 }
 
-// CountTasks counts what Tasks lists, up to 10,000, by state up to so many of each; by is state, flow, label:NAME or "".
+// CountTasks counts what Tasks lists, up to 10,000, by state up to so many of each; by is state,
+// flow, label:NAME or "".
 func (e *Engine) CountTasks(ctx context.Context, q TaskQuery, by string) (*TaskCount, error) {
 	return withTypedError(e.client.CountTasks(ctx, q, by))
 }
@@ -121,7 +122,8 @@ func (e *Engine) Steps(ctx context.Context, task string, q StepQuery) (*Page[Ste
 	return withTypedError(e.client.Steps(ctx, task, q))
 }
 
-// Units lists the units of a step with their inputs and outputs; of its visits the one with a number, or the newest for 0.
+// Units lists the units of a step with their inputs and outputs; of its visits the one with a
+// number, or the newest for 0.
 func (e *Engine) Units(ctx context.Context, task string, q StepQuery, visit int) (*Page[Unit], error) {
 	return withTypedError(e.client.Units(ctx, task, q, visit))
 }
@@ -136,22 +138,26 @@ func (e *Engine) Runs(ctx context.Context, task string, p Paging) (*Page[Run], e
 	return withTypedError(e.client.Runs(ctx, task, p))
 }
 
-// UnitStates tells the states of all units of a step at once; of its visits the one with a number, or the newest for 0.
+// UnitStates tells the states of all units of a step at once; of its visits the one with a number,
+// or the newest for 0.
 func (e *Engine) UnitStates(ctx context.Context, task, scope, step string, visit int) (*UnitStates, error) {
 	return withTypedError(e.client.UnitStates(ctx, task, scope, step, visit))
 }
 
-// Digest tells how far the nodes of a task's scopes are, without values; none = its root, and where it undoes and cleans up.
+// Digest tells how far the nodes of a task's scopes are, without values; none = its root, and where
+// it undoes and cleans up.
 func (e *Engine) Digest(ctx context.Context, task string, scopes ...string) (*Digest, error) {
 	return withTypedError(e.client.Digest(ctx, task, scopes...))
 }
 
-// DigestAt is Digest of a task as it was when a row of its journal had been written: that of the events with that Seq.
+// DigestAt is Digest of a task as it was when a row of its journal had been written: that of the
+// events with that Seq.
 func (e *Engine) DigestAt(ctx context.Context, task string, row int64, scopes ...string) (*Digest, error) {
 	return withTypedError(e.client.DigestAt(ctx, task, row, scopes...))
 }
 
-// Timeline tells when the visits of a scope were under way, what they waited for, and which of them its end waited for.
+// Timeline tells when the visits of a scope were under way, what they waited for, and which of them
+// its end waited for.
 func (e *Engine) Timeline(ctx context.Context, task string, q TimelineQuery) (*Timeline, error) {
 	return withTypedError(e.client.Timeline(ctx, task, q))
 }
@@ -166,7 +172,8 @@ func (e *Engine) Trace(ctx context.Context, task string) (*Trace, error) {
 	return withTypedError(e.client.Trace(ctx, task))
 }
 
-// Value reads one value of a task as it is: of says which, such as params, shared, result, or output of a step.
+// Value reads one value of a task as it is: of says which, such as params, shared, result, or
+// output of a step.
 func (e *Engine) Value(ctx context.Context, task, of string, at ValueQuery) (json.RawMessage, error) {
 	value, err := e.client.Value(ctx, task, of, at)
 	return value, toTypedError(err)
@@ -177,8 +184,8 @@ func (e *Engine) Waiting(ctx context.Context, task string) (*Waiting, error) {
 	return withTypedError(e.client.Waiting(ctx, task))
 }
 
-// Watch gives a task's events as they happen, from behind an event on ("" = from the beginning), and ends with the task. What the store does
-// not tell for a while it tells later.
+// Watch gives a task's events as they happen, from behind an event on ("" = from the beginning),
+// and ends with the task. What the store does not tell for a while it tells later.
 func (e *Engine) Watch(ctx context.Context, task, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -195,7 +202,8 @@ func (e *Engine) Watch(ctx context.Context, task, after string) iter.Seq2[Event,
 	}
 }
 
-// Signal sets a key of a task's shared state and wakes whoever waits for it. No signal is lost, whenever it comes.
+// Signal sets a key of a task's shared state and wakes whoever waits for it. No signal is lost,
+// whenever it comes.
 func (e *Engine) Signal(ctx context.Context, task, key string, value any) error {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -208,13 +216,15 @@ func (e *Engine) Signal(ctx context.Context, task, key string, value any) error 
 // CancelOption says how a task is canceled.
 type CancelOption func(*wire.Cancel)
 
-// Gently lets what has begun go on; the task ends when that is done. What no worker has begun is canceled at once, as are waits and retries.
+// Gently lets what has begun go on; the task ends when that is done. What no worker has begun is
+// canceled at once, as are waits and retries.
 func Gently(c *wire.Cancel) { c.Gently = true }
 
 // Forced also ends compensations and finally, when the task is at them.
 func Forced(c *wire.Cancel) { c.Force = true }
 
-// Cancel ends a task: what it is doing is withdrawn, then what it has done is undone, if its flow says how. One that has ended stays as it is.
+// Cancel ends a task: what it is doing is withdrawn, then what it has done is undone, if its flow
+// says how. One that has ended stays as it is.
 func (e *Engine) Cancel(ctx context.Context, task string, options ...CancelOption) error {
 	var how wire.Cancel
 	for _, set := range options {
@@ -242,13 +252,15 @@ func (e *Engine) Retry(ctx context.Context, task string) error {
 	return e.toSteerError(ctx, task, err)
 }
 
-// RetryStep has a failed task of dag mode go on with one step that failed, and with what was skipped because of it; what else failed stays so.
+// RetryStep has a failed task of dag mode go on with one step that failed, and with what was
+// skipped because of it; what else failed stays so.
 func (e *Engine) RetryStep(ctx context.Context, task, step string) error {
 	_, err := e.client.RetryStep(ctx, task, step)
 	return e.toSteerError(ctx, task, err)
 }
 
-// HoldStep keeps a step of dag mode that has yet to begin from beginning, until ReleaseStep. It is still skipped when what it depends on fails.
+// HoldStep keeps a step of dag mode that has yet to begin from beginning, until ReleaseStep. It is
+// still skipped when what it depends on fails.
 func (e *Engine) HoldStep(ctx context.Context, task string, step StepName) error {
 	_, err := e.client.HoldStep(ctx, task, step)
 	return e.toSteerError(ctx, task, err)
@@ -260,25 +272,27 @@ func (e *Engine) ReleaseStep(ctx context.Context, task string, step StepName) er
 	return e.toSteerError(ctx, task, err)
 }
 
-// Fork starts a task that goes on from the history of one that has ended, with another version, from another node or with other params, or tells
-// what that one would keep and do again.
+// Fork starts a task that goes on from the history of one that has ended, with another version,
+// from another node or with other params, or tells what that one would keep and do again.
 func (e *Engine) Fork(ctx context.Context, task string, f Fork) (*Forked, error) {
 	forked, err := e.client.Fork(ctx, task, f)
 	return forked, e.toSteerError(ctx, task, err)
 }
 
-// Rerun starts a task that does again what another one does, from the beginning: with its params and its version, or with others.
+// Rerun starts a task that does again what another one does, from the beginning: with its params
+// and its version, or with others.
 func (e *Engine) Rerun(ctx context.Context, task string, r Rerun) (*Reran, error) {
 	return withTypedError(e.client.Rerun(ctx, task, r))
 }
 
-// Try starts a task of a definition that stays unpublished: a day later both are deleted. It is checked as by Publish.
+// Try starts a task of a definition that stays unpublished: a day later both are deleted. It is
+// checked as by Publish.
 func (e *Engine) Try(ctx context.Context, definition []byte, t Try) (*Tried, error) {
 	return withTypedError(e.client.Try(ctx, definition, t))
 }
 
-// Bulk retries, cancels, pauses or resumes many tasks, up to 1,000 at once. Each takes the command or refuses it by itself; the answer says why. With the
-// Next of that as Cursor it goes on.
+// Bulk retries, cancels, pauses or resumes many tasks, up to 1,000 at once. Each takes the command
+// or refuses it by itself; the answer says why. With the Next of that as Cursor it goes on.
 func (e *Engine) Bulk(ctx context.Context, b Bulk) (*BulkDone, error) {
 	return withTypedError(e.client.Bulk(ctx, b))
 }
@@ -292,13 +306,15 @@ func (e *Engine) Append(ctx context.Context, task string, a Append) ([]int, erro
 	return added.Units, nil
 }
 
-// Complete ends a unit whose route is direct, with an output or an error. One that has ended stays as it is; Changed says so.
+// Complete ends a unit whose route is direct, with an output or an error. One that has ended stays
+// as it is; Changed says so.
 func (e *Engine) Complete(ctx context.Context, task string, u Complete) (*Completed, error) {
 	done, err := e.client.Complete(ctx, task, u)
 	return done, e.toSteerError(ctx, task, err)
 }
 
-// toSteerError is ErrEnded, too, where what was asked for comes too late. Whether a task has ended its row tells at once.
+// toSteerError is ErrEnded, too, where what was asked for comes too late. Whether a task has ended
+// its row tells at once.
 func (e *Engine) toSteerError(ctx context.Context, task string, err error) error {
 	err = toTypedError(err)
 	var r *classifiedError

@@ -193,7 +193,8 @@ func TestADefinitionIsTriedWithoutBeingPublished(t *testing.T) {
 	require.Empty(t, flows.Items)
 }
 
-// A pause lasts through a restart of the member, and so does what is left of the timeouts that it has stopped.
+// A pause lasts through a restart of the member, and so does what is left of the timeouts that it
+// has stopped.
 func TestAPauseStopsTimeoutsAlsoThroughARestart(t *testing.T) {
 	for name, store := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "x.db"), "postgres": pgtest.DSN(t)} {
 		t.Run(name, func(t *testing.T) {

@@ -31,14 +31,15 @@ func WithLabels(labels map[string]string) Option { return func(s *taskStart) { s
 // WithVersion begins a task of the version with a number, in place of the newest one.
 func WithVersion(number int) Option { return func(s *taskStart) { s.version = number } }
 
-// WithTrace begins a task below a span of the caller's, which is given as the headers traceparent and tracestate of W3C Trace Context ("" = none). A
-// parent that is none is ignored.
+// WithTrace begins a task below a span of the caller's, which is given as the headers traceparent
+// and tracestate of W3C Trace Context ("" = none). A parent that is none is ignored.
 func WithTrace(parent, state string) Option {
 	return func(s *taskStart) { s.Traced = flow.ReadTraced(parent, state) }
 }
 
-// Start begins a task of a flow, which is named by its slug or its id: of its newest version, unless an option says another one. params
-// becomes JSON, of a graph an object; nil is {}. When it returns the task is stored.
+// Start begins a task of a flow, which is named by its slug or its id: of its newest version,
+// unless an option says another one. params becomes JSON, of a graph an object; nil is {}. When it
+// returns the task is stored.
 func (e *Engine) Start(ctx context.Context, name string, params any, options ...Option) (id string, err error) {
 	member, err := e.Member(ctx)
 	if err != nil {

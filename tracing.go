@@ -11,8 +11,8 @@ import (
 // Span is something that took its time in a task, with the ids of the trace that it belongs to.
 type Span = spans.Span
 
-// Spans takes spans in batches, one after the other, a second after they have ended. Nothing waits for it; those of a batch that it refuses are
-// dropped and counted.
+// Spans takes spans in batches, one after the other, a second after they have ended. Nothing waits
+// for it; those of a batch that it refuses are dropped and counted.
 type Spans = spans.Sink
 
 // startSpans has them told, if somebody takes them.

@@ -66,7 +66,8 @@ nodes:
   a: {exec_type: local_func, func: good or bad}
 `
 
-// tellTwo opens a member, runs a task that goes well and one that does not, and answers with their ids once it is closed.
+// tellTwo opens a member, runs a task that goes well and one that does not, and answers with their
+// ids once it is closed.
 func tellTwo(t *testing.T, cfg Config) (good, bad string) {
 	t.Helper()
 	cfg.Store = "sqlite:" + t.TempDir() + "/troupe.db"

@@ -14,7 +14,8 @@ const (
 	triesAtOnce = 20
 )
 
-// forgetTried deletes definitions that were tried before a time, with their tasks, whatever those are doing. One that cannot be deleted keeps no other.
+// forgetTried deletes definitions that were tried before a time, with their tasks, whatever those
+// are doing. One that cannot be deleted keeps no other.
 func (e *Engine) forgetTried(ctx context.Context, before int64) (more bool, err error) {
 	asked := e.currentEngine.Load()
 	if asked == nil {

@@ -9,13 +9,14 @@
 //
 // Promises: a task that Start has answered for survives the death of the process at any moment; a
 // handler may be called more than once for one attempt, but an attempt is applied exactly once; the
-// first call but Publish, Apply and Validate takes up the tasks that were under way, so register functions before it.
-// A member of a cluster whose process stood still for longer than its lease was fenced by the others: it
-// joins again by itself as a new incarnation, its handlers' contexts end, and who is in Wait waits on; a Watch ends by an error (busy),
-// and goes on when Member is asked for another one behind the last row.
-// What is asked in the moments between is answered as busy. Only Serve ends with an error. A member whose store went back in time, because a
-// standby without the last transactions took over or a copy was restored, begins anew likewise, and Serve goes on with it.
-// The command troupe is flags around this package.
+// first call but Publish, Apply and Validate takes up the tasks that were under way, so register
+// functions before it. A member of a cluster whose process stood still for longer than its lease
+// was fenced by the others: it joins again by itself as a new incarnation, its handlers' contexts
+// end, and who is in Wait waits on; a Watch ends by an error (busy), and goes on when Member is
+// asked for another one behind the last row. What is asked in the moments between is answered as
+// busy. Only Serve ends with an error. A member whose store went back in time, because a standby
+// without the last transactions took over or a copy was restored, begins anew likewise, and Serve
+// goes on with it. The command troupe is flags around this package.
 package troupe
 
 import (
@@ -168,7 +169,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Member is whom to ask: the running member, or the cluster that it belongs to. The first call starts it.
+// Member is whom to ask: the running member, or the cluster that it belongs to. The first call
+// starts it.
 func (e *Engine) Member(ctx context.Context) (engine.Engine, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -302,7 +304,8 @@ func (e *Engine) newTrackers() map[string]Tracker {
 	return all
 }
 
-// nowMillis is the store's time as far as it is known: the registry is open before the member has asked.
+// nowMillis is the store's time as far as it is known: the registry is open before the member has
+// asked.
 func (e *Engine) nowMillis() int64 {
 	if asked := e.currentEngine.Load(); asked != nil {
 		return (*asked).Now().UnixMilli()
@@ -323,11 +326,12 @@ func (e *Engine) noteJob(ctx context.Context, task string, n flow.Note) error {
 // closeGrace is how long jobs on this member may take to finish when it closes.
 const closeGrace = 10 * time.Second
 
-// stopGrace is what is left of it at least, when the API has stopped to answer: what members keep of workers is written then.
+// stopGrace is what is left of it at least, when the API has stopped to answer: what members keep
+// of workers is written then.
 const stopGrace = 2 * time.Second
 
-// Close stops taking work, hands over what the member owns, lets running jobs finish for a while, puts tasks to rest and
-// closes the store.
+// Close stops taking work, hands over what the member owns, lets running jobs finish for a while,
+// puts tasks to rest and closes the store.
 func (e *Engine) Close() error {
 	e.end()
 	began, lived := time.Now(), e.hasMember()
@@ -352,15 +356,15 @@ func (e *Engine) closeLogs() error {
 	return e.logs.Close(ctx)
 }
 
-// hasMember says whether there is a member.
+// hasMember reports whether there is a member.
 func (e *Engine) hasMember() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.member != nil
 }
 
-// settleJobs lets the jobs on this member finish, whose tasks others have by now. As long as that takes the API answers: workers and
-// callers may know no other member.
+// settleJobs lets the jobs on this member finish, whose tasks others have by now. As long as that
+// takes the API answers: workers and callers may know no other member.
 func (e *Engine) settleJobs(member *actors.Member) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// reserveFactor is how many times the bounds what frees work may go to: reports, heartbeats and cancels are how a member at
-// its limit gets below it again.
+// reserveFactor is how many times the bounds what frees work may go to: reports, heartbeats and
+// cancels are how a member at its limit gets below it again.
 const reserveFactor = 4
 
 // errFull is the answer to new work while too much is waiting.
@@ -34,7 +34,8 @@ func (m *Member) admitCommand(cmd flow.Command) error {
 	return nil
 }
 
-// freesCapacity says whether a command lets go of something, or keeps what is under way from being done again.
+// freesCapacity reports whether a command lets go of something, or keeps what is under way from
+// being done again.
 func freesCapacity(cmd flow.Command) bool {
 	switch cmd.(type) {
 	case flow.Report, flow.Extend, flow.GiveBack, flow.Note, flow.Cancel, flow.Pause, flow.Begin, flow.Working, flow.Inquire, flow.Granted, flow.Evict, flow.Bring:
@@ -43,7 +44,8 @@ func freesCapacity(cmd flow.Command) bool {
 	return false
 }
 
-// trackRequest counts a request until its answer comes, whether or not somebody still waits for that.
+// trackRequest counts a request until its answer comes, whether or not somebody still waits for
+// that.
 func (m *Member) trackRequest(cmd flow.Command, reply func(commandAnswer)) func(commandAnswer) {
 	bytes := int64(bytesOf(cmd))
 	m.messages.Add(1)

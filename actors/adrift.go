@@ -6,11 +6,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Work outside is adrift when it was begun for an attempt that is over: the member that has begun it names it in the job's report, the task says that
-// nobody waits for it, and its tracker calls it off.
+// Work outside is adrift when it was begun for an attempt that is over: the member that has begun
+// it names it in the job's report, the task says that nobody waits for it, and its tracker calls it
+// off.
 
-// hasDeferredWork says whether a job's report names work outside that was begun for it. When its task is over, and has no actor any more, that has
-// to end: nobody else knows of it.
+// hasDeferredWork reports whether a job's report names work outside that was begun for it. When its
+// task is over, and has no actor any more, that has to end: nobody else knows of it.
 func (f *activeJob) hasDeferredWork() bool {
 	r, ok := f.report.(flow.Report)
 	return ok && len(r.Deferred) > 0
@@ -30,7 +31,8 @@ func (t *task) forwardDeferredWork() {
 	})
 }
 
-// cancelOrphaned has work end which no row in the store tells of. That is tried as often as of any other, as long as this member is there.
+// cancelOrphaned has work end which no row in the store tells of. That is tried as often as of any
+// other, as long as this member is there.
 func (x *externalWatcher) cancelOrphaned(jobs []flow.External) {
 	x.m.runBackground(func() {
 		for _, job := range jobs {

@@ -28,8 +28,8 @@ func (h *effectPerformer) takeDueAlarms(now int64) []flow.Alarm {
 	return due
 }
 
-// manyAlarms is from how many on somebody looks which of them still have a reason: a long task, or a step of many
-// units, with long timeouts would gather millions.
+// manyAlarms is from how many on somebody looks which of them still have a reason: a long task, or
+// a step of many units, with long timeouts would gather millions.
 const manyAlarms = 1024
 
 // idleAlarms asks a task which of a step's alarms have no reason any more, and is the answer.
@@ -51,8 +51,8 @@ func (t *task) findIdleAlarms(among alarmHeap) alarmHeap {
 	return slices.DeleteFunc(slices.Clone(among), t.state.Awaits)
 }
 
-// dropAlarms takes alarms out: if one of them gets a reason again, that is told after it was found to have none. The timer
-// may ring for nothing then.
+// dropAlarms takes alarms out: if one of them gets a reason again, that is told after it was found
+// to have none. The timer may ring for nothing then.
 func (h *effectPerformer) dropAlarms(idle alarmHeap) {
 	gone := make(map[flow.Alarm]bool, len(idle))
 	for _, a := range idle {

@@ -9,11 +9,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// leasePollInterval is how often a member that waits for the lease of another looks whether it was renewed.
+// leasePollInterval is how often a member that waits for the lease of another looks whether it was
+// renewed.
 const leasePollInterval = 100 * time.Millisecond
 
-// becomeSoleMember makes the member the only one on a store that others may join: whoever came before is waited for until his lease has run out,
-// and then fenced. One that renews meanwhile is persistence.ErrTaken, wrapped in a text that names it.
+// becomeSoleMember makes the member the only one on a store that others may join: whoever came
+// before is waited for until his lease has run out, and then fenced. One that renews meanwhile is
+// persistence.ErrTaken, wrapped in a text that names it.
 func (m *Member) becomeSoleMember(ctx context.Context) error {
 	err := m.fenceAndClaimAll(ctx)
 	if errors.Is(err, persistence.ErrTaken) {
@@ -41,7 +43,8 @@ func (m *Member) fenceAndClaimAll(ctx context.Context) error {
 	}
 }
 
-// fenceOthers says whether somebody's lease still runs. Those who joined later wait for this member.
+// fenceOthers reports whether somebody's lease still runs. Those who joined later wait for this
+// member.
 func (m *Member) fenceOthers(ctx context.Context, seen map[string]int64) (waits bool, err error) {
 	c, err := m.store.Cluster(ctx)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// standstill is the store of a member that stands still: what it hears of a task, that there is none or that its end is written, it takes in
-// only when somebody has asked it for the end of one. That it has lost its lease it does not hear at all.
+// standstill is the store of a member that stands still: what it hears of a task, that there is
+// none or that its end is written, it takes in only when somebody has asked it for the end of one.
+// That it has lost its lease it does not hear at all.
 type standstill struct {
 	*lagging
 	stands, goesOn sync.Once

@@ -35,8 +35,8 @@ func (f forgetful) Commit(_ context.Context, _ string, batch []persistence.Commi
 	return make([]error, len(batch)), nil
 }
 
-// BenchmarkChain is what a step costs a member beside its store: of processor time, not of time. How
-// long a chain is tells what a task's start and end cost.
+// BenchmarkChain is what a step costs a member beside its store: of processor time, not of time.
+// How long a chain is tells what a task's start and end cost.
 func BenchmarkChain(b *testing.B) {
 	for _, steps := range []int{10, 100} {
 		b.Run(fmt.Sprint(steps), func(b *testing.B) { benchChain(b, steps) })

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// claimForwarder sends claims of pollers here to the members that own the tasks: for each owner one batch is on its way while the next
-// gathers. It is no part of the orderForwarder, because a claim is not sent again when its owner does not answer: there may be other jobs.
+// claimForwarder sends claims of pollers here to the members that own the tasks: for each owner one
+// batch is on its way while the next gathers. It is no part of the orderForwarder, because a claim
+// is not sent again when its owner does not answer: there may be other jobs.
 type claimForwarder struct {
 	m                *Member
 	mu               sync.Mutex
@@ -24,8 +25,8 @@ type outgoingClaim struct {
 	done  func(engine.Outcome)
 }
 
-// What a batch of claims holds at most, so that its answer is no larger than members take; how long it is tried; and for how long
-// the owner is left alone when nobody has answered.
+// What a batch of claims holds at most, so that its answer is no larger than members take; how long
+// it is tried; and for how long the owner is left alone when nobody has answered.
 const (
 	maxClaims      = 500
 	maxClaimBytes  = maxJobBytes
@@ -40,7 +41,8 @@ func newClaimForwarder(m *Member) *claimForwarder {
 	return &claimForwarder{m: m, pendingByOwner: map[string][]*outgoingClaim{}, unreachableUntil: map[string]int64{}}
 }
 
-// forwardClaim asks the owner of a task for a job of the given size. Done hears what came of it, once.
+// forwardClaim asks the owner of a task for a job of the given size. Done hears what came of it,
+// once.
 func (f *claimForwarder) forwardClaim(task string, claim flow.Claim, size int, done func(engine.Outcome)) {
 	owner := f.m.cfg.Others.Owner(task)
 	c := &outgoingClaim{engine.Order{Task: task, Command: claim}, size, done}
@@ -49,7 +51,8 @@ func (f *claimForwarder) forwardClaim(task string, claim flow.Claim, size int, d
 	}
 }
 
-// enqueueClaim is false for an owner that was not to be reached just now. One claim tries again when that is over.
+// enqueueClaim is false for an owner that was not to be reached just now. One claim tries again
+// when that is over.
 func (f *claimForwarder) enqueueClaim(owner string, c *outgoingClaim) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +71,8 @@ func (f *claimForwarder) enqueueClaim(owner string, c *outgoingClaim) bool {
 	return true
 }
 
-// isOwnerUnreachable says whether the owner of a task of another member was not to be reached just now, so that nobody asks it.
+// isOwnerUnreachable reports whether the owner of a task of another member was not to be reached
+// just now, so that nobody asks it.
 func (f *claimForwarder) isOwnerUnreachable(task string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +130,8 @@ func (f *claimForwarder) sendBatch(batch []*outgoingClaim) (answered bool) {
 	return answered
 }
 
-// recordReachability remembers whether an owner answers. What has been waiting for one that does not is for nobody any more.
+// recordReachability remembers whether an owner answers. What has been waiting for one that does
+// not is for nobody any more.
 func (f *claimForwarder) recordReachability(owner string, answered bool) (void []*outgoingClaim) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

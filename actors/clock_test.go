@@ -19,8 +19,8 @@ func (q quick) Now() time.Time { return q.began.Add(100 * time.Since(q.began)) }
 
 func (q quick) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d/100, f).Stop }
 
-// lazy is a clock by which what is to happen in some seconds happens in an hour: nobody finds by looking
-// every now and then what he was not told.
+// lazy is a clock by which what is to happen in some seconds happens in an hour: nobody finds by
+// looking every now and then what he was not told.
 type lazy struct{}
 
 func (lazy) Now() time.Time { return time.Now() }
@@ -51,7 +51,8 @@ func (n noting) AfterFunc(d time.Duration, f func()) func() bool {
 	return n.lazy.AfterFunc(d, f)
 }
 
-// catching is a lazy clock by which what is to happen after just so long happens when the test says so.
+// catching is a lazy clock by which what is to happen after just so long happens when the test says
+// so.
 type catching struct {
 	lazy
 	wait   time.Duration
@@ -82,8 +83,8 @@ func (c catching) next(t *testing.T) func() {
 	}
 }
 
-// eager is a clock by which what is to happen in minutes happens in a moment: a lease of an hour, which nobody could
-// miss, is renewed often.
+// eager is a clock by which what is to happen in minutes happens in a moment: a lease of an hour,
+// which nobody could miss, is renewed often.
 type eager struct{}
 
 func (eager) Now() time.Time { return time.Now() }

@@ -13,10 +13,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// committer has one queue of commits and, while there is something in it, up to so many goroutines that write, its lanes,
-// each a batch at a time. While batches are being written the next one gathers; the first lane that
-// the store has answered takes all that waits, if it is worth it. It is no actor: a mailbox between the tasks and
-// the queue would only be a second queue.
+// committer has one queue of commits and, while there is something in it, up to so many goroutines
+// that write, its lanes, each a batch at a time. While batches are being written the next one
+// gathers; the first lane that the store has answered takes all that waits, if it is worth it. It
+// is no actor: a mailbox between the tasks and the queue would only be a second queue.
 type committer struct {
 	m               *Member
 	mu              sync.Mutex
@@ -36,8 +36,9 @@ type commitCall struct {
 	cancel    context.CancelFunc
 }
 
-// maxBatch is how many tasks one batch holds at most, maxBatchBytes how much of theirs: a batch that has
-// more gets no further one. A store has a limit for one statement, takes its time, and has copies of all that is in it.
+// maxBatch is how many tasks one batch holds at most, maxBatchBytes how much of theirs: a batch
+// that has more gets no further one. A store has a limit for one statement, takes its time, and has
+// copies of all that is in it.
 const (
 	maxBatch      = 500
 	maxBatchBytes = 4 << 20
@@ -75,7 +76,8 @@ func (c *committer) enqueueCommit(w *pendingCommit) {
 	c.startLane()
 }
 
-// writeObjects has the objects written that a commit refers to. Where that is not possible the commit is not written either.
+// writeObjects has the objects written that a commit refers to. Where that is not possible the
+// commit is not written either.
 func (c *committer) writeObjects(w *pendingCommit) {
 	err := c.m.cfg.Payloads.WriteMade(c.m.ctx, w.newObjects)
 	c.mu.Lock()
@@ -100,12 +102,12 @@ func (c *committer) startLane() {
 	}
 }
 
-// isBatchDue is true when as many commits wait as are being written: what a batch costs is shared by all that is in
-// it, so fewer wait for the lane that is about to be answered.
+// isBatchDue is true when as many commits wait as are being written: what a batch costs is shared
+// by all that is in it, so fewer wait for the lane that is about to be answered.
 func (c *committer) isBatchDue() bool { return len(c.waiting) > 0 && len(c.waiting) >= c.inFlight }
 
-// runLane writes batches until nothing waits. Before each it lets those run who are about to add to it:
-// that costs an idle member nothing and makes the batches of a busy one several times larger.
+// runLane writes batches until nothing waits. Before each it lets those run who are about to add to
+// it: that costs an idle member nothing and makes the batches of a busy one several times larger.
 func (c *committer) runLane() {
 	for {
 		runtime.Gosched()
@@ -138,8 +140,8 @@ func (c *committer) writeCounted(batch []*pendingCommit) {
 	c.writeBatch(batch)
 }
 
-// takeBatch forms the next batch. A second commit of a task waits for the first one; there is one only when
-// the task's actor crashed and a new one was quick.
+// takeBatch forms the next batch. A second commit of a task waits for the first one; there is one
+// only when the task's actor crashed and a new one was quick.
 func (c *committer) takeBatch() []*pendingCommit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +172,7 @@ func (c *committer) takeBatch() []*pendingCommit {
 	return batch
 }
 
-// isWritingFor says whether a commit of a task of some shards is on its way.
+// isWritingFor reports whether a commit of a task of some shards is on its way.
 func (c *committer) isWritingFor(shards persistence.ShardSet) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -251,7 +253,8 @@ func (c *committer) commitOnce(batch []persistence.Commit) ([]error, error) {
 	return c.m.store.Commit(ctx, c.m.incarnation, batch)
 }
 
-// cancelCallsBefore ends calls that began before a time, to be sent again: their connections may be dead without a word, while the store answers on others.
+// cancelCallsBefore ends calls that began before a time, to be sent again: their connections may be
+// dead without a word, while the store answers on others.
 func (c *committer) cancelCallsBefore(before time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -262,8 +265,8 @@ func (c *committer) cancelCallsBefore(before time.Time) {
 	}
 }
 
-// storeCallTimeout bounds one call to the store. A connection that is gone without a word would hold whoever
-// waits for its answer for ever; after this time it counts as broken.
+// storeCallTimeout bounds one call to the store. A connection that is gone without a word would
+// hold whoever waits for its answer for ever; after this time it counts as broken.
 const storeCallTimeout = 30 * time.Second
 
 func (m *Member) storeCall() (context.Context, func()) { return m.timeoutContext(storeCallTimeout) }

@@ -41,7 +41,8 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 		go ask()
 	}
 	require.Eventually(t, func() bool { return th.Stats().Messages == n }, maxLaneWait, time.Millisecond)
-	// Behind them through the mailbox of all tasks: when this is answered they are in that of theirs.
+	// Behind them through the mailbox of all tasks: when this is answered they are in that of
+	// theirs.
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(th.Do(ctx, "nobody", flow.Cancel{}, "")))
 	close(crash)
 	for range n {

@@ -2,8 +2,8 @@ package actors
 
 import "time"
 
-// How many deliveries to hooks are forgotten at once, how often those are looked for whose time is over, and how long the pause is before
-// the next ones.
+// How many deliveries to hooks are forgotten at once, how often those are looked for whose time is
+// over, and how long the pause is before the next ones.
 const (
 	deliveriesBatch = 1000
 	deliveriesEvery = 5 * time.Minute

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// dispatcher runs the mailboxes of actors: as many goroutines as there are processors take them off one line, the longest
-// waiting first. What an actor does is short and never blocks, so a goroutine for each that is awake
-// would only add the cost of changing from one to the next.
+// dispatcher runs the mailboxes of actors: as many goroutines as there are processors take them off
+// one line, the longest waiting first. What an actor does is short and never blocks, so a goroutine
+// for each that is awake would only add the cost of changing from one to the next.
 type dispatcher struct {
 	mu          sync.Mutex
 	hasWork     sync.Cond // the line
@@ -20,8 +20,8 @@ type dispatcher struct {
 	closed      bool
 }
 
-// mailboxesPerYield is how many mailboxes a goroutine runs before it lets others have its processor: those who
-// carry out jobs, and the lanes of the committer that the store has answered.
+// mailboxesPerYield is how many mailboxes a goroutine runs before it lets others have its
+// processor: those who carry out jobs, and the lanes of the committer that the store has answered.
 const mailboxesPerYield = 32
 
 func newDispatcher() *dispatcher {
@@ -61,7 +61,8 @@ func (d *dispatcher) runMailboxes() {
 	}
 }
 
-// nextMailbox waits for a mailbox; nil when the dispatcher is closed and none is left, or when there are more goroutines than there are to be.
+// nextMailbox waits for a mailbox; nil when the dispatcher is closed and none is left, or when
+// there are more goroutines than there are to be.
 func (d *dispatcher) nextMailbox() func() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +96,8 @@ func (d *dispatcher) push(f func()) {
 	d.count++
 }
 
-// runAside does something that may take long, perhaps in the middle of a mailbox: meanwhile one more goroutine runs those in line.
+// runAside does something that may take long, perhaps in the middle of a mailbox: meanwhile one
+// more goroutine runs those in line.
 func (d *dispatcher) runAside(do func()) {
 	d.mu.Lock()
 	d.maxWorkers++

@@ -50,11 +50,12 @@ func (p *journalDraft) addDecision(d flow.Decision, cmd *taskCommand, a commandA
 	}
 }
 
-// isFull says whether a draft holds as many requests as a task remembers: were its answer lost, more of
-// them could not be told from new ones.
+// isFull reports whether a draft holds as many requests as a task remembers: were its answer lost,
+// more of them could not be told from new ones.
 func (p *journalDraft) isFull() bool { return p != nil && p.requestCount >= flow.KeptRequests }
 
-// sendAnswers tells what is stored. A claim may be over by then: while the store did not answer its time has run out.
+// sendAnswers tells what is stored. A claim may be over by then: while the store did not answer its
+// time has run out.
 func (p *journalDraft) sendAnswers(state *flow.State) {
 	for _, x := range p.answers {
 		if claim, ok := x.cmd.command.(flow.Claim); ok && x.a.err == nil && !state.Holds(claim.Address, claim.Token) {
@@ -90,9 +91,11 @@ func (p *journalDraft) noteEvents(events []flow.Event) {
 }
 
 const (
-	// columnsInterval is how old cursor and counters in listings may become while a task is busy. At rest they are those of the last row.
+	// columnsInterval is how old cursor and counters in listings may become while a task is busy.
+	// At rest they are those of the last row.
 	columnsInterval = 1000
-	// At rest and at the end a snapshot is written when it saves a reader more than it costs to write.
+	// At rest and at the end a snapshot is written when it saves a reader more than it costs to
+	// write.
 	smallJournal = 16 << 10
 )
 
@@ -122,8 +125,10 @@ func (t *task) buildCommit(p *journalDraft) persistence.Commit {
 	return c
 }
 
-// canPark says whether a row may put the task to rest at once, since all that is left is to wait, and for long. Not one with which jobs are
-// withdrawn: whoever finds the task unfinished after a crash says so again. A journal that is worth a snapshot has it when nothing has come for a while.
+// canPark reports whether a row may put the task to rest at once, since all that is left is to
+// wait, and for long. Not one with which jobs are withdrawn: whoever finds the task unfinished
+// after a crash says so again. A journal that is worth a snapshot has it when nothing has come for
+// a while.
 func (t *task) canPark(p *journalDraft) (due int64, ok bool) {
 	if len(t.cutCommands) > 0 || t.unfinished || t.restsWithSnapshot() || slices.ContainsFunc(p.effects, withdrawsJob) {
 		return 0, false
@@ -152,8 +157,10 @@ func (t *task) addColumns(c *persistence.Commit) {
 	*c.Columns = col
 }
 
-// restsWithSnapshot says whether one is written when the task rests, because that saves more than it costs: a short journal is as quick to fold, and
-// a large state would be written as often as its task rests. So many rows as are worth a checkpoint are there when there was no room for that.
+// restsWithSnapshot reports whether one is written when the task rests, because that saves more
+// than it costs: a short journal is as quick to fold, and a large state would be written as often
+// as its task rests. So many rows as are worth a checkpoint are there when there was no room for
+// that.
 func (t *task) restsWithSnapshot() bool {
 	return t.journal >= smallJournal && (t.snapshot < persistence.LargeSnapshot || persistence.CheckpointDue(t.journal, t.snapshot))
 }

@@ -9,8 +9,8 @@ import (
 // backgroundGrace bounds how long a member that ends waits for what it does in the background.
 const backgroundGrace = 5 * time.Second
 
-// awaitBackground waits for work in the background, which was called off. A carrier that does not listen to its
-// context is left behind, and named: a process that cannot end is worse.
+// awaitBackground waits for work in the background, which was called off. A carrier that does not
+// listen to its context is left behind, and named: a process that cannot end is worse.
 func (m *Member) awaitBackground() {
 	timeUp := make(chan struct{})
 	defer m.cfg.Host.Clock.AfterFunc(backgroundGrace, func() { close(timeUp) })()

@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// eventBuffer is memory for the events of a decision, until they are in a row. They are most of what a step would allocate.
+// eventBuffer is memory for the events of a decision, until they are in a row. They are most of
+// what a step would allocate.
 type eventBuffer struct {
 	all  []flow.Event
 	pool *sync.Pool
@@ -21,7 +22,8 @@ func newEventBuffers(size int) *sync.Pool {
 // Buffers are for a decision about one thing, or about many reports.
 var smallBuffers, largeBuffers = newEventBuffers(8), newEventBuffers(flow.MaxReports + 8)
 
-// eventBufferFor is the buffer for a command. Nobody may keep what is in a buffer, so those who ask for events get them without.
+// eventBufferFor is the buffer for a command. Nobody may keep what is in a buffer, so those who ask
+// for events get them without.
 func eventBufferFor(cmd *taskCommand) *eventBuffer {
 	if cmd.events {
 		return nil
@@ -47,8 +49,8 @@ func (b *eventBuffer) recycleBuffer(events []flow.Event) {
 	}
 }
 
-// clearEvents empties a buffer of the events of a decision. One that they did not fit in has grown with them, and is large from then on: it grows
-// once, not in each decision.
+// clearEvents empties a buffer of the events of a decision. One that they did not fit in has grown
+// with them, and is large from then on: it grows once, not in each decision.
 func (b *eventBuffer) clearEvents(events []flow.Event) {
 	clear(events)
 	if cap(events) > len(b.all) {

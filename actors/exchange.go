@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// Exchange carries out orders, and claims jobs for a poller meanwhile: of those that wait the oldest, and those that begin by the orders as
-// they begin, so that beginning and claim are one row with what the order did.
+// Exchange carries out orders, and claims jobs for a poller meanwhile: of those that wait the
+// oldest, and those that begin by the orders as they begin, so that beginning and claim are one row
+// with what the order did.
 func (m *Member) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
 	if err := m.checkPoll(&x.Next); err != nil {
 		return engine.Exchanged{}, err

@@ -32,8 +32,9 @@ func (th *harness) exchange(ctx context.Context, done engine.Claimed, limit int,
 	return th.Member.Exchange(ctx, engine.Exchange{Orders: engine.Orders{order}, Next: engine.Poll{Worker: "w", Services: services, Max: limit, Unlisted: true}})
 }
 
-// firstOf is the only job there is, taken by a poll that has waited until the queue knows of no other in the store: what a report begins is
-// given to its sender only when the queue knows that nothing older waits.
+// firstOf is the only job there is, taken by a poll that has waited until the queue knows of no
+// other in the store: what a report begins is given to its sender only when the queue knows that
+// nothing older waits.
 func (th *harness) firstOf(t *testing.T, service string) engine.Claimed {
 	t.Helper()
 	got := th.poll(t, 0, 2, service)

@@ -37,7 +37,7 @@ func (m *Member) Departed() int {
 	return len(m.goneMembers)
 }
 
-// Waiting says whether a job of a task waits to be given to another member.
+// Waiting reports whether a job of a task waits to be given to another member.
 func (m *Member) Waiting(carrier, task string) bool {
 	m.jobForwarder.mu.Lock()
 	defer m.jobForwarder.mu.Unlock()
@@ -45,7 +45,8 @@ func (m *Member) Waiting(carrier, task string) bool {
 	return line != nil && slices.ContainsFunc(line.waiting, func(l pendingErrand) bool { return l.Job.Task == task })
 }
 
-// SnapshotsAtOnce is how many bytes of snapshots may be on their way to the store before no more are taken.
+// SnapshotsAtOnce is how many bytes of snapshots may be on their way to the store before no more
+// are taken.
 const SnapshotsAtOnce = maxSnapshotBytes
 
 // Snapshots are the bytes of those on their way to the store, and how many tasks wait with theirs.

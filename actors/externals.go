@@ -10,9 +10,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// externalWatcher looks after the work outside that tasks of this member's shards wait for. Such a task is a row, and not in memory; so is each piece of
-// its work. When which of them is to be looked at is in the store, and here is one timer for the earliest. A few are looked at at once; what that
-// came to is written together, and only an end brings a task into memory. Nothing is lost with a member: whoever gets the shard looks on.
+// externalWatcher looks after the work outside that tasks of this member's shards wait for. Such a
+// task is a row, and not in memory; so is each piece of its work. When which of them is to be
+// looked at is in the store, and here is one timer for the earliest. A few are looked at at once;
+// what that came to is written together, and only an end brings a task into memory. Nothing is lost
+// with a member: whoever gets the shard looks on.
 type externalWatcher struct {
 	m           *Member
 	mu          sync.Mutex
@@ -28,7 +30,8 @@ type externalWatcher struct {
 	stopTimer        func() bool // of the timer for that time
 }
 
-// How many are read at once, and looked at at once; how often they are read in any case, because word of them may have been lost.
+// How many are read at once, and looked at at once; how often they are read in any case, because
+// word of them may have been lost.
 const (
 	externalsAtOnce = 100
 	externalPollers = 50
@@ -106,7 +109,8 @@ func (x *externalWatcher) startPollers() {
 	}
 }
 
-// pollPending looks at those in line until there is none. One of another member's task meanwhile is left to that one.
+// pollPending looks at those in line until there is none. One of another member's task meanwhile is
+// left to that one.
 func (x *externalWatcher) pollPending() {
 	for {
 		row, ok := x.takeRow()

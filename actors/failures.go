@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// logFailedTask has the log told of a task that has failed. What it failed with is the users', and in the task.
+// logFailedTask has the log told of a task that has failed. What it failed with is the users', and
+// in the task.
 func (m *Member) logFailedTask(id string, s *flow.State, status flow.TaskStatus) {
 	if status != flow.TaskFailed {
 		return

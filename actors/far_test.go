@@ -245,7 +245,8 @@ func TestNoJobIsDoneTwiceWhenTasksMoveWhileTheirWorkerStays(t *testing.T) {
 	}
 }
 
-// What a member was about to give away when it lost a task is void, also if it has the task again by the time it could.
+// What a member was about to give away when it lost a task is void, also if it has the task again
+// by the time it could.
 func TestAJobThatWaitsToBeGivenAwayIsNotGivenOnceItsTaskHasBeenElsewhere(t *testing.T) {
 	c := newCircuit(nil)
 	members, sessions := three(t, c, time.Hour)

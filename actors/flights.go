@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// findJob is a job that was given to this member before. One that it was given at an earlier time is over, whatever it may be about to
-// report: meanwhile its worker was somewhere else with it.
+// findJob is a job that was given to this member before. One that it was given at an earlier time
+// is over, whatever it may be about to report: meanwhile its worker was somewhere else with it.
 func (s *sessions) findJob(key jobKey, given int) *activeJob {
 	f := s.activeJobs[key]
 	if f == nil || f.delivery >= given {
@@ -20,7 +20,8 @@ func (s *sessions) findJob(key jobKey, given int) *activeJob {
 	return nil
 }
 
-// newJob keeps the dispatch as it has come: the job is large, and a copy would be a second one in memory.
+// newJob keeps the dispatch as it has come: the job is large, and a copy would be a second one in
+// memory.
 func (s *sessions) newJob(key jobKey, dispatch flow.Effect, w jobRoute, in *inbox) *activeJob {
 	f := &activeJob{key: key, dispatch: dispatch, route: w}
 	f.delivery = f.dispatch.(flow.Dispatch).Job.Given
@@ -77,7 +78,7 @@ func (s *sessions) withdrawUnowed(m outstandingJobs) {
 	}
 }
 
-// isWithinStep says whether a place is in a step or below it; every place is within none.
+// isWithinStep reports whether a place is in a step or below it; every place is within none.
 func isWithinStep(at, step flow.Address) bool {
 	if step.Node == "" || at.Scope == step.Scope && at.Node == step.Node && at.Visit == step.Visit {
 		return true

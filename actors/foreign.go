@@ -7,18 +7,20 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Jobs for pollers of other members' tasks. A member keeps no track of them: the store has them all. It is told of new ones,
-// and looks there for one that nobody waits for here as soon as somebody comes. Because word may get lost, it also looks for
-// all there are while a poller waits: every lookLong, and so seldom that it reads no more than a page each pagePause. What it reads
-// because it was told of a job counts for nothing there: else much word would put off for long what one finds of whom there was none.
+// Jobs for pollers of other members' tasks. A member keeps no track of them: the store has them
+// all. It is told of new ones, and looks there for one that nobody waits for here as soon as
+// somebody comes. Because word may get lost, it also looks for all there are while a poller waits:
+// every lookLong, and so seldom that it reads no more than a page each pagePause. What it reads
+// because it was told of a job counts for nothing there: else much word would put off for long what
+// one finds of whom there was none.
 const (
 	rescanInterval  = int64(5_000) // milliseconds
 	rescanPagePause = int64(1_000)
 )
 
-// A job that was claimed, or is held by somebody else, is left alone until the claim ends, as far as that is known: its row stays
-// in the store all the time. One that was not to be had for another reason is left alone for triedFor. Of one that is
-// returned before there is word.
+// A job that was claimed, or is held by somebody else, is left alone until the claim ends, as far
+// as that is known: its row stays in the store all the time. One that was not to be had for another
+// reason is left alone for triedFor. Of one that is returned before there is word.
 const (
 	claimDeferral = int64(10_000)
 	maxDeferred   = 100_000
@@ -31,7 +33,8 @@ type (
 	rescanJobs  struct{} // a member has gone: what it had is others'
 )
 
-// acceptOffers gives jobs of other members' tasks to pollers that wait here. If none does, the next one finds them in the store.
+// acceptOffers gives jobs of other members' tasks to pollers that wait here. If none does, the next
+// one finds them in the store.
 func (q *queue) acceptOffers(m jobsOffered) {
 	for _, o := range m.offers {
 		task, at, err := flow.ParseJobID(o.Job)
@@ -77,7 +80,8 @@ func (q *queue) announceWanted() {
 	}
 }
 
-// isRescanDue says that it is time to look for jobs that this member has not heard of. When it is not yet, that is done later.
+// isRescanDue says that it is time to look for jobs that this member has not heard of. When it is
+// not yet, that is done later.
 func (q *queue) isRescanDue() bool {
 	if q.m.owned.ownsAll {
 		return false
@@ -110,8 +114,9 @@ func (q *queue) rescanIfDue(m rescanDue) {
 	}
 }
 
-// rescanNow looks in the store at once. Of jobs that a member had which has gone there may have been word before it was known here that it
-// has: they were claimed of nobody, and left in the store.
+// rescanNow looks in the store at once. Of jobs that a member had which has gone there may have
+// been word before it was known here that it has: they were claimed of nobody, and left in the
+// store.
 func (q *queue) rescanNow() {
 	q.rescannedAt, q.rescanPages = 0, 0
 	if q.waiting.Len() > 0 && !q.closed && q.isRescanDue() {
@@ -145,7 +150,7 @@ func (q *queue) deferClaim(key jobKey, until int64) {
 	q.deferredUntil[key] = until
 }
 
-// isClaimable says whether a job that is in the store may be to be had.
+// isClaimable reports whether a job that is in the store may be to be had.
 func (q *queue) isClaimable(key jobKey) bool { return q.deferredUntil[key] <= q.m.nowMillis() }
 
 // sendClaim claims a job of a task, wherever that is.

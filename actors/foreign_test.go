@@ -159,7 +159,8 @@ func (s *counting) QueueServices(ctx context.Context) ([]string, error) {
 	return s.Store.QueueServices(ctx)
 }
 
-// TestJobsThatSomebodyHoldsAreLeftAlone has one poll wait for a minute beside 2,000 jobs that are held for an hour.
+// TestJobsThatSomebodyHoldsAreLeftAlone has one poll wait for a minute beside 2,000 jobs that are
+// held for an hour.
 func TestJobsThatSomebodyHoldsAreLeftAlone(t *testing.T) {
 	for name, alone := range map[string]bool{"in a cluster of one": true, "by those who asked another member": false} {
 		t.Run(name, func(t *testing.T) {

@@ -19,8 +19,8 @@ type shardHandover struct {
 	done   func()
 }
 
-// gainShards takes the tasks of shards. What has waited for one that was on its way out brings it back when it is at rest. Nobody waits any
-// more for a handover of theirs.
+// gainShards takes the tasks of shards. What has waited for one that was on its way out brings it
+// back when it is at rest. Nobody waits any more for a handover of theirs.
 func (t *tasks) gainShards(m shardsGained) {
 	now := t.m.nowMillis()
 	for _, shard := range m.shards {
@@ -63,8 +63,9 @@ func (t *tasks) loseShards(c actor.Context, m loseShards) {
 	t.finishHandovers()
 }
 
-// handOverMore asks tasks of other members to rest. No more are asked at once than of those that are idle: the commits of all would stand
-// before those of who works on, and be so many that new work is refused.
+// handOverMore asks tasks of other members to rest. No more are asked at once than of those that
+// are idle: the commits of all would stand before those of who works on, and be so many that new
+// work is refused.
 func (t *tasks) handOverMore() {
 	if t.restAsked > maxAsked/2 {
 		return
@@ -78,7 +79,8 @@ func (t *tasks) handOverMore() {
 	}
 }
 
-// countInMemory keeps how many tasks of a shard are in memory, or will be after the pause since a crash.
+// countInMemory keeps how many tasks of a shard are in memory, or will be after the pause since a
+// crash.
 func (t *tasks) countInMemory(task string, by int) {
 	if t.m.owned.ownsAll {
 		return
@@ -101,7 +103,8 @@ func (t *tasks) finishHandovers() {
 	})
 }
 
-// handoverWarnAfter is after how long it is told which tasks hold up a handover, and after twice as long again, and so on.
+// handoverWarnAfter is after how long it is told which tasks hold up a handover, and after twice as
+// long again, and so on.
 const handoverWarnAfter = 5 * time.Second
 
 // handoverDelayed says that a handover has taken a while.
@@ -134,8 +137,9 @@ func (t *tasks) logDelayedHandover(m handoverDelayed) {
 	t.watchHandover(m.handover, 2*m.took)
 }
 
-// redirectMessage is for what has come for a task of another member: who waits is told, and what jobs have reported, or a
-// poller gives back, is brought there. Whatever else the new owner does by itself.
+// redirectMessage is for what has come for a task of another member: who waits is told, and what
+// jobs have reported, or a poller gives back, is brought there. Whatever else the new owner does by
+// itself.
 func (t *tasks) redirectMessage(message any) {
 	cmd, ok := message.(*taskCommand)
 	switch {
@@ -153,7 +157,8 @@ type unknownJob struct {
 	given int
 }
 
-// returnUnknownJob gives a job back. What it may have reported before it was forgotten has come here by now.
+// returnUnknownJob gives a job back. What it may have reported before it was forgotten has come
+// here by now.
 func (t *tasks) returnUnknownJob(m unknownJob) {
 	task := m.job.task
 	if !t.m.owned.ownsTask(task) && t.entries[task] == nil && !t.m.orderForwarder.hasReported(m.job, m.given) {
@@ -166,14 +171,14 @@ func isGiveBack(cmd *taskCommand) bool {
 	return ok
 }
 
-// awaitsReply says whether somebody waits for the answer to a message.
+// awaitsReply reports whether somebody waits for the answer to a message.
 func awaitsReply(message any) bool {
 	cmd, ok := message.(*taskCommand)
 	return ok && cmd.reply != nil
 }
 
-// finishMove forgets a task that has been handed over, when its actor has passed on all it had. One that was given back
-// meanwhile is taken up again.
+// finishMove forgets a task that has been handed over, when its actor has passed on all it had. One
+// that was given back meanwhile is taken up again.
 func (t *tasks) finishMove(c actor.Context, k *task) {
 	e := t.currentEntry(k)
 	if e == nil {
@@ -207,7 +212,8 @@ func (t *tasks) recoverOrphans(c actor.Context) {
 	}
 }
 
-// stepFlush passes through the actors of a task's steps, behind everything that they were handed before.
+// stepFlush passes through the actors of a task's steps, behind everything that they were handed
+// before.
 type stepFlush struct {
 	at         int64
 	remaining  atomic.Int64 // actors that it has not passed
@@ -218,7 +224,8 @@ type stepFlush struct {
 	crashingSteps []flow.Address // steps whose actors keep crashing
 }
 
-// noteMissedStep notes that it did not come to a step's actor, which has crashed. One that is to come back does so by itself.
+// noteMissedStep notes that it did not come to a step's actor, which has crashed. One that is to
+// come back does so by itself.
 func (f *stepFlush) noteMissedStep(k *stepChild) {
 	f.stepMissed.Store(true)
 	if k.crashes >= manyCrashes {
@@ -247,11 +254,13 @@ func (h *effectPerformer) flushChildren(c actor.Context, f *stepFlush) {
 // stepsFlushed says that the step actors of a task have dispatched all they were handed.
 type stepsFlushed struct{ *stepFlush }
 
-// flushTimeout is how long, in milliseconds, the step actors of a task may take; one that has crashed since never answers.
+// flushTimeout is how long, in milliseconds, the step actors of a task may take; one that has
+// crashed since never answers.
 const flushTimeout = 1000
 
-// handOver puts the task to rest because another member is to have it. From now on what comes waits with the parent; what
-// has been decided is stored, what is to be dispatched is dispatched, and jobs under way go on.
+// handOver puts the task to rest because another member is to have it. From now on what comes waits
+// with the parent; what has been decided is stored, what is to be dispatched is dispatched, and
+// jobs under way go on.
 func (t *task) handOver(c actor.Context, later bool) {
 	if t.resting > restLeaving || later && t.resting == restNone {
 		return // it is on its way, or nobody wants that any more
@@ -274,7 +283,8 @@ func (t *task) handOver(c actor.Context, later bool) {
 	}
 }
 
-// leaveUnloaded lets another member have a task that the store did not give to this one. Nothing was decided here.
+// leaveUnloaded lets another member have a task that the store did not give to this one. Nothing
+// was decided here.
 func (t *task) leaveUnloaded(c actor.Context) {
 	t.gen++ // what the store says by now is for nobody
 	waiting := t.waiting

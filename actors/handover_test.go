@@ -56,7 +56,8 @@ func TestAPlannedMoveRepeatsNoWork(t *testing.T) {
 	require.Len(t, l.times, 9*len(ids))
 }
 
-// TestMovesBackAndForthRepeatNoWork moves everything again and again, at random, while jobs are begun and land.
+// TestMovesBackAndForthRepeatNoWork moves everything again and again, at random, while jobs are
+// begun and land.
 func TestMovesBackAndForthRepeatNoWork(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -128,7 +129,8 @@ func TestWhatIsOnItsWayToTheStoreIsThereBeforeATaskHasMoved(t *testing.T) {
 const aJobAndATimer = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"kind":"timer","params":{"delay_ms":1}}},
 	"edges":[{"from":"a","action":"default","to":"b"}]}`
 
-// holdingUp is a store that takes its time for one commit, the second one of a task, until that is released.
+// holdingUp is a store that takes its time for one commit, the second one of a task, until that is
+// released.
 func holdingUp() (store persistence.Store, committing, release chan struct{}) {
 	committing, release = make(chan struct{}), make(chan struct{})
 	var once atomic.Bool
@@ -171,8 +173,9 @@ func TestATaskThatIsGivenBackWhileItGoesToRestGoesOn(t *testing.T) {
 const aJobAndAnother = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"exec_type":"local_func","func":"f"}},
 	"edges":[{"from":"a","action":"default","to":"b"}]}`
 
-// TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice has the report come before the task is resumed, and after that. A pause
-// keeps the second job from starting, so the task cannot end before.
+// TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice has the report come before the
+// task is resumed, and after that. A pause keeps the second job from starting, so the task cannot
+// end before.
 func TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice(t *testing.T) {
 	for _, first := range []string{"the report", "the resume"} {
 		t.Run(first+" comes first", func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// requestChunk is a store that, once it is to, hands a task over only when all tasks were asked for.
+// requestChunk is a store that, once it is to, hands a task over only when all tasks were asked
+// for.
 type requestChunk struct {
 	persistence.Store
 	mu      sync.Mutex

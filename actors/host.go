@@ -45,7 +45,8 @@ func (realClock) Now() time.Time { return time.Now() }
 
 func (realClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
-// endingClock is a Clock whose long timers end with the member: one that waits for an hour would keep all of the member in memory.
+// endingClock is a Clock whose long timers end with the member: one that waits for an hour would
+// keep all of the member in memory.
 type endingClock struct {
 	Clock
 	mu         sync.Mutex
@@ -53,7 +54,8 @@ type endingClock struct {
 	closed     bool
 }
 
-// longTimer lets go of what it would have done when it is stopped: the real clock may keep a stopped timer until its time has come.
+// longTimer lets go of what it would have done when it is stopped: the real clock may keep a
+// stopped timer until its time has come.
 type longTimer struct {
 	do   func() // nil = it has rung, or was stopped
 	stop func() bool

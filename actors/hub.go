@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// journalNotifier tells those who watch a task that its journal has grown. It carries no content: watchers
-// read the journal, so they miss nothing however slow they are.
+// journalNotifier tells those who watch a task that its journal has grown. It carries no content:
+// watchers read the journal, so they miss nothing however slow they are.
 type journalNotifier struct {
 	count atomic.Int64 // watchers, so that a commit nobody watches costs one load
 	mu    sync.Mutex

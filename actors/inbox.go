@@ -12,12 +12,13 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// reportLinger is how long the first report of a step waits for others while jobs of the step are under way. One decision
-// and one row are for all of them then.
+// reportLinger is how long the first report of a step waits for others while jobs of the step are
+// under way. One decision and one row are for all of them then.
 const reportLinger = time.Millisecond
 
-// inbox is where the jobs of one actor land: a step's, or a task's own. Whoever carried out a job puts it there, in any
-// goroutine; the actor takes all of them together. An inbox outlives a crash of its actor.
+// inbox is where the jobs of one actor land: a step's, or a task's own. Whoever carried out a job
+// puts it there, in any goroutine; the actor takes all of them together. An inbox outlives a crash
+// of its actor.
 type inbox struct {
 	m         *Member
 	taskOwner *taskOwner
@@ -34,8 +35,9 @@ type inbox struct {
 	childCount   int
 }
 
-// taskOwner is who decides what lands in the inboxes of a task and its steps: the task's actor. When that has crashed, the
-// actor of all tasks keeps it for the next one. nil = the task has moved to another member.
+// taskOwner is who decides what lands in the inboxes of a task and its steps: the task's actor.
+// When that has crashed, the actor of all tasks keeps it for the next one. nil = the task has moved
+// to another member.
 type taskOwner struct{ atomic.Pointer[actor.PID] }
 
 func ownerAt(pid *actor.PID) *taskOwner {
@@ -53,14 +55,14 @@ func (in *inbox) sendToOwner(cmd *taskCommand) {
 	in.m.orderForwarder.sendCommand(cmd.task, cmd.command)
 }
 
-// detachOwner gives what has landed, here and inside, to the orderForwarder, and what lands from now on. Nobody comes for it any more,
-// but it is not void.
+// detachOwner gives what has landed, here and inside, to the orderForwarder, and what lands from
+// now on. Nobody comes for it any more, but it is not void.
 func (in *inbox) detachOwner() {
 	in.taskOwner.Store(nil)
 	in.drainReports(in.sendReports, false)
 }
 
-// hasMoved says whether that has been done.
+// hasMoved reports whether that has been done.
 func (in *inbox) hasMoved() bool { return in.taskOwner.Load() == nil }
 
 func (in *inbox) sendReports(landed []*activeJob) {
@@ -83,7 +85,8 @@ func (in *inbox) addChild() *inbox {
 	return k
 }
 
-// setActor gives an inbox to an actor, which may be another one than before; nil = to nobody at the moment.
+// setActor gives an inbox to an actor, which may be another one than before; nil = to nobody at the
+// moment.
 func (in *inbox) setActor(to *actor.PID) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -106,8 +109,8 @@ func (in *inbox) expectFewer(n int) {
 	in.notifyIfReady()
 }
 
-// addReport takes a job that has been carried out. Without a report only its place is told. When nobody comes for it any
-// more, the task is told at once.
+// addReport takes a job that has been carried out. Without a report only its place is told. When
+// nobody comes for it any more, the task is told at once.
 func (in *inbox) addReport(f *activeJob) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -123,7 +126,8 @@ func (in *inbox) addReport(f *activeJob) {
 	in.notifyIfReady()
 }
 
-// notifyIfReady has the actor come if there is enough, or nothing left to wait for. A plain step has no others to wait for.
+// notifyIfReady has the actor come if there is enough, or nothing left to wait for. A plain step
+// has no others to wait for.
 func (in *inbox) notifyIfReady() {
 	switch {
 	case in.notified || in.actor == nil || len(in.reported) == 0:
@@ -168,7 +172,8 @@ func (in *inbox) takeReportsLocked(hand func([]*activeJob)) {
 	}
 }
 
-// drainReports empties an inbox and all inside it, which nobody comes to any more if this is the last time.
+// drainReports empties an inbox and all inside it, which nobody comes to any more if this is the
+// last time.
 func (in *inbox) drainReports(hand func([]*activeJob), last bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -176,8 +181,8 @@ func (in *inbox) drainReports(hand func([]*activeJob), last bool) {
 	in.takeReportsLocked(hand)
 }
 
-// drainChildren empties what is inside. Nothing lands in an inbox after that is emptied for the last time and before it
-// is closed.
+// drainChildren empties what is inside. Nothing lands in an inbox after that is emptied for the
+// last time and before it is closed.
 func (in *inbox) drainChildren(hand func([]*activeJob), last bool) {
 	inside := slices.SortedFunc(maps.Keys(in.children), func(k, l *inbox) int { return in.children[k] - in.children[l] })
 	for _, k := range inside {
@@ -192,7 +197,8 @@ func (in *inbox) drainChildren(hand func([]*activeJob), last bool) {
 	}
 }
 
-// drainCrashed hands over what has landed for an actor that has crashed, and all inside it. What lands from now on is told.
+// drainCrashed hands over what has landed for an actor that has crashed, and all inside it. What
+// lands from now on is told.
 func (in *inbox) drainCrashed(hand func([]*activeJob)) {
 	in.taskOwner.Store(in.m.tasks)
 	in.mu.Lock()
@@ -212,7 +218,8 @@ func (in *inbox) close() {
 	in.closed = true
 }
 
-// isAbandoned says whether nobody comes for what lands here, because the step is over, or one that it is in.
+// isAbandoned reports whether nobody comes for what lands here, because the step is over, or one
+// that it is in.
 func (in *inbox) isAbandoned() bool {
 	for ; in != nil; in = in.parent {
 		in.mu.Lock()

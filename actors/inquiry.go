@@ -8,11 +8,13 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Jobs of tasks that other members have by now are withdrawn by those. One that ends before it has said so leaves nobody who knows that there is
-// something to withdraw: what is over the next owner does not look at. So who carries such a job asks its task now and then whether anybody
-// waits for it.
+// Jobs of tasks that other members have by now are withdrawn by those. One that ends before it has
+// said so leaves nobody who knows that there is something to withdraw: what is over the next owner
+// does not look at. So who carries such a job asks its task now and then whether anybody waits for
+// it.
 
-// inquiryInterval is how often. A job that is new is asked for the next time: most are over by then.
+// inquiryInterval is how often. A job that is new is asked for the next time: most are over by
+// then.
 const inquiryInterval = 30 * time.Second
 
 // What is asked at once, and for how long. Who does not answer is asked the next time.
@@ -29,7 +31,8 @@ type (
 	jobsUnwanted struct{ flights []*activeJob }
 )
 
-// inquireLater begins anew in a while. A member that has all tasks for good carries nothing for others.
+// inquireLater begins anew in a while. A member that has all tasks for good carries nothing for
+// others.
 func (s *sessions) inquireLater() {
 	m := s.m
 	if m.cfg.Others != nil && !m.owned.ownsAll {
@@ -83,7 +86,8 @@ func (s *sessions) withdrawUnwanted(m jobsUnwanted) {
 	}
 }
 
-// isForeign says whether what a job reports is brought to another member, as far as this one knows.
+// isForeign reports whether what a job reports is brought to another member, as far as this one
+// knows.
 func (f *activeJob) isForeign() bool {
 	in := f.inbox.Load()
 	return in != nil && in.hasMoved()

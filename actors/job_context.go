@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// jobContext is the context of a job. Unlike one of the standard library's it costs next to nothing as long
-// as nobody waits for its end, which few functions do: only then one is made that ends with the member's.
+// jobContext is the context of a job. Unlike one of the standard library's it costs next to nothing
+// as long as nobody waits for its end, which few functions do: only then one is made that ends with
+// the member's.
 type jobContext struct {
 	member   context.Context
 	mu       sync.Mutex

@@ -9,10 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// jobForwarder gives jobs to the members that are to carry them out, by their incarnations, and tells them which ones nobody waits for
-// any longer: in order, and again and again until that member has heard it, or is gone. It gives none of a task that has moved:
-// the next owner does, and a job that comes late might be carried out a second time. A withdrawal may come late: it ends one time of the job's
-// being given, so it takes none away that the next owner has given since.
+// jobForwarder gives jobs to the members that are to carry them out, by their incarnations, and
+// tells them which ones nobody waits for any longer: in order, and again and again until that
+// member has heard it, or is gone. It gives none of a task that has moved: the next owner does, and
+// a job that comes late might be carried out a second time. A withdrawal may come late: it ends one
+// time of the job's being given, so it takes none away that the next owner has given since.
 type jobForwarder struct {
 	m             *Member
 	mu            sync.Mutex
@@ -27,8 +28,9 @@ type pendingErrand struct {
 	inbox *inbox
 }
 
-// isVoid says whether a job is not to be given any more: its step is over, or its task has moved. A task that has been elsewhere and is back
-// has another inbox: what the job has come to meanwhile is not known here.
+// isVoid reports whether a job is not to be given any more: its step is over, or its task has
+// moved. A task that has been elsewhere and is back has another inbox: what the job has come to
+// meanwhile is not known here.
 func (l *pendingErrand) isVoid(m *Member) bool {
 	return !l.Withdrawn && (!m.owned.ownsTask(l.Job.Task) || l.inbox.hasMoved() || l.inbox.isAbandoned())
 }
@@ -52,7 +54,8 @@ func (f *jobForwarder) enqueueErrand(carrier string, e engine.Errand, in *inbox)
 	line.waiting = append(line.waiting, pendingErrand{e, in})
 }
 
-// sendErrands sends what there is for a carrier until there is no more. What one that is gone was to get is taken over.
+// sendErrands sends what there is for a carrier until there is no more. What one that is gone was
+// to get is taken over.
 func (f *jobForwarder) sendErrands(carrier string) {
 	try := 0
 	for batch := f.takeBatch(carrier); len(batch) > 0; batch = f.takeBatch(carrier) {
@@ -114,7 +117,7 @@ func (f *jobForwarder) requeueBatch(carrier string, batch []pendingErrand) {
 	line.away, line.waiting = nil, slices.Concat(batch, line.waiting)
 }
 
-// isSendingFor says whether jobs of tasks of some shards are being sent.
+// isSendingFor reports whether jobs of tasks of some shards are being sent.
 func (f *jobForwarder) isSendingFor(shards persistence.ShardSet) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

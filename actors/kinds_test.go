@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// kinds are polls for one service, and which of the jobs of a waiting store they get: one of flow a that
-// asks for nothing, one that asks for gpu and eu, and one of flow b.
+// kinds are polls for one service, and which of the jobs of a waiting store they get: one of flow a
+// that asks for nothing, one that asks for gpu and eu, and one of flow b.
 var kinds = []struct {
 	name string
 	poll func(a, b string) engine.Poll

@@ -35,7 +35,8 @@ func (l *lease) now() time.Time {
 	return l.storeTimeAt(l.m.cfg.Host.Clock.Now())
 }
 
-// storeTimeAt is the store's time at a local one. Where it was ahead it goes half as fast until it is not.
+// storeTimeAt is the store's time at a local one. Where it was ahead it goes half as fast until it
+// is not.
 func (l *lease) storeTimeAt(local time.Time) time.Time {
 	passed := local.Sub(l.localTime)
 	return l.storeTime.Add(passed + max(0, l.aheadBy-passed/2))
@@ -55,7 +56,8 @@ func (l *lease) renew(ctx context.Context) error {
 	return err
 }
 
-// recordRenewal notes what a renewal told, and says whether the cluster has changed since the one before.
+// recordRenewal notes what a renewal told, and says whether the cluster has changed since the one
+// before.
 func (l *lease) recordRenewal(before time.Time, pulse persistence.Pulse, err error) (changed bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +72,8 @@ func (l *lease) recordRenewal(before time.Time, pulse persistence.Pulse, err err
 		l.soundSince = time.Time{}
 		return false, err
 	}
-	// Renewals that come later than every third time may have missed that somebody else lost his lease meanwhile.
+	// Renewals that come later than every third time may have missed that somebody else lost his
+	// lease meanwhile.
 	if late := before.Sub(l.renewed) >= l.m.cfg.Lease*3/5; late || l.soundSince.IsZero() {
 		l.soundSince = before
 	}
@@ -83,8 +86,8 @@ func (l *lease) recordRenewal(before time.Time, pulse persistence.Pulse, err err
 	return changed, nil
 }
 
-// setStoreTime takes the time that the store told between question and answer. Time must not run backwards for tasks: a step back is
-// taken only when it is large.
+// setStoreTime takes the time that the store told between question and answer. Time must not run
+// backwards for tasks: a step back is taken only when it is large.
 func (l *lease) setStoreTime(before, store time.Time) {
 	local := l.m.cfg.Host.Clock.Now()
 	latest, current := store.Add(local.Sub(before)), l.storeTimeAt(local)
@@ -99,8 +102,8 @@ func (l *lease) setStoreTime(before, store time.Time) {
 	}
 }
 
-// isHeld says whether nobody else can have the lease. On a store that is locked it holds also when its time is
-// over, unless the store fails.
+// isHeld reports whether nobody else can have the lease. On a store that is locked it holds also
+// when its time is over, unless the store fails.
 func (l *lease) isHeld() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +138,8 @@ func (l *lease) lostChannel() <-chan struct{} {
 	return l.lostSignal
 }
 
-// markGivenUp says that the member gives its lease up: that it has none from then on is no surprise.
+// markGivenUp says that the member gives its lease up: that it has none from then on is no
+// surprise.
 func (l *lease) markGivenUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +152,8 @@ func (l *lease) hasEnded() bool {
 	return l.givenUp || l.fenced
 }
 
-// maxRenewPause is between two renewals at most: with a renewal a member hears that others came or went, however long its lease is.
+// maxRenewPause is between two renewals at most: with a renewal a member hears that others came or
+// went, however long its lease is.
 const maxRenewPause = time.Second
 
 // keepRenewing renews five times per lease, and each second at least, until the member goes.
@@ -168,7 +173,8 @@ func (l *lease) keepRenewing() {
 	l.m.cfg.Host.Clock.AfterFunc(every, again)
 }
 
-// renewOnce renews once, and has the member notice what that tells about its store, or that the lease runs out meanwhile.
+// renewOnce renews once, and has the member notice what that tells about its store, or that the
+// lease runs out meanwhile.
 func (l *lease) renewOnce(ctx context.Context) error {
 	defer l.m.watchdog.checkHealthIn(max(l.remainingTime(), 0))()
 	err := l.renew(ctx)
@@ -184,15 +190,16 @@ func (l *lease) renewOnce(ctx context.Context) error {
 	return err
 }
 
-// failedSince returns since when the lease could not be renewed before the last try; zero = it could.
+// failedSince returns since when the lease could not be renewed before the last try; zero = it
+// could.
 func (l *lease) failedSince() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failingSince
 }
 
-// renewContext is how long a renewal may take: where others can get the lease, so long that there is time for another one,
-// because what this one has sent may be lost.
+// renewContext is how long a renewal may take: where others can get the lease, so long that there
+// is time for another one, because what this one has sent may be lost.
 func (l *lease) renewContext() (context.Context, context.CancelFunc) {
 	if l.m.store.Locked() {
 		return context.WithCancel(l.m.ctx)
@@ -218,7 +225,8 @@ func (l *lease) logRenewal(err error) {
 	}
 }
 
-// recordOutcome notes whether a renewal failed, and tells since when those before it did; zero = they did not.
+// recordOutcome notes whether a renewal failed, and tells since when those before it did; zero =
+// they did not.
 func (l *lease) recordOutcome(err error, now time.Time) (before time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

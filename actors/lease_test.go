@@ -19,7 +19,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// crossing is a store that answers a renewal only when its member has left, and lets it go only then.
+// crossing is a store that answers a renewal only when its member has left, and lets it go only
+// then.
 type crossing struct {
 	persistence.Store
 	armed             atomic.Bool
@@ -80,7 +81,8 @@ func TestAnOutageOfTheStoreIsLoggedOnceAndWhenItIsOver(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "the lease is renewed again"), log.String())
 }
 
-// lagging is a store whose renewals, once they are to, wait until they are let go, or are answered with an error.
+// lagging is a store whose renewals, once they are to, wait until they are let go, or are answered
+// with an error.
 type lagging struct {
 	persistence.Store
 	err   error
@@ -179,7 +181,8 @@ func TestHowLongALeaseIsHeldCountsFromTheLastTrouble(t *testing.T) {
 	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute }, maxLaneWait, time.Millisecond, "a renewal came late")
 }
 
-// expectant is a clock that can be put forward, and tells when somebody begins to wait until the lease is held again.
+// expectant is a clock that can be put forward, and tells when somebody begins to wait until the
+// lease is held again.
 type expectant struct {
 	ahead
 	begun chan struct{}

@@ -7,8 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// libraryHandler lets into our log what fails inside of the actor library. The rest it would say, at every start and of every crash, we say ourselves where
-// it happens; and with its details, which are messages, values of users would be in the log.
+// libraryHandler lets into our log what fails inside of the actor library. The rest it would say,
+// at every start and of every crash, we say ourselves where it happens; and with its details, which
+// are messages, values of users would be in the log.
 type libraryHandler struct{ to slog.Handler }
 
 func libraryLog(to *slog.Logger) actor.ConfigOption {

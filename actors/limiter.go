@@ -13,9 +13,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// limiter sees to the keys of this member's shards: it has the store decide who is given one, and tells their tasks. What it
-// has to look at it is told by those who ask and those who let go, here and on other members; what nobody told of it finds by
-// looking at all keys in turn, slowly. Nothing depends on who asks the store: it decides, and tells whoever has not answered.
+// limiter sees to the keys of this member's shards: it has the store decide who is given one, and
+// tells their tasks. What it has to look at it is told by those who ask and those who let go, here
+// and on other members; what nobody told of it finds by looking at all keys in turn, slowly.
+// Nothing depends on who asks the store: it decides, and tells whoever has not answered.
 type limiter struct {
 	m           *Member
 	mu          sync.Mutex
@@ -30,7 +31,8 @@ type limiter struct {
 	rulings, failures atomic.Int64 // decisions that the store was asked for, and those that failed
 }
 
-// How many decisions are under way at once, how often keys are looked for that nobody told of, and how many; and how many keys are read at once.
+// How many decisions are under way at once, how often keys are looked for that nobody told of, and
+// how many; and how many keys are read at once.
 const (
 	maxRulers        = 4
 	keySweepInterval = 5 * time.Second
@@ -42,7 +44,8 @@ func newLimiter(m *Member) *limiter {
 	return &limiter{m: m, pendingKeys: map[string]bool{}, activeKeys: map[string]bool{}, foreignKeys: map[string]bool{}, scheduledAt: map[string]int64{}}
 }
 
-// notifyKeyChange says that something has changed about a key: somebody asks for it, or lets go. It never blocks.
+// notifyKeyChange says that something has changed about a key: somebody asks for it, or lets go. It
+// never blocks.
 func (l *limiter) notifyKeyChange(key string, anew bool) {
 	if l.m.owned.ownsTask(key) {
 		l.enqueueKey(key, anew)
@@ -109,8 +112,8 @@ func (l *limiter) rulePending() {
 	}
 }
 
-// takeKey takes the key that nobody is at for which somebody asked first: one that is asked for all the time keeps no other waiting. A member
-// that goes leaves them to the next owners.
+// takeKey takes the key that nobody is at for which somebody asked first: one that is asked for all
+// the time keeps no other waiting. A member that goes leaves them to the next owners.
 func (l *limiter) takeKey() (q persistence.PermitQuestion, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +129,7 @@ func (l *limiter) takeKey() (q persistence.PermitQuestion, ok bool) {
 	return q, true
 }
 
-// isIdle says whether nothing is being decided.
+// isIdle reports whether nothing is being decided.
 func (l *limiter) isIdle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,8 +201,9 @@ func (l *limiter) sendToTask(row *persistence.PermitRow, cmd func(flow.Address) 
 	}})
 }
 
-// forwardToOwner has a task hear all the same which has not taken what it was told, because it has crashed, or is not here any more: the orderForwarder finds it
-// wherever it is. Of a member alone the store repeats it.
+// forwardToOwner has a task hear all the same which has not taken what it was told, because it has
+// crashed, or is not here any more: the orderForwarder finds it wherever it is. Of a member alone
+// the store repeats it.
 func (l *limiter) forwardToOwner(o engine.Order, key string) {
 	if l.m.cfg.Others == nil {
 		l.scheduleKey(key, l.m.nowMillis()+persistence.PermitToldMS)
@@ -226,7 +230,8 @@ func (l *limiter) scheduleKey(key string, at int64) {
 	})
 }
 
-// enqueueShards looks at all keys of shards that the member owns from now on: nobody knows what their last owner came to tell.
+// enqueueShards looks at all keys of shards that the member owns from now on: nobody knows what
+// their last owner came to tell.
 func (l *limiter) enqueueShards(shards persistence.ShardSet) {
 	l.m.runBackground(func() {
 		for after := ""; l.m.ctx.Err() == nil; {
@@ -254,7 +259,8 @@ func (l *limiter) openKeys(shards persistence.ShardSet, after string, limit int)
 	return keys, err
 }
 
-// sweepKeys looks at some keys of the member's shards, again and again at the next ones: word of them may have been lost.
+// sweepKeys looks at some keys of the member's shards, again and again at the next ones: word of
+// them may have been lost.
 func (l *limiter) sweepKeys() {
 	after := ""
 	var look func()

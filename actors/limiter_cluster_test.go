@@ -186,7 +186,8 @@ func (s *tally) of(key string) int {
 
 func namedSeries(keys ...string) engine.Keys { return engine.Keys{Names: keys} }
 
-// probe has a member decide about another key some times, one after the other: what is decided without end shows.
+// probe has a member decide about another key some times, one after the other: what is decided
+// without end shows.
 func (s *tally) probe(t *testing.T, th *harness, times int) {
 	t.Helper()
 	for range times {
@@ -196,7 +197,8 @@ func (s *tally) probe(t *testing.T, th *harness, times int) {
 	}
 }
 
-// keyHeld is a member that has given the key jobs:crm to many units of a task of another one, which it cannot reach.
+// keyHeld is a member that has given the key jobs:crm to many units of a task of another one, which
+// it cannot reach.
 func keyHeld(t *testing.T, units int) (store *tally, owner *harness) {
 	store = newTally()
 	c, g := newCircuit(store), newGauge()

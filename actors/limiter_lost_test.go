@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// mum is a store of whose decisions nobody hears for a while. Keys are not found there: what nobody tells is not noticed.
+// mum is a store of whose decisions nobody hears for a while. Keys are not found there: what nobody
+// tells is not noticed.
 type mum struct {
 	*tally
 	silent atomic.Bool

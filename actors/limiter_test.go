@@ -20,7 +20,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// gauge is a carrier that counts how many of a key, which is the job's input, are under way at once.
+// gauge is a carrier that counts how many of a key, which is the job's input, are under way at
+// once.
 type gauge struct {
 	mu    sync.Mutex
 	now   map[string]int

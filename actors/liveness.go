@@ -2,7 +2,8 @@ package actors
 
 import "github.com/troupe-engine/troupe/flow"
 
-// Liveness knows the workers that tell of their lives, which some do instead of telling of each job they have.
+// Liveness knows the workers that tell of their lives, which some do instead of telling of each job
+// they have.
 type Liveness interface {
 	// Polled notes that a worker has asked for jobs.
 	Polled(worker string)
@@ -20,8 +21,9 @@ func (m *Member) workerJoinedAt(worker string) int64 {
 	return m.cfg.Workers.Signs(worker).Joined
 }
 
-// withSigns is a command as the core needs it: to a claim that has run out belongs what is known of its worker, and to jobs that
-// were left to workers whose member has gone, which members are alive by now.
+// withSigns is a command as the core needs it: to a claim that has run out belongs what is known of
+// its worker, and to jobs that were left to workers whose member has gone, which members are alive
+// by now.
 func (t *task) withSigns(cmd flow.Command) flow.Command {
 	ring, ok := cmd.(flow.Ring)
 	switch {

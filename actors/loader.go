@@ -34,7 +34,8 @@ type loadResult struct {
 	record       *persistence.Record // of a task that cannot be read
 }
 
-// storeReadError is the error of tasks that the store has not told of: there is nothing wrong with them.
+// storeReadError is the error of tasks that the store has not told of: there is nothing wrong with
+// them.
 type storeReadError struct{ error }
 
 func (e storeReadError) Unwrap() error { return e.error }
@@ -126,7 +127,8 @@ func (l *loader) foldRecord(ctx context.Context, rec *persistence.Record) loadRe
 	return out
 }
 
-// begunApart says whether the only row of a task is one that no member has stored, see Begin. It may be in a snapshot alone.
+// begunApart reports whether the only row of a task is one that no member has stored, see Begin. It
+// may be in a snapshot alone.
 func (l *loader) begunApart(ctx context.Context, rec *persistence.Record, s *flow.State) (bool, error) {
 	if len(rec.Rows) > 0 {
 		return s.BegunApart(), nil

@@ -12,7 +12,8 @@ import (
 
 const oneJob = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"}}}`
 
-// lives begins members one after the other on one store. What they carry never ends, until it is to.
+// lives begins members one after the other on one store. What they carry never ends, until it is
+// to.
 type lives struct {
 	store  *leaping
 	limits flow.Limits

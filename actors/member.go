@@ -25,33 +25,39 @@ type Config struct {
 	Reader *persistence.Reader // nil = one of its own
 	// Name of the member in logs and in the store.
 	Name string
-	// Cluster it belongs to, by name; URL, where its other members reach this one, and Gossip, where its gossip is heard
-	// (host and port). The store tells them of all three, and of the Version of the program.
+	// Cluster it belongs to, by name; URL, where its other members reach this one, and Gossip,
+	// where its gossip is heard (host and port). The store tells them of all three, and of the
+	// Version of the program.
 	Cluster, URL, Gossip, Version string
 	// Seal is the same for members who have the same secret; others are refused by the store.
 	Seal string
-	// Others reaches what other members own and carry; nil = there are none, and the member owns all tasks. With it, a
-	// member whose store others can use too owns none until Gain.
+	// Others reaches what other members own and carry; nil = there are none, and the member owns
+	// all tasks. With it, a member whose store others can use too owns none until Gain.
 	Others Others
-	// Heard is called with what another member tells that is remembered outside of the actors; nil = nothing is.
+	// Heard is called with what another member tells that is remembered outside of the actors; nil
+	// = nothing is.
 	Heard func(engine.News)
-	// Gained is called when the member owns more shards; it must not block. nil = nobody wants to know.
+	// Gained is called when the member owns more shards; it must not block. nil = nobody wants to
+	// know.
 	Gained func()
-	// Changed is called when a renewal of the lease tells that members, or owners of shards, have changed. It must not block.
+	// Changed is called when a renewal of the lease tells that members, or owners of shards, have
+	// changed. It must not block.
 	Changed func(persistence.Pulse)
 	Limits  flow.Limits
 	// Carriers carry out jobs on this member, by exec type. Jobs of a type without one fail.
 	Carriers map[flow.ExecType]Carrier
-	// Relay hands on the jobs for workers that are attached: those of type remote, and those of type http for which it has
-	// somebody. nil = there is none, and jobs of type remote fail.
+	// Relay hands on the jobs for workers that are attached: those of type remote, and those of
+	// type http for which it has somebody. nil = there is none, and jobs of type remote fail.
 	Relay Relay
-	// Trackers look after work outside that attempts wait for, by service. That of a service without one fails.
+	// Trackers look after work outside that attempts wait for, by service. That of a service
+	// without one fails.
 	Trackers map[string]Tracker
 	// Concurrency is how many jobs of a type are carried out at once. Default 256.
 	Concurrency map[flow.ExecType]int
 	// Workers that live keep their claims, also without a heartbeat for each. nil = nobody does.
 	Workers Liveness
-	// Outranked reports whether a worker gets no jobs of a service, since others offer it. nil = none is.
+	// Outranked reports whether a worker gets no jobs of a service, since others offer it. nil =
+	// none is.
 	Outranked func(worker, service string) bool
 	// Visibility is how long a poller may hold a claim without a heartbeat. Default 60 s.
 	Visibility time.Duration
@@ -67,12 +73,14 @@ type Config struct {
 	Payloads Payloads
 	// ValuesAt is where they are then, for people.
 	ValuesAt string
-	// MaxUncommitted bounds the commits that wait for the store and the requests that wait for their answers, MaxReady the
-	// jobs that wait in memory for this member's carriers; beyond them new work is refused as busy, and what frees
-	// work, such as a report, beyond four times as much. As many jobs for pollers are kept in memory, more wait in the
-	// store. Defaults 20,000 and 100,000.
+	// MaxUncommitted bounds the commits that wait for the store and the requests that wait for
+	// their answers, MaxReady the jobs that wait in memory for this member's carriers; beyond them
+	// new work is refused as busy, and what frees work, such as a report, beyond four times as
+	// much. As many jobs for pollers are kept in memory, more wait in the store. Defaults 20,000
+	// and 100,000.
 	MaxUncommitted, MaxReady int
-	// MaxWaiting bounds the bytes of the values in requests that wait for their answers, likewise. Default 256 MiB.
+	// MaxWaiting bounds the bytes of the values in requests that wait for their answers, likewise.
+	// Default 256 MiB.
 	MaxWaiting int
 	Tracing    Tracing
 	// NodeMetrics: attempts are also counted by the nodes that they were of.
@@ -209,7 +217,8 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	return m, nil
 }
 
-// joinStore takes a place among the members of the store, and a lease. Who has no others owns everything.
+// joinStore takes a place among the members of the store, and a lease. Who has no others owns
+// everything.
 func (m *Member) joinStore(ctx context.Context) error {
 	cfg := &m.cfg
 	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, Seal: cfg.Seal, Values: cfg.ValuesAt, TTL: cfg.Lease})
@@ -284,7 +293,7 @@ func (m *Member) runBackground(f func()) {
 	})
 }
 
-// Ready says whether the member can do its work: it is there, and what it writes is stored.
+// Ready reports whether the member can do its work: it is there, and what it writes is stored.
 func (m *Member) Ready() error {
 	reason, err := m.unavailableReason()
 	if reason != "" {
@@ -304,7 +313,8 @@ func (m *Member) checkAvailable() error {
 	return err
 }
 
-// unavailableReason returns why the store is away ("" = it is not), or another error that keeps the member from its work.
+// unavailableReason returns why the store is away ("" = it is not), or another error that keeps the
+// member from its work.
 func (m *Member) unavailableReason() (reason string, err error) {
 	if m.stopping.Load() {
 		return "", errStopping
@@ -319,24 +329,27 @@ func (m *Member) unavailableReason() (reason string, err error) {
 	return reason, err
 }
 
-// errOutOfTouch is the answer of a member without a lease: other members may do what this one cannot.
+// errOutOfTouch is the answer of a member without a lease: other members may do what this one
+// cannot.
 var errOutOfTouch = engine.Unable(flow.Errorf(flow.Busy, "the member has lost its lease on the store: ask another one, or again in a moment"))
 
-// Held is for how long the member has held its lease without trouble: no renewal has failed, or come late. After an outage of
-// the store others deserve as long before they are taken for dead.
+// Held is for how long the member has held its lease without trouble: no renewal has failed, or
+// come late. After an outage of the store others deserve as long before they are taken for dead.
 func (m *Member) Held() time.Duration { return m.lease.heldFor() }
 
 // Lost is closed when the member was fenced off and has to end.
 func (m *Member) Lost() <-chan struct{} { return m.lease.lostChannel() }
 
-// restGrace bounds how long tasks may take to go to rest when the member stops, and countGrace how long the store may take to hear what was counted.
+// restGrace bounds how long tasks may take to go to rest when the member stops, and countGrace how
+// long the store may take to hear what was counted.
 const (
 	restGrace  = 5 * time.Second
 	countGrace = 2 * time.Second
 )
 
-// Settle waits until none of the jobs that this member itself carries out is under way, or ctx ends. A member that has handed over its tasks
-// waits like that while it still answers for the others; one that has not may wait in vain.
+// Settle waits until none of the jobs that this member itself carries out is under way, or ctx
+// ends. A member that has handed over its tasks waits like that while it still answers for the
+// others; one that has not may wait in vain.
 func (m *Member) Settle(ctx context.Context) {
 	settled := make(chan struct{})
 	m.sendMessage(m.sessions, awaitSettled{done: func() { close(settled) }})
@@ -397,7 +410,8 @@ func (m *Member) waitDone(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// Kill ends everything at once, as a crash would: nothing is put to rest and the lease runs out by itself.
+// Kill ends everything at once, as a crash would: nothing is put to rest and the lease runs out by
+// itself.
 func (m *Member) Kill() {
 	m.stopping.Store(true)
 	m.workMu.Lock()

@@ -8,13 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxNames is of how many names numbers are told apart: names are whatever jobs say. The others are told as one.
+// maxNames is of how many names numbers are told apart: names are whatever jobs say. The others are
+// told as one.
 const maxNames = 1000
 
 const otherNames = "other"
 
-// jobNumbers are those that jobs have told of themselves, by name, since this member began. The zero value has none; all methods are safe for
-// concurrent use.
+// jobNumbers are those that jobs have told of themselves, by name, since this member began. The
+// zero value has none; all methods are safe for concurrent use.
 type jobNumbers struct {
 	mu    sync.Mutex
 	names map[string]*numberTotal
@@ -25,7 +26,8 @@ type numberTotal struct {
 	sum   float64
 }
 
-// addReported counts a list as it is stored. What is no such list, which any worker may send, counts nothing.
+// addReported counts a list as it is stored. What is no such list, which any worker may send,
+// counts nothing.
 func (t *jobNumbers) addReported(list json.RawMessage) {
 	if len(list) == 0 {
 		return

@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// orderForwarder sends orders of this member to the owners of their tasks: what jobs have reported whose tasks have moved, until
-// an owner has taken it. Of each shard, which has one owner, one batch is on its way while the next one gathers.
+// orderForwarder sends orders of this member to the owners of their tasks: what jobs have reported
+// whose tasks have moved, until an owner has taken it. Of each shard, which has one owner, one
+// batch is on its way while the next one gathers.
 type orderForwarder struct {
 	m           *Member
 	mu          sync.Mutex
@@ -24,7 +25,8 @@ type orderForwarder struct {
 // allDeliveries times that a job is given to a carrier: it has ended.
 const allDeliveries = -1
 
-// orderLine is the orders for a shard, each of which is sent again until the shard's owner has taken it.
+// orderLine is the orders for a shard, each of which is sent again until the shard's owner has
+// taken it.
 type orderLine struct{ away, waiting engine.Orders }
 
 // What an orderForwarder sends at once, and how long the owner may take to answer.
@@ -34,8 +36,8 @@ const (
 	orderTimeout  = 10 * time.Second
 )
 
-// reportedFor is for how long, in milliseconds, it is remembered at least that a job has been reported. A task asks for what
-// it is owed as soon as it has been loaded.
+// reportedFor is for how long, in milliseconds, it is remembered at least that a job has been
+// reported. A task asks for what it is owed as soon as it has been loaded.
 const reportedFor = int64(60_000)
 
 // maxReported is after how many reports they are remembered for a shorter time.
@@ -93,7 +95,8 @@ func (f *orderForwarder) sendOrders(shard int) {
 	}
 }
 
-// takeBatch adds the next orders to those that no owner has taken yet. It is false when there are none: the line is no more.
+// takeBatch adds the next orders to those that no owner has taken yet. It is false when there are
+// none: the line is no more.
 func (f *orderForwarder) takeBatch(shard int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +115,8 @@ func (f *orderForwarder) takeBatch(shard int) bool {
 	return n > 0
 }
 
-// sendBatch sends what is away, and keeps what has to be sent again. It says whether there was none.
+// sendBatch sends what is away, and keeps what has to be sent again. It says whether there was
+// none.
 func (f *orderForwarder) sendBatch(shard int) bool {
 	f.mu.Lock()
 	away := f.lineByShard[shard].away
@@ -136,7 +140,7 @@ func (f *orderForwarder) sendBatch(shard int) bool {
 	return len(again) == 0
 }
 
-// isDelivered says whether a task has heard what it was told, whatever it thinks of that.
+// isDelivered reports whether a task has heard what it was told, whatever it thinks of that.
 func isDelivered(err error) bool {
 	switch flow.ErrorKindOf(err) {
 	case flow.Busy, flow.Moved:
@@ -147,8 +151,8 @@ func isDelivered(err error) bool {
 	return true
 }
 
-// rememberReport notes that a job has been reported: it is not carried out again, should its task come back before that is
-// stored, or before the task knows. What nobody has taken is noted again.
+// rememberReport notes that a job has been reported: it is not carried out again, should its task
+// come back before that is stored, or before the task knows. What nobody has taken is noted again.
 func (f *orderForwarder) rememberReport(o engine.Order) {
 	r, ok := o.Command.(flow.Report)
 	if !ok {
@@ -164,8 +168,8 @@ func (f *orderForwarder) rememberReport(o engine.Order) {
 	}
 }
 
-// hasReported says whether what a job has reported was given to the forwarder, not long ago: how it ended, or that this member does not carry
-// it out which was given it then.
+// hasReported reports whether what a job has reported was given to the forwarder, not long ago: how
+// it ended, or that this member does not carry it out which was given it then.
 func (f *orderForwarder) hasReported(job jobKey, given int) bool {
 	if f.m.owned.ownsAll {
 		return false
@@ -180,7 +184,7 @@ func (f *orderForwarder) hasReported(job jobKey, given int) bool {
 	return false
 }
 
-// isEmpty says whether the owners have taken everything.
+// isEmpty reports whether the owners have taken everything.
 func (f *orderForwarder) isEmpty() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

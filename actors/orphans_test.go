@@ -26,7 +26,8 @@ var approvalThenJobs = map[string]string{
 
 var approved = flow.Signal{Key: "ok", Value: []byte(`true`)}
 
-// commitResult is what comes of a commit once it is armed: it is stored, and then answered as its test wants it.
+// commitResult is what comes of a commit once it is armed: it is stored, and then answered as its
+// test wants it.
 type commitResult struct {
 	armed  atomic.Bool
 	stored chan struct{}

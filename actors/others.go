@@ -11,16 +11,19 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Others reaches what the other members of a cluster own and carry. Its methods are called by actors: but for Do and Carry,
-// they return at once.
+// Others reaches what the other members of a cluster own and carry. Its methods are called by
+// actors: but for Do and Carry, they return at once.
 type Others interface {
-	// Do carries out orders at whoever owns their tasks now, here or elsewhere, until they are answered or ctx ends, and
-	// answers each in its place. Each may be repeated. That somebody is busy answers a claim, and nothing else.
+	// Do carries out orders at whoever owns their tasks now, here or elsewhere, until they are
+	// answered or ctx ends, and answers each in its place. Each may be repeated. That somebody is
+	// busy answers a claim, and nothing else.
 	Do(ctx context.Context, orders engine.Orders) engine.Outcomes
-	// Owner names the incarnation that owns a task as far as is known here; "" = nobody, for the moment.
+	// Owner names the incarnation that owns a task as far as is known here; "" = nobody, for the
+	// moment.
 	Owner(task string) string
-	// Carry has another member, by its incarnation, carry out jobs, or let go of some. Without an error that is its business
-	// from now on; with one it is not, as far as that can be known. It may be repeated.
+	// Carry has another member, by its incarnation, carry out jobs, or let go of some. Without an
+	// error that is its business from now on; with one it is not, as far as that can be known. It
+	// may be repeated.
 	Carry(ctx context.Context, carrier string, errands engine.Errands) error
 	// Credits tells all others for which jobs workers are attached to this member. It may get lost.
 	Credits(c *engine.Credits)
@@ -28,7 +31,8 @@ type Others interface {
 	Alive() []string
 	// Stir tells the owners of keys that something has changed about them. It may get lost.
 	Stir(keys engine.Keys)
-	// Wanted tells the members on which pollers wait that there are jobs which nobody here has waited for. It may get lost.
+	// Wanted tells the members on which pollers wait that there are jobs which nobody here has
+	// waited for. It may get lost.
 	Wanted(jobs []engine.Offer)
 }
 
@@ -43,7 +47,8 @@ type (
 	memberGone struct{ incarnation string }
 )
 
-// Gain makes the member the owner of shards from now on: their unfinished and due tasks are taken up.
+// Gain makes the member the owner of shards from now on: their unfinished and due tasks are taken
+// up.
 func (m *Member) Gain(shards []int) {
 	if m.owned.ownsAll || len(shards) == 0 {
 		return
@@ -60,10 +65,11 @@ func (m *Member) Gain(shards []int) {
 // Shards are those that the member owns, nil = all; a hint, since they may change at any time.
 func (m *Member) Shards() persistence.ShardSet { return m.owned.ownedShards() }
 
-// Lose hands shards over: no more commands are taken for their tasks (flow.Moved), which go to rest as soon as what they
-// have decided is stored. What this member carries for them goes on, and reports to whoever has them then. When it is
-// answered without an error none of them is in memory, and nothing of theirs is on its way to the store. After an
-// error it may be asked again, or Gain gives them back.
+// Lose hands shards over: no more commands are taken for their tasks (flow.Moved), which go to rest
+// as soon as what they have decided is stored. What this member carries for them goes on, and
+// reports to whoever has them then. When it is answered without an error none of them is in memory,
+// and nothing of theirs is on its way to the store. After an error it may be asked again, or Gain
+// gives them back.
 func (m *Member) Lose(ctx context.Context, shards []int) error {
 	if m.owned.ownsAll {
 		return flow.Errorf(flow.Conflict, "the member is alone on its store: there is nobody to hand its tasks to")
@@ -84,7 +90,8 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 	return nil
 }
 
-// Gone says that another member has left in order, or was fenced: what it carried for tasks of this one is taken over.
+// Gone says that another member has left in order, or was fenced: what it carried for tasks of this
+// one is taken over.
 func (m *Member) Gone(incarnation string, left bool) {
 	m.forgetGone()
 	m.goneMu.Lock()
@@ -97,7 +104,8 @@ func (m *Member) Gone(incarnation string, left bool) {
 	}
 }
 
-// forgetGone forgets those who went long ago. Nobody waits for their workers any more, and no view calls them alive.
+// forgetGone forgets those who went long ago. Nobody waits for their workers any more, and no view
+// calls them alive.
 func (m *Member) forgetGone() {
 	now, alive := m.nowMillis(), m.cfg.Others.Alive()
 	m.goneMu.Lock()
@@ -107,11 +115,12 @@ func (m *Member) forgetGone() {
 	})
 }
 
-// goneFor is for how long, in milliseconds, it is remembered that a member has gone, after the time for which its workers are waited for.
+// goneFor is for how long, in milliseconds, it is remembered that a member has gone, after the time
+// for which its workers are waited for.
 const goneFor = 60_000
 
-// aliveMembers are the other members whose jobs go on when this one takes up a task. Who was said to be gone is not alive,
-// whatever the view of the cluster says by then.
+// aliveMembers are the other members whose jobs go on when this one takes up a task. Who was said
+// to be gone is not alive, whatever the view of the cluster says by then.
 func (m *Member) aliveMembers() []string {
 	if m.cfg.Others == nil {
 		return nil
@@ -121,14 +130,15 @@ func (m *Member) aliveMembers() []string {
 	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()), func(incarnation string) bool { return m.goneMembers[incarnation].Member != "" })
 }
 
-// isMemberAlive says whether another member does.
+// isMemberAlive reports whether another member does.
 func (m *Member) isMemberAlive(incarnation string) bool {
 	return slices.Contains(m.aliveMembers(), incarnation)
 }
 
-// Carry has this member carry out jobs of other members' tasks, or let go of some. What it makes of them it reports to whoever
-// has the tasks, also that it does not carry out one after all. After an error it does nothing with them: the tasks may move, and be done with
-// the jobs, before it would come to them.
+// Carry has this member carry out jobs of other members' tasks, or let go of some. What it makes of
+// them it reports to whoever has the tasks, also that it does not carry out one after all. After an
+// error it does nothing with them: the tasks may move, and be done with the jobs, before it would
+// come to them.
 func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
 	if err := m.checkAvailable(); err != nil && !m.stopping.Load() {
 		return err
@@ -142,8 +152,8 @@ func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
 	return err
 }
 
-// Credited tells for which jobs workers are attached to another member. Of one that does not live, as far as is known, nothing is
-// believed: what is given to it might be taken for lost.
+// Credited tells for which jobs workers are attached to another member. Of one that does not live,
+// as far as is known, nothing is believed: what is given to it might be taken for lost.
 func (m *Member) Credited(c *engine.Credits) {
 	r := m.sharingRelay()
 	if r == nil || !m.isMemberAlive(c.Member) {

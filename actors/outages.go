@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// storeOutages are what the store does not do for the moment, by what is said of it. That is said when it begins and when it is over,
-// however often it is tried meanwhile.
+// storeOutages are what the store does not do for the moment, by what is said of it. That is said
+// when it begins and when it is over, however often it is tried meanwhile.
 type storeOutages struct {
 	log        *slog.Logger
 	hasOutages atomic.Bool
@@ -36,8 +36,8 @@ type storeOutage struct {
 	times   int
 }
 
-// recordFailure notes that something failed, which is what is said of it, and of which thing of its kind. It answers how often that kind has failed since
-// the outage began.
+// recordFailure notes that something failed, which is what is said of it, and of which thing of its
+// kind. It answers how often that kind has failed since the outage began.
 func (o *storeOutages) recordFailure(what, thing string, err error) (times int) {
 	o.mu.Lock()
 	is := o.byMessage[what]

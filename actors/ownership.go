@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// shardOwnership says which shards' tasks are this member's. The actor of all tasks changes it and refuses what is for others;
-// to everybody else it is a hint.
+// shardOwnership says which shards' tasks are this member's. The actor of all tasks changes it and
+// refuses what is for others; to everybody else it is a hint.
 type shardOwnership struct {
 	ownsAll bool                             // all are, for as long as the member lives
 	since   [persistence.Shards]atomic.Int64 // when it got each, by the store's time; 0 = it is not the member's
@@ -26,7 +26,7 @@ func (o *shardOwnership) addShard(shard int, now int64) { o.since[shard].Store(m
 
 func (o *shardOwnership) hasShard(shard int) bool { return o.since[shard].Load() != 0 }
 
-// ownsTask says whether a task is this member's.
+// ownsTask reports whether a task is this member's.
 func (o *shardOwnership) ownsTask(task string) bool {
 	return o.ownsAll || o.hasShard(persistence.ShardOf(task))
 }

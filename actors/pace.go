@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// stepsPerSecond is how many steps a task may run in a second in which nobody has any work, beyond a first burst of
-// as many. A loop of them would otherwise take all the time there is.
+// stepsPerSecond is how many steps a task may run in a second in which nobody has any work, beyond
+// a first burst of as many. A loop of them would otherwise take all the time there is.
 const stepsPerSecond = 10_000
 
 // effortOfStep is how many units of work of its conditions count as one more step.
@@ -45,8 +45,9 @@ func (t *task) recordCut(d flow.Decision, steps int) {
 	}
 }
 
-// resumeCutLater has cut decisions continued: after what they have led to is stored, so that it does not pile up, after
-// what other actors have been sent by then, and not before the task's pace allows it.
+// resumeCutLater has cut decisions continued: after what they have led to is stored, so that it
+// does not pile up, after what other actors have been sent by then, and not before the task's pace
+// allows it.
 func (t *task) resumeCutLater(c actor.Context) {
 	if len(t.cutCommands) == 0 || t.cutScheduled {
 		return
@@ -81,8 +82,8 @@ func (t *task) resumeCut(c actor.Context, m resumeCut) {
 	}
 }
 
-// dropCut drops what goes on by itself when the task is loaded the next time. Until then the task has something to
-// do, whatever its state looks like.
+// dropCut drops what goes on by itself when the task is loaded the next time. Until then the task
+// has something to do, whatever its state looks like.
 func (t *task) dropCut() {
 	all := len(t.cutCommands)
 	t.cutCommands = slices.DeleteFunc(t.cutCommands, func(cmd flow.Command) bool {

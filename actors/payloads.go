@@ -10,24 +10,29 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Payloads keeps large values elsewhere than in the store: what comes in leaves a reference behind, and whoever carries out a job gets what that
-// stands for. Its methods may take a while, so no actor asks but for Large, Refers, Refer and DropMade. Where a decision opens a value that is kept by it,
-// the actor waits, and no other.
+// Payloads keeps large values elsewhere than in the store: what comes in leaves a reference behind,
+// and whoever carries out a job gets what that stands for. Its methods may take a while, so no
+// actor asks but for Large, Refers, Refer and DropMade. Where a decision opens a value that is kept
+// by it, the actor waits, and no other.
 type Payloads interface {
-	// Large says whether a value is to be kept elsewhere.
+	// Large reports whether a value is to be kept elsewhere.
 	Large(v json.RawMessage) bool
-	// Keep gives what is to travel in place of a value of a task; KeepFields does so for each field of its params.
+	// Keep gives what is to travel in place of a value of a task; KeepFields does so for each field
+	// of its params.
 	Keep(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error)
 	KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error)
-	// Refer gives what is to stand for a value that a decision has made, and the objects which that refers to: WriteMade has to write them before it
-	// is stored, and DropMade tells that it was, or will not be.
+	// Refer gives what is to stand for a value that a decision has made, and the objects which that
+	// refers to: WriteMade has to write them before it is stored, and DropMade tells that it was,
+	// or will not be.
 	Refer(task string, v json.RawMessage) (json.RawMessage, []persistence.Object)
 	WriteMade(ctx context.Context, made []persistence.Object) error
 	DropMade(made []persistence.Object)
-	// Refers says whether there are references in a value. WholeFor is the value with what they stand for.
+	// Refers reports whether there are references in a value. WholeFor is the value with what they
+	// stand for.
 	Refers(v json.RawMessage) bool
 	WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessage, error)
-	// Patiently is for jobs: what is asked with it waits for minutes for a place that does not answer.
+	// Patiently is for jobs: what is asked with it waits for minutes for a place that does not
+	// answer.
 	Patiently(ctx context.Context) context.Context
 	// Aside gives it what lets others go on while an actor waits for a value.
 	Aside(aside func(do func()))
@@ -35,7 +40,8 @@ type Payloads interface {
 	Foreign(task string, v json.RawMessage) []persistence.Object
 }
 
-// offloadValue has a value of a task kept elsewhere, if it is large. What will be refused stays as it is.
+// offloadValue has a value of a task kept elsewhere, if it is large. What will be refused stays as
+// it is.
 func (m *Member) offloadValue(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error) {
 	if p := m.cfg.Payloads; p != nil && p.Large(v) && m.cfg.Limits.Takes(v) {
 		return p.Keep(ctx, task, v)
@@ -43,7 +49,8 @@ func (m *Member) offloadValue(ctx context.Context, task string, v json.RawMessag
 	return v, nil
 }
 
-// offloadOutput is a report whose output is kept elsewhere, if it is large. Where that is not possible the attempt has failed.
+// offloadOutput is a report whose output is kept elsewhere, if it is large. Where that is not
+// possible the attempt has failed.
 func (m *Member) offloadOutput(task string, r flow.Report) flow.Report {
 	if p := m.cfg.Payloads; p != nil && r.Error == "" {
 		var err error
@@ -88,7 +95,8 @@ func toBusyError(err error) error {
 	return flow.Errorf(flow.Busy, "%v", err)
 }
 
-// offloadStart has the values that a task begins with kept elsewhere, and holds for it what it has in common with another one.
+// offloadStart has the values that a task begins with kept elsewhere, and holds for it what it has
+// in common with another one.
 func (m *Member) offloadStart(ctx context.Context, id, origin string, start flow.Start) (flow.Start, error) {
 	p := m.cfg.Payloads
 	if p == nil {
@@ -134,7 +142,8 @@ func (m *Member) holdObjects(ctx context.Context, id, origin string, held []pers
 	return nil
 }
 
-// hasReferences says whether there are references in what a job is about, or something is missing there.
+// hasReferences reports whether there are references in what a job is about, or something is
+// missing there.
 func (m *Member) hasReferences(job *flow.Job) bool {
 	p := m.cfg.Payloads
 	return p != nil && (job.Lacks != "" || p.Refers(job.Input) || p.Refers(job.Params) || p.Refers(job.Run))
@@ -159,7 +168,8 @@ func (m *Member) resolveValues(ctx context.Context, job flow.Job) (flow.Job, err
 	return job, nil
 }
 
-// unresolvedReport is the report on a job whose values cannot be had. Trying again is of no use when they are gone, or too large.
+// unresolvedReport is the report on a job whose values cannot be had. Trying again is of no use
+// when they are gone, or too large.
 func unresolvedReport(err error) flow.Report {
 	return flow.Report{Error: err.Error(), Fatal: errors.Is(err, flow.ErrNoContent) || flow.ErrorKindOf(err) == flow.Limit}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// effectPerformer performs effects once they are stored. A task and its step actors have one each: it dispatches and withdraws jobs, keeps
-// alarms, and passes on what belongs to a step that has an actor of its own.
+// effectPerformer performs effects once they are stored. A task and its step actors have one each:
+// it dispatches and withdraws jobs, keeps alarms, and passes on what belongs to a step that has an
+// actor of its own.
 type effectPerformer struct {
 	m               *Member
 	task            string
@@ -40,12 +41,14 @@ type stepChild struct {
 type (
 	alarmsDue   struct{}
 	respawnStep struct{ at flow.Address }
-	// queryOutstanding asks a task what a step and everything below it is owed. Its answer is an effect, owed.
+	// queryOutstanding asks a task what a step and everything below it is owed. Its answer is an
+	// effect, owed.
 	queryOutstanding struct{ at flow.Address }
 )
 
-// outstandingEffects is everything that a step and what is below it is owed; whatever else was asked for there is void. It has its
-// place among the effects that a task releases, because it tells of the state between them.
+// outstandingEffects is everything that a step and what is below it is owed; whatever else was
+// asked for there is void. It has its place among the effects that a task releases, because it
+// tells of the state between them.
 type outstandingEffects struct {
 	flow.Spawn // of the step
 	effects    []flow.Effect
@@ -83,8 +86,8 @@ func (h *effectPerformer) performEffects(c actor.Context, effects []flow.Effect)
 	h.armTimer()
 }
 
-// sendShare gives a child its share of effects. One that is away asks for everything when it is back, but what is to be
-// withdrawn does not wait for it.
+// sendShare gives a child its share of effects. One that is away asks for everything when it is
+// back, but what is to be withdrawn does not wait for it.
 func (h *effectPerformer) sendShare(c actor.Context, k *stepChild) {
 	mine := k.share
 	k.share = effectShare{}
@@ -106,7 +109,8 @@ func (h *effectPerformer) sendJobEffects(c actor.Context, effects []flow.Effect)
 	}
 }
 
-// concernsSessions says whether there is anything to dispatch or withdraw: most ends of attempts are only noted.
+// concernsSessions reports whether there is anything to dispatch or withdraw: most ends of attempts
+// are only noted.
 func concernsSessions(effects []flow.Effect) bool {
 	for _, e := range effects {
 		switch e := e.(type) {
@@ -121,7 +125,8 @@ func concernsSessions(effects []flow.Effect) bool {
 	return false
 }
 
-// effectShare is a part of some effects, in their order: a child's is what it is sent. A run of them is not copied.
+// effectShare is a part of some effects, in their order: a child's is what it is sent. A run of
+// them is not copied.
 type effectShare struct {
 	effects []flow.Effect
 	end     int // of the run; 0 = it is a copy
@@ -144,10 +149,11 @@ type stepEnds struct {
 	taskEnd int                  // of the task
 }
 
-// stopEndedSteps stops the actors of the steps that end with these effects, before they are performed: a child that is stopped
-// may never come to what is in its mailbox, so what is to be withdrawn there goes straight to the sessions. Those take
-// nothing from an inbox that is closed, so no job overtakes its withdrawal. What is dispatched and withdrawn by the same
-// effects comes after the word that nothing is owed.
+// stopEndedSteps stops the actors of the steps that end with these effects, before they are
+// performed: a child that is stopped may never come to what is in its mailbox, so what is to be
+// withdrawn there goes straight to the sessions. Those take nothing from an inbox that is closed,
+// so no job overtakes its withdrawal. What is dispatched and withdrawn by the same effects comes
+// after the word that nothing is owed.
 func (h *effectPerformer) stopEndedSteps(c actor.Context, effects []flow.Effect) (last stepEnds) {
 	for i, e := range effects {
 		switch e := e.(type) {
@@ -165,8 +171,8 @@ func (h *effectPerformer) stopEndedSteps(c actor.Context, effects []flow.Effect)
 	return last
 }
 
-// childForEffect an effect is the child whose step it is about, or is inside of. Jobs for pollers have none: they are in the
-// store already, and who is answered now is to find them.
+// childForEffect an effect is the child whose step it is about, or is inside of. Jobs for pollers
+// have none: they are in the store already, and who is answered now is to find them.
 func (h *effectPerformer) childForEffect(e flow.Effect) *stepChild {
 	if len(h.children) == 0 || isQueueEffect(e) {
 		return nil
@@ -210,7 +216,8 @@ func isQueueEffect(e flow.Effect) bool {
 	return false
 }
 
-// addressOf an effect; unit says that it is about a unit, or what is inside the step, not about the step itself.
+// addressOf an effect; unit says that it is about a unit, or what is inside the step, not about the
+// step itself.
 func addressOf(e flow.Effect) (a flow.Address, unit bool) {
 	switch e := e.(type) {
 	case flow.Dispatch:
@@ -280,7 +287,8 @@ func (h *effectPerformer) spawnStep(c actor.Context, at flow.Address) {
 	}
 }
 
-// respawnStep brings a crashed step actor back, with all it is owed. What has landed meanwhile is told first.
+// respawnStep brings a crashed step actor back, with all it is owed. What has landed meanwhile is
+// told first.
 func (h *effectPerformer) respawnStep(c actor.Context, at flow.Address) {
 	k := h.children[at]
 	if k == nil || k.pid != nil {
@@ -302,8 +310,8 @@ func (h *effectPerformer) childOf(pid *actor.PID) *stepChild {
 	return nil
 }
 
-// pruneStep stops the actor of a step that is over. Withdrawals of before may be lost with its mailbox, or those of steps
-// inside: the sessions are told that nothing is owed there any more.
+// pruneStep stops the actor of a step that is over. Withdrawals of before may be lost with its
+// mailbox, or those of steps inside: the sessions are told that nothing is owed there any more.
 func (h *effectPerformer) pruneStep(c actor.Context, at flow.Address) {
 	if k := h.children[at]; k != nil {
 		h.stopStep(c, k)

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// What one answer to a poll holds at most: jobs, and bytes of theirs, unless one alone has more. What does not
-// fit is not claimed.
+// What one answer to a poll holds at most: jobs, and bytes of theirs, unless one alone has more.
+// What does not fit is not claimed.
 const (
 	maxJobs     = 1000
 	maxJobBytes = 8 << 20
@@ -59,11 +59,11 @@ func newPoller(p engine.Poll, reply func(engine.Jobs)) *poller {
 	return &poller{Poll: p, jobFilter: kindOf(p), noWait: p.Wait <= 0, reply: reply}
 }
 
-// hasRoom says whether a poller takes more jobs.
+// hasRoom reports whether a poller takes more jobs.
 func (p *poller) hasRoom() bool { return !p.timedOut && !p.full && len(p.granted)+p.claiming < p.Max }
 
-// hasRoomFor says whether there is room for a job of its size. The order of jobs is kept: none is handed out before one
-// that did not fit.
+// hasRoomFor reports whether there is room for a job of its size. The order of jobs is kept: none
+// is handed out before one that did not fit.
 func (p *poller) hasRoomFor(r *queuedJob) bool {
 	p.full = len(p.granted)+p.claiming > 0 && p.bytes+r.size+jobBytes > p.Bytes
 	return !p.full
@@ -80,8 +80,8 @@ func (p *poller) unreserveJob(r *queuedJob) {
 	p.full, p.refused = false, true
 }
 
-// isAnswerable says whether a poll can be answered: its time is up, or it has jobs. One that does not wait takes all that is
-// there, also from the store.
+// isAnswerable reports whether a poll can be answered: its time is up, or it has jobs. One that
+// does not wait takes all that is there, also from the store.
 func (p *poller) isAnswerable(fetching bool) bool {
 	switch {
 	case p.claiming > 0:
@@ -128,8 +128,9 @@ func (q *queue) removeWaiter(p *poller) {
 	p.serviceElements = nil
 }
 
-// findWaiter is the first poller that waits for a job like this one and has room for it. One that has got jobs can be answered as soon as nothing
-// more is claimed for it, so the next job goes to another one, if there is any.
+// findWaiter is the first poller that waits for a job like this one and has room for it. One that
+// has got jobs can be answered as soon as nothing more is claimed for it, so the next job goes to
+// another one, if there is any.
 func (q *queue) findWaiter(r *queuedJob) (first *poller) {
 	l := q.waiters[r.service]
 	if l == nil || q.closed {
@@ -153,8 +154,9 @@ func (q *queue) isOutranked(p *poller, service string) bool {
 	return q.m.cfg.Outranked != nil && q.m.cfg.Outranked(p.Worker, service)
 }
 
-// findOrderPoll is the rider, a poll that has come with what a job follows from, if it is to have that job; nil = it is not. What it may have, too,
-// and waits already goes first: it gets that instead.
+// findOrderPoll is the rider, a poll that has come with what a job follows from, if it is to have
+// that job; nil = it is not. What it may have, too, and waits already goes first: it gets that
+// instead.
 func (q *queue) findOrderPoll(rider *poller, r *queuedJob) *poller {
 	if rider == nil || rider.element == nil || q.closed || !rider.hasRoom() || !rider.jobFilter.matchesJob(r) || !slices.Contains(rider.Services, r.service) || q.isOutranked(rider, r.service) {
 		return nil

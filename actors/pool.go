@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// carrierPool is a carrier of this member, its places, and the jobs that wait in line for one. Who has a place carries out one
-// job after the other: short ones cost no change of goroutines.
+// carrierPool is a carrier of this member, its places, and the jobs that wait in line for one. Who
+// has a place carries out one job after the other: short ones cost no change of goroutines.
 type carrierPool struct {
 	m              *Member
 	carrier        Carrier
@@ -74,7 +74,8 @@ func (p *carrierPool) enqueueJobs(flights []*activeJob) {
 	p.startWorker(wake)
 }
 
-// reservePlace takes a place for somebody to begin, one at a time: whoever has begun wakes the next.
+// reservePlace takes a place for somebody to begin, one at a time: whoever has begun wakes the
+// next.
 func (p *carrierPool) reservePlace() bool {
 	if p.closed || p.starting || p.running >= p.limit || len(p.jobQueue) == 0 {
 		return false
@@ -90,8 +91,8 @@ func (p *carrierPool) startWorker(wake bool) {
 	}
 }
 
-// jobsPerYield is how many jobs are carried out in a row before others get the processor: actors, and the lanes of the committer that the store
-// has answered.
+// jobsPerYield is how many jobs are carried out in a row before others get the processor: actors,
+// and the lanes of the committer that the store has answered.
 const jobsPerYield = 16
 
 // runWorker carries out what is in line until there is nothing more.
@@ -104,8 +105,8 @@ func (p *carrierPool) runWorker() {
 	}
 }
 
-// nextJob notes that a job is done with and takes another one, or gives up the place. Who waits for the places is told of one
-// that was given up unused, too.
+// nextJob notes that a job is done with and takes another one, or gives up the place. Who waits for
+// the places is told of one that was given up unused, too.
 func (p *carrierPool) nextJob(last *activeJob) *activeJob {
 	p.mu.Lock()
 	if last != nil {
@@ -150,8 +151,9 @@ func (p *carrierPool) takeDone() []*activeJob {
 	return all
 }
 
-// noteWithdrawn notes that a job in line is not wanted any longer; of one under way the context has ended. When that may be half of a
-// long line, it is looked through: what nobody waits for is not to be kept for as long as those take who have the places.
+// noteWithdrawn notes that a job in line is not wanted any longer; of one under way the context has
+// ended. When that may be half of a long line, it is looked through: what nobody waits for is not
+// to be kept for as long as those take who have the places.
 func (p *carrierPool) noteWithdrawn(f *activeJob) {
 	if f.stage.Load() != stageDropped {
 		return
@@ -188,8 +190,8 @@ func (m *Member) carryJob(f *activeJob, carrier Carrier) {
 	m.metrics.observeDispatch(serviceOf(job.Exec), m.nowMillis()-job.EnqueuedAt)
 	if m.canStart(ctx) && (!job.Again || m.recordStart(ctx, &job)) {
 		report := m.carryResolved(m.withStartListener(ctx, &job), carrier, job)
-		// A job that was called off may have failed only because of that: its attempt is over, or it is
-		// carried out again after the next start.
+		// A job that was called off may have failed only because of that: its attempt is over, or
+		// it is carried out again after the next start.
 		if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
 			f.report = normalizeReport(f.key.at, report)
 		}
@@ -205,8 +207,8 @@ func (m *Member) carryJob(f *activeJob, carrier Carrier) {
 // leaseRecheck is how often it is looked whether the lease is held again.
 const leaseRecheck = 50 * time.Millisecond
 
-// canStart holds a job while somebody else may have the lease, and the job with it. It is false when the job is not to begin any
-// more: it was called off, or the member goes.
+// canStart holds a job while somebody else may have the lease, and the job with it. It is false
+// when the job is not to begin any more: it was called off, or the member goes.
 func (m *Member) canStart(ctx context.Context) bool {
 	for !m.lease.isHeld() {
 		if m.stopping.Load() || isClosed(m.Lost()) || !m.sleepFor(leaseRecheck) {
@@ -216,8 +218,9 @@ func (m *Member) canStart(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// recordStart has it stored that a job begins now which may be what its carriers die of: so one that ends its member each
-// time is not carried out for ever. It is false when nobody waits for the job any longer.
+// recordStart has it stored that a job begins now which may be what its carriers die of: so one
+// that ends its member each time is not carried out for ever. It is false when nobody waits for the
+// job any longer.
 func (m *Member) recordStart(ctx context.Context, job *flow.Job) bool {
 	return m.reportProgress(ctx, job.Task, flow.Begin{Address: job.Address, Carrier: m.incarnation})
 }
@@ -231,7 +234,8 @@ func (m *Member) withStartListener(ctx context.Context, job *flow.Job) context.C
 	return carry.Hearing(ctx, func(since int64) { m.reportProgress(ctx, task, flow.Working{Address: at, At: since}) })
 }
 
-// reportProgress has stored what is known of a job while it is carried out. It is false when nobody waits for the job any longer.
+// reportProgress has stored what is known of a job while it is carried out. It is false when nobody
+// waits for the job any longer.
 func (m *Member) reportProgress(ctx context.Context, task string, word flow.Command) bool {
 	for try := 1; ; try++ {
 		answered, err := m.reportProgressOnce(ctx, task, word)
@@ -251,7 +255,8 @@ func (m *Member) reportProgress(ctx context.Context, task string, word flow.Comm
 	}
 }
 
-// reportProgressOnce tells a task, or the member that has it, of one of its jobs. It is answered unless nobody waits any more.
+// reportProgressOnce tells a task, or the member that has it, of one of its jobs. It is answered
+// unless nobody waits any more.
 func (m *Member) reportProgressOnce(ctx context.Context, task string, word flow.Command) (answered bool, err error) {
 	if !m.owned.ownsTask(task) {
 		err := m.cfg.Others.Do(ctx, engine.Orders{{Task: task, Command: word}})[0].Err

@@ -17,8 +17,8 @@ import (
 )
 
 // queue is the part of sessions where jobs wait for pollers and pollers for jobs. It holds
-// references; the jobs themselves are in their tasks. What does not fit in memory stays in the store,
-// from where a page at a time is fetched before a service runs out.
+// references; the jobs themselves are in their tasks. What does not fit in memory stays in the
+// store, from where a page at a time is fetched before a service runs out.
 type queue struct {
 	m               *Member
 	mu              sync.Mutex              // of all below: tasks hand new jobs to those who wait
@@ -70,8 +70,8 @@ func newQueue(m *Member) *queue {
 	return &queue{m: m, ready: map[string][]*readyList{}, refs: map[jobKey]*queuedJob{}, openClaims: map[jobKey]*queuedJob{}, waiting: list.New(), waiters: map[string]*list.List{}, deferredUntil: map[jobKey]int64{}}
 }
 
-// offerJob gives a job to one who waits for it, or puts it where pollers who may have it look. A kind that has read it
-// from the store meanwhile may be the only one that knows it.
+// offerJob gives a job to one who waits for it, or puts it where pollers who may have it look. A
+// kind that has read it from the store meanwhile may be the only one that knows it.
 func (q *queue) offerJob(_ actor.Context, r *queuedJob) {
 	if q.isUnderClaim(r) {
 		return
@@ -97,8 +97,9 @@ func (q *queue) offerJob(_ actor.Context, r *queuedJob) {
 	}
 }
 
-// isUnderClaim says whether a job is being claimed. That may be what brought its task into memory, which then offers it; or the claim was
-// refused and then the job returned by whoever held it, so the offer is kept until the answer is there.
+// isUnderClaim reports whether a job is being claimed. That may be what brought its task into
+// memory, which then offers it; or the claim was refused and then the job returned by whoever held
+// it, so the offer is kept until the answer is there.
 func (q *queue) isUnderClaim(r *queuedJob) bool {
 	_, busy := q.openClaims[r.key]
 	if busy {
@@ -182,8 +183,9 @@ func (q *queue) newClaim(p *poller, r *queuedJob) (claim flow.Claim, answered fu
 	return claim, func(o engine.Outcome) { m.sendMessage(m.sessions, claimAnswered{p, r, claim, now, o}) }
 }
 
-// claimForWaiter claims a job for one who waits when it has just come to be, by a decision that is not stored yet: so its beginning and the claim
-// are one row. nil = nobody waits. The rider, if there is one, has come with what is decided about.
+// claimForWaiter claims a job for one who waits when it has just come to be, by a decision that is
+// not stored yet: so its beginning and the claim are one row. nil = nobody waits. The rider, if
+// there is one, has come with what is decided about.
 func (q *queue) claimForWaiter(job *flow.Job, rider *poller) *taskCommand {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -200,8 +202,9 @@ func (q *queue) claimForWaiter(job *flow.Job, rider *poller) *taskCommand {
 	return &taskCommand{task: job.Task, command: claim, unlisted: p.Unlisted, reply: func(a commandAnswer) { answered(outcomeOf(claim, a, now)) }}
 }
 
-// handleClaimAnswer gives a claimed job to its poller, or back when that was answered meanwhile. Those that somebody else has, or nobody wants
-// any more, are replaced by others as soon as it is known how many.
+// handleClaimAnswer gives a claimed job to its poller, or back when that was answered meanwhile.
+// Those that somebody else has, or nobody wants any more, are replaced by others as soon as it is
+// known how many.
 func (q *queue) handleClaimAnswer(c actor.Context, a claimAnswered) {
 	p := a.poller
 	p.claiming--
@@ -229,7 +232,8 @@ func (q *queue) handleClaimAnswer(c actor.Context, a claimAnswered) {
 	}
 }
 
-// handleRefusal leaves a job alone for a while that was not to be had, unless it was offered anew meanwhile.
+// handleRefusal leaves a job alone for a while that was not to be had, unless it was offered anew
+// meanwhile.
 func (q *queue) handleRefusal(c actor.Context, a claimAnswered, offered *queuedJob) {
 	now, settled := q.m.nowMillis(), isDelivered(a.Err) || errors.Is(a.Err, errOwnerUnreachable) // else it is offered again in any case
 	switch {
@@ -273,15 +277,16 @@ func toClaimed(job *flow.Job, token string, at int64) engine.Claimed {
 	return engine.Claimed{Job: engine.JobOf(job), Token: token, ClaimedAt: at, Until: job.Until}
 }
 
-// offerLater offers a job again in a while, which is the longer the more often its task could not say whose it is.
+// offerLater offers a job again in a while, which is the longer the more often its task could not
+// say whose it is.
 func (q *queue) offerLater(r *queuedJob) {
 	r.refused++
 	m := q.m
 	m.cfg.Host.Clock.AfterFunc(backOff(r.refused), func() { m.sendMessage(m.sessions, offerAgain{r}) })
 }
 
-// reofferJob offers a job once more. Of one that was read from the store the flow is not known: those who want
-// jobs of one flow find it there.
+// reofferJob offers a job once more. Of one that was read from the store the flow is not known:
+// those who want jobs of one flow find it there.
 func (q *queue) reofferJob(c actor.Context, r *queuedJob) {
 	if r.flow == "" {
 		for _, s := range q.ready[r.service] {
@@ -300,7 +305,8 @@ func (q *queue) answerIfReady(p *poller, fetching bool) {
 	}
 }
 
-// answerPoll tells a poller what it has got, the longest waiting first: its claims may have been stored in another order.
+// answerPoll tells a poller what it has got, the longest waiting first: its claims may have been
+// stored in another order.
 func (q *queue) answerPoll(p *poller) {
 	q.removeWaiter(p)
 	slices.SortStableFunc(p.granted, func(a, b grantedJob) int {

@@ -208,7 +208,8 @@ func TestJobsThatWaitForPollersDoNotKeepNewTasksOut(t *testing.T) {
 	}
 }
 
-// lateFirst is a store whose pages of services with a z come late: after a poll that is answered without them, if there is one.
+// lateFirst is a store whose pages of services with a z come late: after a poll that is answered
+// without them, if there is one.
 type lateFirst struct {
 	persistence.Store
 	answered chan struct{}

@@ -5,11 +5,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// In the queue of the store are the jobs that wait for pollers, and those that have waited until they end. A job that a waiting poller got
-// as it began need not be there: its row would be written and deleted again with each step, a fifth of what PostgreSQL does for that. It is
-// written when the worker tells something of a job that takes longer, so that the queue shows it, and when the job is returned.
+// In the queue of the store are the jobs that wait for pollers, and those that have waited until
+// they end. A job that a waiting poller got as it began need not be there: its row would be written
+// and deleted again with each step, a fifth of what PostgreSQL does for that. It is written when
+// the worker tells something of a job that takes longer, so that the queue shows it, and when the
+// job is returned.
 
-// unlistedJobs are the jobs of a task in memory that are not in the queue. One that is forgotten here costs a deletion in vain.
+// unlistedJobs are the jobs of a task in memory that are not in the queue. One that is forgotten
+// here costs a deletion in vain.
 type unlistedJobs map[flow.Address]bool
 
 // addUnlisted notes that a poller has got a job as that began.
@@ -20,7 +23,7 @@ func (t *task) addUnlisted(at flow.Address) {
 	t.unlisted[at] = true
 }
 
-// removeJob says whether a job was not in the queue; from now on it is, or it is over.
+// removeJob reports whether a job was not in the queue; from now on it is, or it is over.
 func (h unlistedJobs) removeJob(at flow.Address) bool {
 	was := h[at]
 	delete(h, at)
@@ -57,7 +60,8 @@ func (t *task) addQueue(c *persistence.Commit, p *journalDraft) {
 	}
 }
 
-// addJob puts a job into the queue, also one that was there and is returned: it may have been handed out before it came there.
+// addJob puts a job into the queue, also one that was there and is returned: it may have been
+// handed out before it came there.
 func (t *task) addJob(c *persistence.Commit, job *flow.Job) {
 	if job.Exec.Type != flow.ExecQueue || !job.Again && t.unlisted[job.Address] {
 		return

@@ -23,7 +23,8 @@ func kindOf(p engine.Poll) jobFilter {
 	return k
 }
 
-// matchesJob says whether a poller of this kind may have a job: it has all labels that the job asks for.
+// matchesJob reports whether a poller of this kind may have a job: it has all labels that the job
+// asks for.
 func (k *jobFilter) matchesJob(r *queuedJob) bool {
 	if k.flow != "" && k.flow != r.flow {
 		return false
@@ -58,13 +59,14 @@ func queuedJobOf(j *flow.Job) *queuedJob {
 	return &queuedJob{key: jobKey{j.Task, j.Address}, service: j.Exec.Service, flow: j.Plan.FlowID, labels: j.Exec.Labels, at: j.EnqueuedAt, turn: j.Turn, size: j.Size()}
 }
 
-// isBefore says whether a job is handed out before another one: the one that has waited longer is.
+// isBefore reports whether a job is handed out before another one: the one that has waited longer
+// is.
 func (r *queuedJob) isBefore(other *queuedJob) bool {
 	return r.at < other.at || r.at == other.at && r.turn < other.turn
 }
 
-// readyList holds those jobs of a service that one kind of poller may have. A job is on the lists of all
-// kinds that are known; what a new kind may have is in the store.
+// readyList holds those jobs of a service that one kind of poller may have. A job is on the lists
+// of all kinds that are known; what a new kind may have is in the store.
 type readyList struct {
 	service string
 	jobFilter
@@ -84,7 +86,8 @@ type readyList struct {
 // fewer is filled up: else new jobs would be handed out before old ones that only the store has.
 const fetchRows = 500
 
-// maxReadyLists bounds how many services and kinds of pollers are remembered, because anybody may ask for any.
+// maxReadyLists bounds how many services and kinds of pollers are remembered, because anybody may
+// ask for any.
 const maxReadyLists = 10_000
 
 // findList is the list of a service for a kind of pollers; nil = there is none.
@@ -97,8 +100,8 @@ func (q *queue) findList(service string, k *jobFilter) *readyList {
 	return nil
 }
 
-// readyList of a service for a kind of pollers; what the store holds for one not seen before is not known yet, unless
-// it is known to hold nothing of that service.
+// readyList of a service for a kind of pollers; what the store holds for one not seen before is not
+// known yet, unless it is known to hold nothing of that service.
 func (q *queue) readyList(service string, k jobFilter) *readyList {
 	if s := q.findList(service, &k); s != nil {
 		return s
@@ -113,7 +116,8 @@ func (q *queue) readyList(service string, k jobFilter) *readyList {
 	return s
 }
 
-// readyListsFor are those that a job belongs on. There is always one for pollers who want nothing special.
+// readyListsFor are those that a job belongs on. There is always one for pollers who want nothing
+// special.
 func (q *queue) readyListsFor(r *queuedJob) []*readyList {
 	q.readyList(r.service, jobFilter{})
 	all := q.ready[r.service]
@@ -123,7 +127,8 @@ func (q *queue) readyListsFor(r *queuedJob) []*readyList {
 	return slices.DeleteFunc(slices.Clone(all), func(l *readyList) bool { return !l.jobFilter.matchesJob(r) })
 }
 
-// dropEmptyLists forgets lists that are empty. Of which services the store may still have jobs has to be learned again.
+// dropEmptyLists forgets lists that are empty. Of which services the store may still have jobs has
+// to be learned again.
 func (q *queue) dropEmptyLists() {
 	q.listCount, q.servicesKnown, q.servicesAsked = 0, false, false
 	for service, all := range q.ready {
@@ -133,8 +138,8 @@ func (q *queue) dropEmptyLists() {
 	maps.DeleteFunc(q.ready, func(_ string, all []*readyList) bool { return len(all) == 0 })
 }
 
-// spillFrom leaves a job in the store that was enqueued at a time, 0 = any: there is a search from there on. One that is under way
-// may be past it: then there is another one.
+// spillFrom leaves a job in the store that was enqueued at a time, 0 = any: there is a search from
+// there on. One that is under way may be past it: then there is another one.
 func (l *readyList) spillFrom(at int64) {
 	before := max(at-1, 0)
 	switch {
@@ -180,8 +185,8 @@ func (l *readyList) firstJob() *queuedJob {
 	return l.refs[0]
 }
 
-// manyGone is from how many on jobs that are gone are cleared away before they are reached: on the list of
-// a kind that nobody polls for any longer they never are.
+// manyGone is from how many on jobs that are gone are cleared away before they are reached: on the
+// list of a kind that nobody polls for any longer they never are.
 const manyGone = 64
 
 // noteRemoved notes that a job on the list is gone.

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// fetchFor asks the store for jobs that a poller may have, where there are few in memory. It says whether there may
-// be more for this one. A service that nobody has jobs of costs nothing.
+// fetchFor asks the store for jobs that a poller may have, where there are few in memory. It says
+// whether there may be more for this one. A service that nobody has jobs of costs nothing.
 func (q *queue) fetchFor(p *poller) (fetching bool) {
 	if q.closed {
 		return false
@@ -33,8 +33,8 @@ func (q *queue) fetchFor(p *poller) (fetching bool) {
 	return fetching && p.hasRoom()
 }
 
-// startFirstReads starts to read what has not been read yet of a poller's jobs: which services the store has jobs of, and the
-// first page of each of the poller's lists.
+// startFirstReads starts to read what has not been read yet of a poller's jobs: which services the
+// store has jobs of, and the first page of each of the poller's lists.
 func (q *queue) startFirstReads(p *poller) {
 	if q.closed {
 		return
@@ -52,8 +52,9 @@ func (q *queue) startFirstReads(p *poller) {
 	}
 }
 
-// awaitsFirstRead reports whether one of a poller's lists is being read for the first time. Until then a later job of another
-// list would be handed out before an earlier one that only the store has. A store that fails makes no poller wait longer.
+// awaitsFirstRead reports whether one of a poller's lists is being read for the first time. Until
+// then a later job of another list would be handed out before an earlier one that only the store
+// has. A store that fails makes no poller wait longer.
 func (q *queue) awaitsFirstRead(p *poller) bool {
 	if q.readingServices && !q.servicesAsked {
 		return true
@@ -119,10 +120,12 @@ func (q *queue) putStored(s *readyList, row *persistence.QueueRow) {
 	q.addReady(s, r)
 }
 
-// servicesRetry is how long it is until the store is asked again for the services that it has jobs of.
+// servicesRetry is how long it is until the store is asked again for the services that it has jobs
+// of.
 const servicesRetry = time.Second
 
-// readServices asks which services the store has jobs of. From then on new ones are heard of as their jobs are offered.
+// readServices asks which services the store has jobs of. From then on new ones are heard of as
+// their jobs are offered.
 func (q *queue) readServices() {
 	if q.readingServices {
 		return

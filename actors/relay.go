@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Relay hands jobs on to others, who carry them out elsewhere: a job takes no place on this member while it waits or is
-// under way. Its methods do not block and may be called in any goroutine.
+// Relay hands jobs on to others, who carry them out elsewhere: a job takes no place on this member
+// while it waits or is under way. Its methods do not block and may be called in any goroutine.
 type Relay interface {
-	// Offers says whether somebody is there for jobs like this one.
+	// Offers reports whether somebody is there for jobs like this one.
 	Offers(exec *flow.Exec) bool
 	// Send takes jobs, and lands each of them in the end.
 	Send(jobs []Passage)
@@ -23,11 +23,13 @@ type Relay interface {
 	Shut()
 }
 
-// Sharing is a Relay that has jobs carried out at other members, too: where this one has no credit for a job and another one
-// has, it lands the job as Lost, Unbegun and To that one, by its incarnation.
+// Sharing is a Relay that has jobs carried out at other members, too: where this one has no credit
+// for a job and another one has, it lands the job as Lost, Unbegun and To that one, by its
+// incarnation.
 type Sharing interface {
 	Relay
-	// Meet has it tell the others, which are alive by their incarnations, of its credits from now on, in the name of self.
+	// Meet has it tell the others, which are alive by their incarnations, of its credits from now
+	// on, in the name of self.
 	Meet(self string, alive func() []string, tell func(*engine.Credits))
 	// Credited says what another one has.
 	Credited(c *engine.Credits)
@@ -62,7 +64,8 @@ type relayQueue struct {
 	notified bool         // … but will be
 }
 
-// routeFor a job; nil = there is none. A job of type http goes to a push worker only when no attached one is there for it.
+// routeFor a job; nil = there is none. A job of type http goes to a push worker only when no
+// attached one is there for it.
 func (s *sessions) routeFor(x *flow.Exec) jobRoute {
 	if s.relayQueue != nil && (x.Type == flow.ExecRemote || x.Type == flow.ExecHTTP && s.relayQueue.relay.Offers(x)) {
 		return s.relayQueue
@@ -128,7 +131,8 @@ func (w *relayQueue) isIdle() bool {
 	return w.running == 0
 }
 
-// startJob has a job be under way from now on, and counts it, unless nothing begins any more, or it was withdrawn.
+// startJob has a job be under way from now on, and counts it, unless nothing begins any more, or it
+// was withdrawn.
 func (w *relayQueue) startJob(f *activeJob) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,14 +169,15 @@ func (f *activeJob) Job() flow.Job {
 // Of names the job.
 func (f *activeJob) Of() (task string, at flow.Address) { return f.key.task, f.key.at }
 
-// Foreign says that another member has the job's task: it is the one to know whether nobody is there for it.
+// Foreign says that another member has the job's task: it is the one to know whether nobody is
+// there for it.
 func (f *activeJob) Foreign() bool { return !f.route.(*relayQueue).m.owned.ownsTask(f.key.task) }
 
 // Over says that the job was withdrawn, or the member goes.
 func (f *activeJob) Over() bool { return f.jobCtx.Err() != nil }
 
-// Begin has a job begin with a relay. Of one that may be what its carriers die of, this is stored first, and the job sent anew; so is one
-// that comes while somebody else may have the lease.
+// Begin has a job begin with a relay. Of one that may be what its carriers die of, this is stored
+// first, and the job sent anew; so is one that comes while somebody else may have the lease.
 func (f *activeJob) Begin() bool {
 	job, w := f.Job(), f.route.(*relayQueue)
 	if job.Again && !f.startRecorded || !w.m.lease.isHeld() || w.m.hasReferences(&job) {
@@ -187,7 +192,8 @@ func (f *activeJob) Begin() bool {
 	return true
 }
 
-// prepareJob waits until the lease is held, has it stored that a job begins, and gets the values that it refers to.
+// prepareJob waits until the lease is held, has it stored that a job begins, and gets the values
+// that it refers to.
 func (w *relayQueue) prepareJob(f *activeJob, job flow.Job) {
 	if !w.m.canStart(&f.jobCtx) || job.Again && !f.startRecorded && !w.m.recordStart(&f.jobCtx, &job) {
 		f.jobCtx.endJob()
@@ -206,15 +212,17 @@ func (w *relayQueue) prepareJob(f *activeJob, job flow.Job) {
 	w.relay.Send([]Passage{f})
 }
 
-// Part lands a job without a report. Whoever asks for it here, such as its task once more, is not heard: the member goes.
+// Part lands a job without a report. Whoever asks for it here, such as its task once more, is not
+// heard: the member goes.
 func (f *activeJob) Part() {
 	f.route.(*relayQueue).m.migratedJobs.addJob(f.key, f.delivery)
 	f.jobCtx.endJob()
 	f.Land(flow.Report{Lost: true})
 }
 
-// Land puts the report on a job where its actor looks for it. Of one that was lost the sessions hear before: when the job
-// is dispatched again they do not take it for this one. Any other is known to them until its report is there.
+// Land puts the report on a job where its actor looks for it. Of one that was lost the sessions
+// hear before: when the job is dispatched again they do not take it for this one. Any other is
+// known to them until its report is there.
 func (f *activeJob) Land(r flow.Report) {
 	w := f.route.(*relayQueue)
 	if p := w.m.cfg.Payloads; p != nil && p.Large(r.Output) {

@@ -22,8 +22,8 @@ func (t *task) requestLoad(c actor.Context) {
 	})
 }
 
-// applyLoaded takes the state from the store, takes over what was carried by one who is gone, and then
-// answers what has been waiting.
+// applyLoaded takes the state from the store, takes over what was carried by one who is gone, and
+// then answers what has been waiting.
 func (t *task) applyLoaded(c actor.Context, l loadResult) {
 	if l.gen != t.gen {
 		return
@@ -77,9 +77,9 @@ func (t *task) notifyLoaded() {
 	}
 }
 
-// recoverJobs takes over what was carried by members that are gone, and asks those who live for the rest: one of them may not
-// know that it carries a job, because who has stored so crashed before it said so. It does so again after a while, as
-// the question may share that fate.
+// recoverJobs takes over what was carried by members that are gone, and asks those who live for the
+// rest: one of them may not know that it carries a job, because who has stored so crashed before it
+// said so. It does so again after a while, as the question may share that fate.
 func (t *task) recoverJobs(c actor.Context) {
 	recovering := t.m.recoverCommand(t.id)
 	recovering.Anew = true
@@ -91,7 +91,8 @@ func (t *task) recoverJobs(c actor.Context) {
 	t.m.cfg.Host.Clock.AfterFunc(recheckAfter, func() { t.m.sendMessage(self, recheckCarriers{gen}) })
 }
 
-// recheckAfter is how long it is until members are asked again whether they know the jobs they carry.
+// recheckAfter is how long it is until members are asked again whether they know the jobs they
+// carry.
 const recheckAfter = time.Minute
 
 // recheckCarriers tells a task to look after jobs that other members carry.
@@ -103,7 +104,7 @@ func (t *task) recheckCarriers(c actor.Context, m recheckCarriers) {
 	}
 }
 
-// hasForeignCarriers says whether other members carry jobs of the task.
+// hasForeignCarriers reports whether other members carry jobs of the task.
 func (t *task) hasForeignCarriers() bool {
 	return slices.ContainsFunc(flow.Outstanding(t.state), func(e flow.Effect) bool {
 		job := flow.JobOf(e)
@@ -111,8 +112,8 @@ func (t *task) hasForeignCarriers() bool {
 	})
 }
 
-// withoutReported leaves out the jobs whose reports are here already, and are decided next. One that was lost is dispatched
-// by that decision, unless the state knows of that loss already.
+// withoutReported leaves out the jobs whose reports are here already, and are decided next. One
+// that was lost is dispatched by that decision, unless the state knows of that loss already.
 func (t *task) withoutReported(owed []flow.Effect) []flow.Effect {
 	reported := map[flow.Address]flow.Report{}
 	for _, cmd := range slices.Concat(t.isolated, t.waiting) {
@@ -142,8 +143,8 @@ func (t *task) failActiveSteps(c actor.Context, text string) {
 	}
 }
 
-// decideWaiting decides what is to be tried alone, each after the row of the one before is written, and then
-// whatever has been waiting.
+// decideWaiting decides what is to be tried alone, each after the row of the one before is written,
+// and then whatever has been waiting.
 func (t *task) decideWaiting(c actor.Context) {
 	for len(t.isolated) > 0 {
 		if t.inflight != nil || t.openDraft != nil {
@@ -185,7 +186,8 @@ func (t *task) retryLoad(c actor.Context, err error) {
 	t.m.cfg.Host.Clock.AfterFunc(reloadPause(err, t.tries), func() { t.m.sendMessage(self, reloadTask{gen}) })
 }
 
-// reloadPause is how long a task that could not be loaded waits: it goes on soon after an outage, and what is wrong with itself is seldom looked at.
+// reloadPause is how long a task that could not be loaded waits: it goes on soon after an outage,
+// and what is wrong with itself is seldom looked at.
 func reloadPause(err error, tries int) time.Duration {
 	if errors.As(err, new(storeReadError)) {
 		return storePause(tries)
@@ -201,8 +203,8 @@ func (t *task) refuseUnknown(c actor.Context) {
 	c.Send(t.m.tasks, taskUnknown{t})
 }
 
-// discardState drops everything this incarnation of the actor knew, and reloads; the commands that have no
-// answer yet are decided again.
+// discardState drops everything this incarnation of the actor knew, and reloads; the commands that
+// have no answer yet are decided again.
 func (t *task) discardState(c actor.Context, err error) {
 	sent, gathered := t.inflight.commands(), t.openDraft.commands()
 	created := t.create != nil
@@ -230,7 +232,8 @@ func (t *task) discardState(c actor.Context, err error) {
 	t.requestLoad(c)
 }
 
-// errStartRefused is the answer to a start whose first row the store refused, when others were decided behind it.
+// errStartRefused is the answer to a start whose first row the store refused, when others were
+// decided behind it.
 var errStartRefused = flow.Errorf(flow.Busy, "the store refused the task's start, or what was asked of the task meanwhile: ask again in a moment")
 
 // answerStarts tells whoever started the task how that ended; the rest stays.
@@ -245,8 +248,8 @@ func (t *task) answerStarts(commands []*taskCommand, err error) (rest []*taskCom
 	return rest
 }
 
-// isolateSuspects are the commands one of which led to what the store refuses; it would refuse it again. Each
-// is tried alone then, so that no other suffers. When there is only one, it is changed.
+// isolateSuspects are the commands one of which led to what the store refuses; it would refuse it
+// again. Each is tried alone then, so that no other suffers. When there is only one, it is changed.
 func (t *task) isolateSuspects(commands []*taskCommand, err error) []*taskCommand {
 	commands = slices.DeleteFunc(splitReports(commands), func(cmd *taskCommand) bool {
 		switch cmd.command.(type) {
@@ -280,8 +283,9 @@ func splitReports(commands []*taskCommand) (all []*taskCommand) {
 	return all
 }
 
-// amendRefused makes of a command whose consequences the store refuses one that it takes: an attempt fails,
-// whoever asked is told. The store's words may hold what it refuses; then they are left out.
+// amendRefused makes of a command whose consequences the store refuses one that it takes: an
+// attempt fails, whoever asked is told. The store's words may hold what it refuses; then they are
+// left out.
 func (t *task) amendRefused(cmd *taskCommand, err error) []*taskCommand {
 	cmd.refused++
 	text := "internal: the store refused the attempt's result"

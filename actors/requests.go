@@ -38,7 +38,8 @@ func outcomeOf(cmd flow.Command, a commandAnswer, now int64) engine.Outcome {
 	return out
 }
 
-// prepareCommand refuses values that are no JSON before they reach a task, has large ones kept elsewhere, and says of a claim when its worker registered and for how long it holds.
+// prepareCommand refuses values that are no JSON before they reach a task, has large ones kept
+// elsewhere, and says of a claim when its worker registered and for how long it holds.
 func (m *Member) prepareCommand(ctx context.Context, o engine.Order) (flow.Command, error) {
 	if err := checkCommand(o.Command); err != nil {
 		return nil, err
@@ -87,7 +88,8 @@ func (m *Member) sendRequest(ctx context.Context, cmd flow.Command, send func(re
 // patienceKey marks contexts, see patiently.
 type patienceKey struct{}
 
-// withPatience marks what the member asks of itself: it waits for its answer although the store is away.
+// withPatience marks what the member asks of itself: it waits for its answer although the store is
+// away.
 func withPatience(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patienceKey{}, true)
 }
@@ -159,7 +161,8 @@ func (m *Member) doAll(ctx context.Context, orders engine.Orders, rider *poller)
 	return outcomes, nil
 }
 
-// doGroup answers those that were not answered in time with the reason: what the others were answered stays known.
+// doGroup answers those that were not answered in time with the reason: what the others were
+// answered stays known.
 func (m *Member) doGroup(ctx context.Context, group []engine.Order, rider *poller) engine.Outcomes {
 	pending := make([]chan commandAnswer, len(group))
 	for i, o := range group {
@@ -206,7 +209,8 @@ func (m *Member) Await(ctx context.Context, task string) (flow.TaskStatus, error
 	return o.status, m.toCallerError(o.err)
 }
 
-// Watch reads a task's journal from a position on, as it grows; it ends with the task, and by an error when the member goes before.
+// Watch reads a task's journal from a position on, as it grows; it ends with the task, and by an
+// error when the member goes before.
 func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		grown, stop := m.hub.watchTask(task)

@@ -30,8 +30,8 @@ type restRequest struct {
 // restRecheck is how long it is until a task that was busy looks again whether it can go to rest.
 const restRecheck = 10 * time.Millisecond
 
-// tryRest retires the task if it has nothing to do but wait. Forced, because the member goes, it rests as
-// soon as nothing is on its way to the store.
+// tryRest retires the task if it has nothing to do but wait. Forced, because the member goes, it
+// rests as soon as nothing is on its way to the store.
 func (t *task) tryRest(c actor.Context, m restRequest) {
 	force := m.force
 	switch {
@@ -71,8 +71,9 @@ func (t *task) restLater(c actor.Context, move bool) {
 	t.m.cfg.Host.Clock.AfterFunc(restRecheck, func() { t.m.sendMessage(self, restRequest{force: true, move: move, later: true}) })
 }
 
-// commitRest writes down that the task is at rest, or that nobody has it, unless the last row has said so. Who has loaded a task that is at rest writes
-// it again: it may have been due at once, and the store says whether the state is the newest.
+// commitRest writes down that the task is at rest, or that nobody has it, unless the last row has
+// said so. Who has loaded a task that is at rest writes it again: it may have been due at once, and
+// the store says whether the state is the newest.
 func (t *task) commitRest(c actor.Context) {
 	due, quiet := t.canRest()
 	t.movesAway, t.resting = t.resting == restLeaving, restCommitting
@@ -98,8 +99,8 @@ func (t *task) returnJobs(c actor.Context) {
 	}
 }
 
-// decideLanded decides what all jobs of the task have reported: nobody is to do that work again. What a step's actor
-// has taken before is in the task's mailbox.
+// decideLanded decides what all jobs of the task have reported: nobody is to do that work again.
+// What a step's actor has taken before is in the task's mailbox.
 func (t *task) decideLanded(c actor.Context) {
 	var cmds []*taskCommand
 	t.inbox.drainReports(func(landed []*activeJob) { cmds = append(cmds, reportsOf(t.id, landed)) }, false)
@@ -110,12 +111,13 @@ func (t *task) decideLanded(c actor.Context) {
 	})
 }
 
-// idleNow says whether nothing is on its way to the store.
+// idleNow reports whether nothing is on its way to the store.
 func (t *task) idleNow() bool {
 	return !t.loading && t.inflight == nil && t.openDraft == nil && len(t.cutCommands) == 0
 }
 
-// canRest says whether all a task has to do is wait, and when it is due (0 = only a message brings it back).
+// canRest reports whether all a task has to do is wait, and when it is due (0 = only a message
+// brings it back).
 func (t *task) canRest() (due int64, ok bool) {
 	if !t.idleNow() {
 		return 0, false
@@ -132,7 +134,8 @@ func (t *task) canRest() (due int64, ok bool) {
 	return due, true
 }
 
-// isLongWait says whether it is worth while to leave memory until a time (0 = until somebody comes).
+// isLongWait reports whether it is worth while to leave memory until a time (0 = until somebody
+// comes).
 func (t *task) isLongWait(due int64) bool {
 	return due == 0 || due >= t.m.nowMillis()+3*t.m.cfg.IdleAfter.Milliseconds()
 }

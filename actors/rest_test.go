@@ -75,7 +75,8 @@ func TestATaskIsAtRestUntilItsTimerWithTheRowThatBeginsIt(t *testing.T) {
 	require.Equal(t, []*persistence.Rest{{Resting: true, Due: due}}, r.said(id))
 }
 
-// What is wanted again in a moment stays out of the lists of what is at rest, which cost a write when they are entered and another one when they are left.
+// What is wanted again in a moment stays out of the lists of what is at rest, which cost a write
+// when they are entered and another one when they are left.
 func TestATaskStaysAwakeForAShortTimerAndForAJob(t *testing.T) {
 	th, r := startNotingRests(t)
 	soon := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`), `{"delay_ms":60}`)

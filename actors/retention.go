@@ -15,20 +15,22 @@ type Chore struct {
 	Do func(ctx context.Context, before int64) (more bool, err error)
 }
 
-// How many of what is past its age is deleted at once, and how long the pause is before the next ones.
+// How many of what is past its age is deleted at once, and how long the pause is before the next
+// ones.
 const (
 	retentionBatch = 500
 	retentionPause = 50 * time.Millisecond
 )
 
-// sweepEvery is how often it is looked for what is past its age: ten times in that age, so that a short
-// one is kept to, but not more often than a store should be asked, nor less than hourly.
+// sweepEvery is how often it is looked for what is past its age: ten times in that age, so that a
+// short one is kept to, but not more often than a store should be asked, nor less than hourly.
 func sweepEvery(age time.Duration) time.Duration {
 	return min(max(age/10, time.Second), time.Hour)
 }
 
-// retentionShard is the one whose owner does the chores of all members of a cluster. A member that does not own it looks
-// every ownerLook whether it does now: one that comes by it, after a start or when another has gone, is not to wait for an hour.
+// retentionShard is the one whose owner does the chores of all members of a cluster. A member that
+// does not own it looks every ownerLook whether it does now: one that comes by it, after a start or
+// when another has gone, is not to wait for an hour.
 const (
 	retentionShard = 0
 	ownerRecheck   = 10 * time.Second
@@ -61,7 +63,8 @@ func (m *Member) oldStats(name string, width int64, age time.Duration) Chore {
 	}}
 }
 
-// deleteEnded deletes tasks that ended longer than Retention ago, in small batches, so that nobody notices.
+// deleteEnded deletes tasks that ended longer than Retention ago, in small batches, so that nobody
+// notices.
 func (m *Member) deleteEnded(ctx context.Context, before int64) (more bool, err error) {
 	n, err := m.store.DeleteEnded(ctx, before, retentionBatch)
 	return n == retentionBatch, err
@@ -83,7 +86,8 @@ func (m *Member) repeatChore(c Chore) {
 	})
 }
 
-// runChore does some of a chore, if it is this member's, and tells how long the pause is before the next turn.
+// runChore does some of a chore, if it is this member's, and tells how long the pause is before the
+// next turn.
 func (m *Member) runChore(c Chore) time.Duration {
 	every := sweepEvery(c.Age)
 	if !m.owned.hasShard(retentionShard) {

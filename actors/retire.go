@@ -19,8 +19,9 @@ func (t *tasks) sweepIdle(c actor.Context) {
 	t.m.cfg.Host.Clock.AfterFunc(max(t.m.cfg.IdleAfter/6, 10*time.Millisecond), func() { t.m.sendMessage(self, sweepTasks{}) })
 }
 
-// maxAsked is how many tasks are asked at once whether they may rest: what fills a batch or two. All that
-// are idle would stand before the commits of those who work, and be so many that new work is refused.
+// maxAsked is how many tasks are asked at once whether they may rest: what fills a batch or two.
+// All that are idle would stand before the commits of those who work, and be so many that new work
+// is refused.
 const maxAsked = 2 * maxBatch
 
 // manyAwake is from how many tasks in memory on they are asked to rest sooner.
@@ -64,8 +65,8 @@ func (t *tasks) noteRestAnswer(e *taskEntry) {
 	}
 }
 
-// manyRetired is from how many retired tasks on their memory is given back to the system, as soon as
-// no more of them come. The runtime would do so too, but only minutes later.
+// manyRetired is from how many retired tasks on their memory is given back to the system, as soon
+// as no more of them come. The runtime would do so too, but only minutes later.
 const manyRetired = 5_000
 
 func (t *tasks) giveBackMemory() {
@@ -105,8 +106,8 @@ func (t *tasks) handleRestAnswer(c actor.Context, m restAnswer) {
 	t.retireMore(c)
 }
 
-// askToRest asks a task to let itself be retired, unless it has been asked before. One that is another member's by now is
-// handed over.
+// askToRest asks a task to let itself be retired, unless it has been asked before. One that is
+// another member's by now is handed over.
 func (t *tasks) askToRest(e *taskEntry, force bool) {
 	if !e.retiring {
 		e.retiring = true
@@ -137,7 +138,8 @@ func (t *tasks) finishRest(c actor.Context, m taskRested) {
 	t.retireMore(c)
 }
 
-// refuseMessages answers those whose task is no longer here, because the member goes. What is for a task of another member is brought there.
+// refuseMessages answers those whose task is no longer here, because the member goes. What is for a
+// task of another member is brought there.
 func (t *tasks) refuseMessages(messages []any) {
 	for _, message := range messages {
 		switch cmd, ok := message.(*taskCommand); {

@@ -11,18 +11,21 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Roaming is a Relay whose workers may go to another member with the jobs they have, and come here with such jobs: when their
-// member has gone, or the stream to it broke, or it was started anew.
+// Roaming is a Relay whose workers may go to another member with the jobs they have, and come here
+// with such jobs: when their member has gone, or the stream to it broke, or it was started anew.
 type Roaming interface {
 	Relay
-	// Grace is for how long a worker is waited for whose member has gone. 0 = not at all: others get its jobs at once.
+	// Grace is for how long a worker is waited for whose member has gone. 0 = not at all: others
+	// get its jobs at once.
 	Grace() time.Duration
-	// Roam tells it how jobs that a worker brings along become this member's: it asks for flow.Bring of each, again when the answer
-	// is that somebody is busy. What becomes this member's is sent as any other job, and goes to the worker that has it.
+	// Roam tells it how jobs that a worker brings along become this member's: it asks for
+	// flow.Bring of each, again when the answer is that somebody is busy. What becomes this
+	// member's is sent as any other job, and goes to the worker that has it.
 	Roam(bring func(ctx context.Context, jobs engine.Orders) engine.Outcomes)
 }
 
-// bringJobs asks those who have the tasks that this member carries jobs of theirs from now on, which a worker has brought along.
+// bringJobs asks those who have the tasks that this member carries jobs of theirs from now on,
+// which a worker has brought along.
 func (m *Member) bringJobs(ctx context.Context, jobs engine.Orders) engine.Outcomes {
 	for i := range jobs {
 		b := jobs[i].Command.(flow.Bring)
@@ -42,10 +45,12 @@ func (m *Member) bringJobs(ctx context.Context, jobs engine.Orders) engine.Outco
 	return outcomes
 }
 
-// errUnknownCarrier is the answer to a member that this one does not know to live yet, or not any longer.
+// errUnknownCarrier is the answer to a member that this one does not know to live yet, or not any
+// longer.
 var errUnknownCarrier = flow.Errorf(flow.Busy, "the owner of the task does not know the member that asks: try again in a moment")
 
-// mayCarry reports whether a job may become a carrier's. Jobs of a member that joined after the last look at the members would be taken for lost.
+// mayCarry reports whether a job may become a carrier's. Jobs of a member that joined after the
+// last look at the members would be taken for lost.
 func (m *Member) mayCarry(carrier string) bool {
 	return carrier == m.incarnation || m.cfg.Others == nil || m.isMemberAlive(carrier)
 }
@@ -66,8 +71,8 @@ func (m *Member) returnTerms() (r flow.Return) {
 	return r
 }
 
-// migratedJobs are the jobs with which their workers go on elsewhere when the member stops. Whoever still asks this one for them is to hear
-// nothing: what it might say would have others begin them.
+// migratedJobs are the jobs with which their workers go on elsewhere when the member stops. Whoever
+// still asks this one for them is to hear nothing: what it might say would have others begin them.
 type migratedJobs struct {
 	mu   sync.Mutex
 	jobs map[string]map[flow.Address]int // by task: which times of their being given
@@ -101,7 +106,8 @@ func (p *migratedJobs) jobsOf(task string) (all []flow.Address) {
 	return all
 }
 
-// leaveCommand is what gives back the jobs of a member that stops. Only those who are told of it know that it went in order.
+// leaveCommand is what gives back the jobs of a member that stops. Only those who are told of it
+// know that it went in order.
 func (m *Member) leaveCommand(task string) flow.Leave {
 	c := flow.Leave{Return: m.returnTerms()}
 	if m.cfg.Others != nil {

@@ -8,9 +8,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Rewind says that the store does not go on where it was: it went back in time, or another server has taken over. The member has ended by that.
+// Rewind says that the store does not go on where it was: it went back in time, or another server
+// has taken over. The member has ended by that.
 type Rewind struct {
-	// From and To bound, by the store's clock, when what may be lost was confirmed. A zero From is not known.
+	// From and To bound, by the store's clock, when what may be lost was confirmed. A zero From is
+	// not known.
 	From, To time.Time
 	// Lost is false when everything that this member was told to be stored is there.
 	Lost  bool
@@ -24,7 +26,8 @@ type renewalRecord struct {
 	at                   time.Time // by the store's clock; zero = there was no renewal
 }
 
-// findRewind returns what a renewal shows of a store that does not go on from the past; nil = it does.
+// findRewind returns what a renewal shows of a store that does not go on from the past; nil = it
+// does.
 func (p *renewalRecord) findRewind(pulse persistence.Pulse, err error) *Rewind {
 	fenced := errors.Is(err, persistence.ErrFenced)
 	missing := errors.Is(err, persistence.ErrRewound) && pulse.Now.Sub(p.at) < persistence.Forgotten/2
@@ -64,7 +67,8 @@ func timeFromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// detectRewind notes what a renewal shows of a store that does not go on; nil = it does, or the member has none any more.
+// detectRewind notes what a renewal shows of a store that does not go on; nil = it does, or the
+// member has none any more.
 func (l *lease) detectRewind(pulse persistence.Pulse, err error) *Rewind {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,8 +79,9 @@ func (l *lease) detectRewind(pulse persistence.Pulse, err error) *Rewind {
 	return l.rewound
 }
 
-// endHistory ends all incarnations of the history that the store has lost the end of, unless another member has done so: none of
-// them writes from what it knew before. One that cannot be ended for want of the store notices by itself.
+// endHistory ends all incarnations of the history that the store has lost the end of, unless
+// another member has done so: none of them writes from what it knew before. One that cannot be
+// ended for want of the store notices by itself.
 func (l *lease) endHistory(ctx context.Context, r *Rewind) {
 	kept := int64(0)
 	if !r.From.IsZero() {
@@ -103,7 +108,8 @@ func (l *lease) logRewind() {
 		"from", from, "to", r.To.UTC().Format(time.RFC3339Nano), "cause", r.Cause, "member", l.m.cfg.Name)
 }
 
-// Rewound returns what has become of the store; nil when the member was lost for another reason, or is not lost.
+// Rewound returns what has become of the store; nil when the member was lost for another reason, or
+// is not lost.
 func (m *Member) Rewound() *Rewind {
 	m.lease.mu.Lock()
 	defer m.lease.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// roamer is an attached worker that goes from member to member with its jobs. It does them when it is told to.
+// roamer is an attached worker that goes from member to member with its jobs. It does them when it
+// is told to.
 type roamer struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -246,8 +247,9 @@ func (r *realm) holds(t *testing.T, w *roamer, job string) (tasks []string) {
 	return tasks
 }
 
-// moved waits until the jobs of tasks have gone to where the worker is so many times. They may have more often: a worker that comes again before
-// its member has heard that a job is its own has it passed once more.
+// moved waits until the jobs of tasks have gone to where the worker is so many times. They may have
+// more often: a worker that comes again before its member has heard that a job is its own has it
+// passed once more.
 func (r *realm) moved(t *testing.T, ids []string, times int) {
 	t.Helper()
 	for _, id := range ids {

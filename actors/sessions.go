@@ -18,8 +18,8 @@ type (
 		effects []flow.Effect // others than those about jobs mean nothing here
 		inbox   *inbox
 	}
-	// outstandingJobs says what a task is owed, or a step and what is below it, if anything: the actor has started anew or is no
-	// more, and what was to be withdrawn before may have been lost.
+	// outstandingJobs says what a task is owed, or a step and what is below it, if anything: the
+	// actor has started anew or is no more, and what was to be withdrawn before may have been lost.
 	outstandingJobs struct {
 		task  string
 		under flow.Address // of the step; zero = the whole task
@@ -28,12 +28,14 @@ type (
 	// drainJobs is done when nothing is carried out on this member any more; nothing new begins.
 	drainJobs struct{ done func() }
 	dropAll   struct{ done func() }
-	// awaitSettled is done when this member itself carries nothing out at some moment; more may begin. What an attached worker is at it takes
-	// along to another member.
+	// awaitSettled is done when this member itself carries nothing out at some moment; more may
+	// begin. What an attached worker is at it takes along to another member.
 	awaitSettled struct{ done func() }
-	// sendRelayed has the jobs sent that the relay has not got yet, as any message but an errand has.
+	// sendRelayed has the jobs sent that the relay has not got yet, as any message but an errand
+	// has.
 	sendRelayed struct{}
-	// carryForeign has jobs of other members' tasks carried out, or let go of, unless whoever brought them has given up by then.
+	// carryForeign has jobs of other members' tasks carried out, or let go of, unless whoever
+	// brought them has given up by then.
 	carryForeign struct {
 		errands engine.Errands
 		claimed *atomic.Bool // who sets it first: the actor that takes them, or whoever gives up
@@ -47,8 +49,8 @@ type jobKey struct {
 	at   flow.Address
 }
 
-// sessions is where ready jobs meet those who can carry them out. Jobs of this member's carriers wait
-// in line for a place; queue jobs wait for pollers.
+// sessions is where ready jobs meet those who can carry them out. Jobs of this member's carriers
+// wait in line for a place; queue jobs wait for pollers.
 type sessions struct {
 	m             *Member
 	pools         map[flow.ExecType]*carrierPool
@@ -156,8 +158,9 @@ func (s *sessions) handleMessage(c actor.Context) {
 	}
 }
 
-// sendRelayedLater has jobs sent to the relay behind the errands that wait already. Those of one commit's tasks come together, so their jobs go
-// in one piece: that is one message for a worker instead of many.
+// sendRelayedLater has jobs sent to the relay behind the errands that wait already. Those of one
+// commit's tasks come together, so their jobs go in one piece: that is one message for a worker
+// instead of many.
 func (s *sessions) sendRelayedLater(c actor.Context) {
 	if s.relayQueue != nil && len(s.relayQueue.unsent) > 0 && !s.sendScheduled {
 		s.sendScheduled = true
@@ -215,13 +218,14 @@ func (s *sessions) runErrand(c actor.Context, m jobErrand) {
 	s.enqueueJobs(flights, m.inbox)
 }
 
-// isForeignCarrier says whether it is another member that carries a job.
+// isForeignCarrier reports whether it is another member that carries a job.
 func (s *sessions) isForeignCarrier(carrier string) bool {
 	return carrier != "" && carrier != s.m.incarnation && s.m.cfg.Others != nil
 }
 
-// carryForeign takes jobs of other members' tasks. One that is known goes on as it is, and so does the report of one that is over. What
-// is to be carried out of a task that has moved here its actor asks for.
+// carryForeign takes jobs of other members' tasks. One that is known goes on as it is, and so does
+// the report of one that is over. What is to be carried out of a task that has moved here its actor
+// asks for.
 func (s *sessions) carryForeign(m carryForeign) {
 	if !m.claimed.CompareAndSwap(false, true) {
 		return
@@ -259,9 +263,9 @@ func giveBack(at flow.Address, given int) flow.Report {
 	return flow.Report{Address: at, Lost: true, Unbegun: true, Given: given}
 }
 
-// dispatchJob takes a job, and returns it if a carrier of this member is to be found for it. One that is known already goes
-// on as it is: a task that has reloaded asks again for what it is owed, perhaps as another actor. One that has reported
-// while its task was another member's is over here.
+// dispatchJob takes a job, and returns it if a carrier of this member is to be found for it. One
+// that is known already goes on as it is: a task that has reloaded asks again for what it is owed,
+// perhaps as another actor. One that has reported while its task was another member's is over here.
 func (s *sessions) dispatchJob(c actor.Context, effect flow.Effect, in *inbox) *activeJob {
 	e := effect.(flow.Dispatch)
 	key := jobKey{e.Job.Task, e.Job.Address}
@@ -295,8 +299,8 @@ func (f *activeJob) redirectTo(in *inbox) {
 	}
 }
 
-// reclaimJob gives back a job that its carrier here has not begun, or that is not known here. One that is under way goes on, and its
-// report lands in the inbox.
+// reclaimJob gives back a job that its carrier here has not begun, or that is not known here. One
+// that is under way goes on, and its report lands in the inbox.
 func (s *sessions) reclaimJob(effect flow.Effect, in *inbox) {
 	job := effect.(flow.Reclaim).Job
 	key := jobKey{job.Task, job.Address}
@@ -350,8 +354,8 @@ func (s *sessions) enqueueJobs(flights []*activeJob, in *inbox) {
 	}
 }
 
-// forgetCarried forgets jobs that were carried out. One's task may have got another actor as it landed, which relies on this
-// flight: then it is told, too.
+// forgetCarried forgets jobs that were carried out. One's task may have got another actor as it
+// landed, which relies on this flight: then it is told, too.
 func (s *sessions) forgetCarried(w jobRoute) {
 	for _, f := range w.takeDone() {
 		if in := f.inbox.Load(); in != nil {
@@ -363,7 +367,8 @@ func (s *sessions) forgetCarried(w jobRoute) {
 	s.checkDrained()
 }
 
-// withdrawJob takes back a job, as it was given up to some time. What is late does not take it from who was given it since.
+// withdrawJob takes back a job, as it was given up to some time. What is late does not take it from
+// who was given it since.
 func (s *sessions) withdrawJob(key jobKey, given int) {
 	f := s.activeJobs[key]
 	switch {
@@ -391,7 +396,8 @@ func (s *sessions) startDrain(c actor.Context, done func()) {
 	s.checkDrained()
 }
 
-// checkDrained says so when nothing is under way, nor any claim: what is claimed for nobody is given back.
+// checkDrained says so when nothing is under way, nor any claim: what is claimed for nobody is
+// given back.
 func (s *sessions) checkDrained() {
 	if s.draining == nil || len(s.queue.openClaims) > 0 {
 		return
@@ -419,8 +425,9 @@ func (s *sessions) checkSettled() {
 	s.settling = nil
 }
 
-// dropAll lets go of what did not finish in time: it is carried out again after the next start, or by the members that have
-// its tasks. What an attached worker is at goes on there: it is left to it to come to another member with that.
+// dropAll lets go of what did not finish in time: it is carried out again after the next start, or
+// by the members that have its tasks. What an attached worker is at goes on there: it is left to it
+// to come to another member with that.
 func (s *sessions) dropAll() {
 	s.stopped = true
 	for _, w := range s.jobRoutes() {
@@ -438,7 +445,7 @@ func (s *sessions) dropAll() {
 	}
 }
 
-// canMigrate says whether a worker that goes on with a job may come to another member with it.
+// canMigrate reports whether a worker that goes on with a job may come to another member with it.
 func (s *sessions) canMigrate(f *activeJob) bool {
 	_, relayed := f.route.(*relayQueue)
 	return relayed && f.stage.Load() == stageRunning && s.m.returnGrace() > 0

@@ -84,8 +84,8 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*createTask, er
 	}, nil
 }
 
-// findStarted returns the task that a keyed start has created before; nil when there is none. Such a start gets its task, even where the flow has
-// been published with other inputs since.
+// findStarted returns the task that a keyed start has created before; nil when there is none. Such
+// a start gets its task, even where the flow has been published with other inputs since.
 func (m *Member) findStarted(ctx context.Context, id string, n engine.NewTask) *persistence.TaskRow {
 	if n.Key == "" && n.ID == "" {
 		return nil
@@ -132,8 +132,8 @@ func paramsOr(params json.RawMessage) []byte {
 	return params
 }
 
-// bodyHash returns what a repeated start is recognized by: a hash of its values, however they are spelled, and its request. Only keyed
-// starts need one: others are told apart by their random id.
+// bodyHash returns what a repeated start is recognized by: a hash of its values, however they are
+// spelled, and its request. Only keyed starts need one: others are told apart by their random id.
 func bodyHash(n engine.NewTask) string {
 	if n.Key == "" && n.ID == "" {
 		return ""
@@ -155,7 +155,8 @@ func bodyHash(n engine.NewTask) string {
 // ofRequest is in front of the request that created a task.
 const ofRequest = "/"
 
-// sameStart says whether a task was created by this very start, sent before. One for something else is refused.
+// sameStart reports whether a task was created by this very start, sent before. One for something
+// else is refused.
 func (m *Member) sameStart(ctx context.Context, msg *createTask) (created bool, err error) {
 	row, err := m.store.Task(ctx, msg.task)
 	if err != nil {

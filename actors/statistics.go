@@ -12,8 +12,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// taskStatistics count what is stored of tasks and of their nodes, and add it to what the store has of it every few seconds. A crash
-// loses what came since then; a store that cannot be reached then, too: sent again it might count twice.
+// taskStatistics count what is stored of tasks and of their nodes, and add it to what the store has
+// of it every few seconds. A crash loses what came since then; a store that cannot be reached then,
+// too: sent again it might count twice.
 type taskStatistics struct {
 	m       *Member
 	parts   [statisticsParts]statisticsPart
@@ -26,7 +27,8 @@ const (
 	statisticsEvery = 5 * time.Second
 	// Tasks are counted in so many parts, so that few of them wait for each other.
 	statisticsParts = 8
-	// Nodes and versions of which one part has counts of their own; of more it is only counted together.
+	// Nodes and versions of which one part has counts of their own; of more it is only counted
+	// together.
 	maxCounted = 500
 	// Rows that are sent at once, so that tasks need not wait for long.
 	statisticsRows = 500
@@ -39,7 +41,8 @@ type (
 		rest  stats.Counts // of tasks of further plans
 		known int          // plans and nodes
 	}
-	// planStatistics is of a version. Plans and nodes are the same pointers as long as somebody has them.
+	// planStatistics is of a version. Plans and nodes are the same pointers as long as somebody has
+	// them.
 	planStatistics struct {
 		version string
 		tasks   stats.Counts
@@ -117,7 +120,8 @@ func (p *statisticsPart) nodeCounts(of *planStatistics, t *flow.Tally) *stats.Co
 	return &n.counts
 }
 
-// sendPeriodically sends what was counted as long as the member lives. A minute's counts are sent before the next one begins.
+// sendPeriodically sends what was counted as long as the member lives. A minute's counts are sent
+// before the next one begins.
 func (s *taskStatistics) sendPeriodically() {
 	now := s.m.nowMillis()
 	wait := min(statisticsEvery.Milliseconds(), persistence.StatsMinute-now%persistence.StatsMinute)

@@ -8,9 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// step carries one active parallel, foreach, fan-out, subflow or branch: it dispatches its units' jobs and those of the
-// plain steps inside it, keeps their deadlines, withdraws them, and hands what they report to the task together. Steps
-// inside that have actors of their own are its children. It decides nothing.
+// step carries one active parallel, foreach, fan-out, subflow or branch: it dispatches its units'
+// jobs and those of the plain steps inside it, keeps their deadlines, withdraws them, and hands
+// what they report to the task together. Steps inside that have actors of their own are its
+// children. It decides nothing.
 type step struct {
 	effectPerformer
 	at               flow.Address
@@ -46,7 +47,8 @@ func (s *step) Receive(c actor.Context) {
 	}
 }
 
-// performOwed performs effects, and begins anew with what the step is owed where that is among them.
+// performOwed performs effects, and begins anew with what the step is owed where that is among
+// them.
 func (s *step) performOwed(c actor.Context, effects []flow.Effect) {
 	i := slices.IndexFunc(effects, func(e flow.Effect) bool {
 		o, ok := e.(outstandingEffects)
@@ -64,7 +66,8 @@ func (s *step) performOwed(c actor.Context, effects []flow.Effect) {
 	s.performOwed(c, effects[i+1:])
 }
 
-// isAround says whether an effect is about the step itself: it is with the actor around, which does not forget it.
+// isAround reports whether an effect is about the step itself: it is with the actor around, which
+// does not forget it.
 func (s *step) isAround(e flow.Effect) bool {
 	a, unit := addressOf(e)
 	return !unit && a == s.at

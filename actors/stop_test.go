@@ -71,7 +71,8 @@ func (c telling) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// hoarding is a clock that keeps what a timer for ten seconds or more would have done, as the real one may do until the time at which it would have.
+// hoarding is a clock that keeps what a timer for ten seconds or more would have done, as the real
+// one may do until the time at which it would have.
 type hoarding struct {
 	telling
 	kept *[]func()

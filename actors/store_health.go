@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// storeHealth is what the member knows of its store: whether batches and the lease are written. It decides when the store counts as away. It
-// knows no clock: times come with what is noted.
+// storeHealth is what the member knows of its store: whether batches and the lease are written. It
+// decides when the store counts as away. It knows no clock: times come with what is noted.
 type storeHealth struct {
 	batches  map[int64]time.Time // that are being written, since when
 	number   int64               // of the last batch
@@ -21,7 +21,8 @@ type storeHealth struct {
 }
 
 const (
-	// manyFailures is how many batches in a row must fail before the store counts as away: a connection may break.
+	// manyFailures is how many batches in a row must fail before the store counts as away: a
+	// connection may break.
 	manyFailures = 3
 	// slowBatch is how long a batch may go unwritten before the store counts as away.
 	slowBatch = 5 * time.Second
@@ -84,7 +85,8 @@ func (h *storeHealth) isAway(now time.Time, held bool) (reason string, away bool
 	return h.reason, true
 }
 
-// watchdog keeps the storeHealth of a member, and has those hear of a change that wait for the store.
+// watchdog keeps the storeHealth of a member, and has those hear of a change that wait for the
+// store.
 type watchdog struct {
 	m      *Member
 	mu     sync.Mutex
@@ -139,7 +141,8 @@ func (w *watchdog) awayState() (reason string, gone <-chan struct{}) {
 	return w.reason, w.gone
 }
 
-// errStoreAway says that the member cannot do its work, because the store is away. Other members may reach it.
+// errStoreAway says that the member cannot do its work, because the store is away. Other members
+// may reach it.
 func errStoreAway(reason string) error {
 	return engine.Unable(flow.Errorf(flow.Busy, "the store is not available, because %s", reason))
 }

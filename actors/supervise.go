@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// manyCrashes is after how many crashes in a row a step is failed (reason `internal`) instead of being carried
-// again.
+// manyCrashes is after how many crashes in a row a step is failed (reason `internal`) instead of
+// being carried again.
 const manyCrashes = 5
 
 // backOff before the nth new try of something that crashed.
@@ -19,23 +19,24 @@ func backOff(n int) time.Duration {
 	return min(100*time.Millisecond<<min(n, 10), 30*time.Second)
 }
 
-// taskSupervisor is the supervisor of all task actors. They are no children of `tasks` in the library's
-// sense: its set of children keeps every actor that ever was in it reachable.
+// taskSupervisor is the supervisor of all task actors. They are no children of `tasks` in the
+// library's sense: its set of children keeps every actor that ever was in it reachable.
 type taskSupervisor struct{ m *Member }
 
-// taskCrashed tells tasks that one of them panicked; until it is stopped it only passes on what comes.
+// taskCrashed tells tasks that one of them panicked; until it is stopped it only passes on what
+// comes.
 type taskCrashed struct {
 	pid    *actor.PID
 	reason any
 }
 
-// storePause is the wait before the nth new try of what the store did not do. Few ask, and many wait for
-// them: when the store is back, work is to go on at once.
+// storePause is the wait before the nth new try of what the store did not do. Few ask, and many
+// wait for them: when the store is back, work is to go on at once.
 func storePause(n int) time.Duration { return min(backOff(n), time.Second) }
 
-// HandleFailure has a task actor that panicked pass on what is in its mailbox, until its parent stops it.
-// The library would restart it at once, and give up after a few times; stopped at once it would leave
-// those without an answer whose requests it had not come to.
+// HandleFailure has a task actor that panicked pass on what is in its mailbox, until its parent
+// stops it. The library would restart it at once, and give up after a few times; stopped at once it
+// would leave those without an answer whose requests it had not come to.
 func (w *taskSupervisor) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	supervisor.ResumeChildren(child)
 	w.m.sendMessage(w.m.tasks, taskCrashed{child, reason})
@@ -74,8 +75,8 @@ func (t *tasks) restartCrashed(c actor.Context, m taskCrashed) {
 	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.sendMessage(t.m.tasks, reviveTask{e.id, p}) })
 }
 
-// dropMovedTask lets another member have a task whose actor has crashed on its way there, instead of trying again: nobody else's move
-// is to wait for that.
+// dropMovedTask lets another member have a task whose actor has crashed on its way there, instead
+// of trying again: nobody else's move is to wait for that.
 func (t *tasks) dropMovedTask(e *taskEntry) {
 	delete(t.crashes, e.id)
 	delete(t.missingValues, e.id)
@@ -85,13 +86,16 @@ func (t *tasks) dropMovedTask(e *taskEntry) {
 	t.forgetTask(e)
 }
 
-// crashPause is what comes for a task that has crashed until it may start again: nobody who asks makes that sooner.
+// crashPause is what comes for a task that has crashed until it may start again: nobody who asks
+// makes that sooner.
 type crashPause struct{ held []*taskCommand }
 
-// maxHeld bounds how many requests wait for one such task. What jobs have reported is bounded by how many there were.
+// maxHeld bounds how many requests wait for one such task. What jobs have reported is bounded by
+// how many there were.
 const maxHeld = 1000
 
-// holdMessage keeps what may wait. A claim may not: its poller would wait for a job that may crash again.
+// holdMessage keeps what may wait. A claim may not: its poller would wait for a job that may crash
+// again.
 func (p *crashPause) holdMessage(message any) {
 	cmd, ok := message.(*taskCommand)
 	switch {
@@ -116,7 +120,8 @@ func isClaim(cmd *taskCommand) bool {
 	return ok
 }
 
-// reviveTask ends the pause. What was held is there before the next actor asks for the jobs of the task. A task that has crashed too often is only there for those who have asked.
+// reviveTask ends the pause. What was held is there before the next actor asks for the jobs of the
+// task. A task that has crashed too often is only there for those who have asked.
 func (t *tasks) reviveTask(c actor.Context, id string) {
 	p := t.pauses[id]
 	if p == nil {
@@ -142,8 +147,8 @@ func (t *tasks) reviveTask(c actor.Context, id string) {
 // errCrashed is the answer to whoever was waiting for an actor that crashed.
 var errCrashed = flow.Errorf(flow.Busy, "the task's actor crashed while it was at this: it starts again from the store, ask again in a moment")
 
-// HandleFailure stops a step actor that panicked and spawns another one after a while. One that keeps
-// crashing fails its step, never the task's actor or the member.
+// HandleFailure stops a step actor that panicked and spawns another one after a while. One that
+// keeps crashing fails its step, never the task's actor or the member.
 func (t *task) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	t.effectPerformer.handleStepCrash(supervisor, child, reason)
 }
@@ -153,7 +158,8 @@ func (s *step) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, 
 	s.effectPerformer.handleStepCrash(supervisor, child, reason)
 }
 
-// crashResetAfter is how long a step actor must go without a crash for the next one to count as the first.
+// crashResetAfter is how long a step actor must go without a crash for the next one to count as the
+// first.
 const crashResetAfter = time.Minute
 
 func (h *effectPerformer) handleStepCrash(supervisor actor.Supervisor, pid *actor.PID, reason any) {

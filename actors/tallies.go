@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// outcomeTallies count what is stored of tasks, by flow, and of attempts, by service. Whoever counts finds his counters without a
-// lock; a name is written down once, and those beyond a bound are counted together as others.
+// outcomeTallies count what is stored of tasks, by flow, and of attempts, by service. Whoever
+// counts finds his counters without a lock; a name is written down once, and those beyond a bound
+// are counted together as others.
 type outcomeTallies struct {
 	flows    namedSeries[flowTally]
 	services namedSeries[serviceTally]
@@ -25,7 +26,8 @@ type outcomeTallies struct {
 	took, attemptTook, attemptWait             *prometheus.HistogramVec
 }
 
-// flowTally is that of a flow, serviceTally that of a service. A histogram is there once something was observed.
+// flowTally is that of a flow, serviceTally that of a service. A histogram is there once something
+// was observed.
 type (
 	flowTally struct {
 		started prometheus.Counter
@@ -39,7 +41,8 @@ type (
 	}
 )
 
-// taskEnds and attemptEnds are the values of labels. The last of attemptEnds is no end: the attempt is given to another carrier.
+// taskEnds and attemptEnds are the values of labels. The last of attemptEnds is no end: the attempt
+// is given to another carrier.
 var (
 	taskEnds    = [...]string{string(flow.TaskCompleted), string(flow.TaskFailed), string(flow.TaskCanceled)}
 	attemptEnds = [...]string{"ok", "error", "timeout", "lost"}
@@ -108,8 +111,9 @@ func (x *outcomeTallies) flowTallyFor(p *flow.Plan) *flowTally {
 	return x.flows.seriesFor(flowMetricName(p))
 }
 
-// flowMetricName is the name that tasks of a version are counted by. Definitions that are only tried are counted together: each is a flow of its own, and
-// soon there would be none of its own for those that come later.
+// flowMetricName is the name that tasks of a version are counted by. Definitions that are only
+// tried are counted together: each is a flow of its own, and soon there would be none of its own
+// for those that come later.
 func flowMetricName(p *flow.Plan) string {
 	if persistence.IsTried(p.FlowID) {
 		return series.Other
@@ -124,7 +128,8 @@ func (x *outcomeTallies) serviceTallyFor(name string) *serviceTally {
 // serviceOf is what attempts are counted by: what needs no service goes by how it is carried out.
 func serviceOf(x *flow.Exec) string { return cmp.Or(x.Service, string(x.Type)) }
 
-// countRow counts what a row of a task tells. So nothing is counted twice, nor what never came to be.
+// countRow counts what a row of a task tells. So nothing is counted twice, nor what never came to
+// be.
 func (x *memberMetrics) countRow(t *task, p *journalDraft) {
 	if t.isFirstRow() {
 		x.tallies.flowTallyFor(t.state.Plan).started.Inc()
@@ -176,7 +181,8 @@ func (x *outcomeTallies) countTaskEnd(s *flow.State, status flow.TaskStatus, exe
 	observeSeconds(t.took[i](), float64(max(cmp.Or(s.EndedAt, s.UpdatedAt)-s.CreatedAt, 0))/1000, exemplar)
 }
 
-// labelIndex of a word among others; those that are not told apart count as the second, which is a failure.
+// labelIndex of a word among others; those that are not told apart count as the second, which is a
+// failure.
 func labelIndex(words []string, word string) int {
 	for i, w := range words {
 		if w == word {

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// nodeTallies count attempts by the node that they were of, where that is asked for: a flow has many nodes. The first mostNodes have series
-// of their own, all others one together.
+// nodeTallies count attempts by the node that they were of, where that is asked for: a flow has
+// many nodes. The first mostNodes have series of their own, all others one together.
 type nodeTallies struct {
 	nodes    namedSeries[nodeTally]
 	attempts *prometheus.CounterVec

@@ -18,8 +18,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// scrape reads a member's counters, gauges and how often a histogram was fed, by name and the values of labels in the order
-// of their names.
+// scrape reads a member's counters, gauges and how often a histogram was fed, by name and the
+// values of labels in the order of their names.
 func (th *harness) scrape(t *testing.T) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()

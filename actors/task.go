@@ -117,7 +117,8 @@ func (t *task) Receive(c actor.Context) {
 	}
 }
 
-// handleCommand decides what may be decided now. What comes to an actor that is being let go is its successor's.
+// handleCommand decides what may be decided now. What comes to an actor that is being let go is its
+// successor's.
 func (t *task) handleCommand(c actor.Context, m *taskCommand) {
 	switch {
 	case t.resting != restNone:
@@ -145,7 +146,8 @@ func (t *task) handleStop(message any) {
 	}
 }
 
-// forwardMessage is all that an actor does which has crashed: what comes now waits for the next one.
+// forwardMessage is all that an actor does which has crashed: what comes now waits for the next
+// one.
 func (t *task) forwardMessage(message any) {
 	if cmd, ok := message.(*taskCommand); ok {
 		t.m.sendMessage(t.m.tasks, cmd)
@@ -153,8 +155,8 @@ func (t *task) forwardMessage(message any) {
 	t.handleStop(message)
 }
 
-// answerCrashed answers commands that an actor has not come to, or not to the end of. What jobs of this member have reported
-// goes to the next actor: nobody is to do that work again.
+// answerCrashed answers commands that an actor has not come to, or not to the end of. What jobs of
+// this member have reported goes to the next actor: nobody is to do that work again.
 func (t *task) answerCrashed(cmds []*taskCommand) {
 	var landed []*taskCommand
 	for _, cmd := range cmds {
@@ -179,8 +181,8 @@ func (t *task) handleStarted(c actor.Context) {
 	}
 }
 
-// answerOnPanic tells everybody who waits for this actor that it crashed; its parent starts another, which gets what
-// has landed.
+// answerOnPanic tells everybody who waits for this actor that it crashed; its parent starts
+// another, which gets what has landed.
 func (t *task) answerOnPanic(c actor.Context) {
 	reason := recover()
 	if reason == nil {
@@ -200,8 +202,8 @@ func (t *task) answerOnPanic(c actor.Context) {
 	panic(reason)
 }
 
-// holdCommand keeps a command that arrives while the state is being loaded, others are tried alone, or there
-// are too many requests before it.
+// holdCommand keeps a command that arrives while the state is being loaded, others are tried alone,
+// or there are too many requests before it.
 func (t *task) holdCommand(m *taskCommand) bool {
 	if t.missing {
 		m.sendAnswer(commandAnswer{err: errNoTask(t.id)})
@@ -214,7 +216,8 @@ func (t *task) holdCommand(m *taskCommand) bool {
 	return held
 }
 
-// fireAlarms answers alarms. One that comes while the task is being put to rest is in the store's hands.
+// fireAlarms answers alarms. One that comes while the task is being put to rest is in the store's
+// hands.
 func (t *task) fireAlarms(c actor.Context) {
 	if t.resting != restNone {
 		return
@@ -234,15 +237,17 @@ func (t *task) decideReports(c actor.Context) {
 	t.decideInTurn(cmds, func(cmd *taskCommand) { t.handleCommand(c, cmd) })
 }
 
-// decideInTurn does commands in their turn. Those it has not come to are known should the actor crash.
+// decideInTurn does commands in their turn. Those it has not come to are known should the actor
+// crash.
 func (t *task) decideInTurn(cmds []*taskCommand, do func(*taskCommand)) {
 	for t.deciding = cmds; len(t.deciding) > 0; t.deciding = t.deciding[1:] {
 		do(t.deciding[0])
 	}
 }
 
-// sendOutstanding tells the actor of a step what that is owed, once everything before is stored. One that is being loaded
-// has no children any more. What it has given to other members it gives them again: it may have crashed before.
+// sendOutstanding tells the actor of a step what that is owed, once everything before is stored.
+// One that is being loaded has no children any more. What it has given to other members it gives
+// them again: it may have crashed before.
 func (t *task) sendOutstanding(c actor.Context, at flow.Address) {
 	if t.loading {
 		return
@@ -257,10 +262,12 @@ func (t *task) sendOutstanding(c actor.Context, at flow.Address) {
 	t.performEffects(c, all)
 }
 
-// nowMillis is the task's time, which does not run backwards: a member that had it before may have been a little ahead.
+// nowMillis is the task's time, which does not run backwards: a member that had it before may have
+// been a little ahead.
 func (t *task) nowMillis() int64 { return max(t.m.nowMillis(), t.state.UpdatedAt) }
 
-// decideCommand lets the core decide a command, keeps what follows from it and sends it to the store.
+// decideCommand lets the core decide a command, keeps what follows from it and sends it to the
+// store.
 func (t *task) decideCommand(c actor.Context, cmd *taskCommand) {
 	before := t.state.Steps
 	b := eventBufferFor(cmd)
@@ -291,7 +298,8 @@ func (t *task) decideCommand(c actor.Context, cmd *taskCommand) {
 	t.flushDraft(c)
 }
 
-// claimNewJobs claims the new jobs of a decision for pollers who wait for them, in the row that the jobs begin in.
+// claimNewJobs claims the new jobs of a decision for pollers who wait for them, in the row that the
+// jobs begin in.
 func (t *task) claimNewJobs(p *journalDraft, effects []flow.Effect, rider *poller) {
 	if p != t.openDraft {
 		return
@@ -315,7 +323,8 @@ func (t *task) claimNewJobs(p *journalDraft, effects []flow.Effect, rider *polle
 	}
 }
 
-// panicIfSpoiled crashes the actor when its state is of no more use: it starts again from the store, after a while.
+// panicIfSpoiled crashes the actor when its state is of no more use: it starts again from the
+// store, after a while.
 func panicIfSpoiled(err error) {
 	if spoiled := new(flow.SpoiledError); errors.As(err, &spoiled) {
 		panic(spoiled)
@@ -380,7 +389,8 @@ func (t *task) sendCommit(c actor.Context, commit persistence.Commit, made ...pe
 	t.m.committer.enqueueCommit(&pendingCommit{commit: commit, newObjects: made, reply: c.Self(), gen: t.gen})
 }
 
-// handleCommitResult is the store's answer. What it has is heard now; anything but "written" is forgotten.
+// handleCommitResult is the store's answer. What it has is heard now; anything but "written" is
+// forgotten.
 func (t *task) handleCommitResult(c actor.Context, w commitResult) {
 	if w.gen != t.gen {
 		return

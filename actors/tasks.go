@@ -95,7 +95,7 @@ func (c *taskCommand) sendAnswer(a commandAnswer) {
 	}
 }
 
-// isJobReport says whether a command is what jobs of this member have reported.
+// isJobReport reports whether a command is what jobs of this member have reported.
 func (c *taskCommand) isJobReport() bool {
 	switch c.command.(type) {
 	case flow.Report, flow.Reports:
@@ -269,7 +269,8 @@ func (t *tasks) startTask(c actor.Context, m *createTask) {
 	t.sendToEntry(c, e, &taskCommand{task: m.task, command: m.start, reply: m.reply})
 }
 
-// secondStartError is the answer to a start that found another one under way, from what that one came to.
+// secondStartError is the answer to a start that found another one under way, from what that one
+// came to.
 func secondStartError(err error) error {
 	switch flow.ErrorKindOf(err) {
 	case flow.Busy:
@@ -344,8 +345,8 @@ func (t *tasks) finishTask(c actor.Context, m taskEnded) {
 	t.retireMore(c)
 }
 
-// notifyWaiters tells those who wait for a task how it has ended. Where another member may have taken over, which may have taken that end back before they
-// came, they look themselves.
+// notifyWaiters tells those who wait for a task how it has ended. Where another member may have
+// taken over, which may have taken that end back before they came, they look themselves.
 func (t *tasks) notifyWaiters(c actor.Context, id string, status flow.TaskStatus) {
 	if !t.m.lease.isHeld() {
 		for _, w := range t.waiters[id] {
@@ -359,8 +360,9 @@ func (t *tasks) notifyWaiters(c actor.Context, id string, status flow.TaskStatus
 	delete(t.waiters, id)
 }
 
-// forgetUnknown forgets a task that there was not when its actor looked. Those who wait for its end look themselves: they may have come later,
-// and there is one by then if another member has taken over, or it was begun apart.
+// forgetUnknown forgets a task that there was not when its actor looked. Those who wait for its end
+// look themselves: they may have come later, and there is one by then if another member has taken
+// over, or it was begun apart.
 func (t *tasks) forgetUnknown(c actor.Context, k *task) {
 	for _, w := range t.waiters[k.id] {
 		t.checkTaskEnded(c, w)

@@ -12,8 +12,9 @@ import (
 // A member is what an engine is on this host.
 var _ engine.Engine = (*Member)(nil)
 
-// toCallerError is an error as those outside hear it of a task: where there are other members, one that goes has the task no longer, or
-// soon not, so whoever asks is to ask again. What was asked may have been done: under the same request id it is not done twice.
+// toCallerError is an error as those outside hear it of a task: where there are other members, one
+// that goes has the task no longer, or soon not, so whoever asks is to ask again. What was asked
+// may have been done: under the same request id it is not done twice.
 func (m *Member) toCallerError(err error) error {
 	goes := errors.Is(err, errStopping) || errors.Is(err, errLeaving) || errors.Is(err, errLost)
 	if goes && m.cfg.Others != nil {

@@ -30,7 +30,8 @@ type StoredRow struct {
 	Whole   bool // of what is before nothing has been told
 }
 
-// sendSpanRow has the spans told that a row ends. Those of a task that is not sampled are told when it has failed.
+// sendSpanRow has the spans told that a row ends. Those of a task that is not sampled are told when
+// it has failed.
 func (t *task) sendSpanRow(p *journalDraft) {
 	teller, sampled := t.m.cfg.Tracing.Teller, t.state.Traced.Sampled()
 	if teller == nil || !sampled && p.ended != flow.TaskFailed {

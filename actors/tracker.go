@@ -12,25 +12,28 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Tracker looks after work outside that a service carries out: jobs of another system, which tasks wait for. Its methods are called in any
-// goroutine, with a context that ends after 30 s. A panic counts as an error.
+// Tracker looks after work outside that a service carries out: jobs of another system, which tasks
+// wait for. Its methods are called in any goroutine, with a context that ends after 30 s. A panic
+// counts as an error.
 type Tracker interface {
-	// Poll tells how a piece of work is. An error means that this is not known: it is asked again. When that has been in vain for too long is
-	// the tracker's to say: x has how often in a row, and since when.
+	// Poll tells how a piece of work is. An error means that this is not known: it is asked again.
+	// When that has been in vain for too long is the tracker's to say: x has how often in a row,
+	// and since when.
 	Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error)
-	// Cancel has a piece of work end that nobody waits for any longer. It may be called again when that was in vain, or when its answer was
-	// lost; of what is over already nothing is to be said.
+	// Cancel has a piece of work end that nobody waits for any longer. It may be called again when
+	// that was in vain, or when its answer was lost; of what is over already nothing is to be said.
 	Cancel(ctx context.Context, x flow.External) error
 }
 
 // Keeper is a Tracker that keeps something of what has ended until nobody asks for it any longer.
 type Keeper interface {
-	// Ended says that the end of a piece of work, which the tracker has told, is stored. It may not hear of it when the member goes at this moment.
+	// Ended says that the end of a piece of work, which the tracker has told, is stored. It may not
+	// hear of it when the member goes at this moment.
 	Ended(ctx context.Context, x flow.External)
 }
 
-// How long a tracker may take, how often it is asked in vain to call off what nobody waits for, and how long it is until an end is told again that
-// a task has not taken.
+// How long a tracker may take, how often it is asked in vain to call off what nobody waits for, and
+// how long it is until an end is told again that a task has not taken.
 const (
 	trackerTimeout   = 30 * time.Second
 	maxRecalls       = 5
@@ -38,7 +41,8 @@ const (
 	maxExternalPause = 10_000
 )
 
-// pollRow asks how a piece of work is, or has it called off. It is false when its task is told something: what comes next waits for that.
+// pollRow asks how a piece of work is, or has it called off. It is false when its task is told
+// something: what comes next waits for that.
 func (x *externalWatcher) pollRow(row persistence.ExternalRow) bool {
 	tracker := x.m.cfg.Trackers[row.Service]
 	note := persistence.ExternalNote{ExternalID: row.Key(), Polls: row.Polls + 1, Memo: row.Memo, Pending: row.Pending, Recalled: row.Recalled}
@@ -81,7 +85,8 @@ func (x *externalWatcher) pollRow(row persistence.ExternalRow) bool {
 	return true
 }
 
-// logContext is the context of what is logged about a piece of work. Its tracker is given one like it.
+// logContext is the context of what is logged about a piece of work. Its tracker is given one like
+// it.
 func (x *externalWatcher) logContext(external flow.External) context.Context {
 	return logids.JobID(x.m.ctx, external.Job)
 }
@@ -117,8 +122,9 @@ func (x *externalWatcher) recordPollFailure(row persistence.ExternalRow, note pe
 	x.enqueueNote(note)
 }
 
-// pauseOf is how long it is until a piece of work is looked at again that was so often before: a second, and then twice as long each time, up to
-// ten seconds, more or less by a part that is left to chance. It follows from what the work is, so that it is the same whoever asks.
+// pauseOf is how long it is until a piece of work is looked at again that was so often before: a
+// second, and then twice as long each time, up to ten seconds, more or less by a part that is left
+// to chance. It follows from what the work is, so that it is the same whoever asks.
 func pauseOf(x flow.External, times int) int64 {
 	ms := int64(maxExternalPause)
 	if times < 4 {
@@ -129,7 +135,8 @@ func pauseOf(x flow.External, times int) int64 {
 	return ms*9/10 + int64(h.Sum64()>>11)%(ms/5)
 }
 
-// reportEnd tells a task that a piece of work has ended. With the answer its row is gone, also when nobody waits for it.
+// reportEnd tells a task that a piece of work has ended. With the answer its row is gone, also when
+// nobody waits for it.
 func (x *externalWatcher) reportEnd(row persistence.ExternalRow, note persistence.ExternalNote, end flow.ExternalEnded) {
 	end.Index = row.Index
 	x.sendToTask(row, note, func(a flow.Address) flow.Command {
@@ -141,13 +148,15 @@ func (x *externalWatcher) reportEnd(row persistence.ExternalRow, note persistenc
 	})
 }
 
-// reportWorking tells a task that a piece of work is under way, which was not when it was handed over.
+// reportWorking tells a task that a piece of work is under way, which was not when it was handed
+// over.
 func (x *externalWatcher) reportWorking(row persistence.ExternalRow, note persistence.ExternalNote, since int64) {
 	x.sendToTask(row, note, func(a flow.Address) flow.Command { return flow.Working{Address: a, At: since} },
 		func(note *persistence.ExternalNote) { note.Pending = false })
 }
 
-// sendToTask tells a task what has become of a piece of work, and notes that when the task has taken it. Else it is told again, by whoever has it then.
+// sendToTask tells a task what has become of a piece of work, and notes that when the task has
+// taken it. Else it is told again, by whoever has it then.
 func (x *externalWatcher) sendToTask(row persistence.ExternalRow, note persistence.ExternalNote, word func(flow.Address) flow.Command, heard func(*persistence.ExternalNote)) {
 	_, a, err := flow.ParseJobID(row.Job)
 	if err != nil {
@@ -191,7 +200,8 @@ func (x *externalWatcher) notifyKeeper(external flow.External) {
 	})
 }
 
-// cancelRecalled has a piece of work end that nobody waits for any longer. That is tried a few times.
+// cancelRecalled has a piece of work end that nobody waits for any longer. That is tried a few
+// times.
 func (x *externalWatcher) cancelRecalled(tracker Tracker, row persistence.ExternalRow, note persistence.ExternalNote) {
 	var err error
 	if tracker != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// unreadableTask is what the actor of a task knows that cannot be read: its row, and why. Nothing can be done with such a
-// task but to cancel it, which ends it as it is.
+// unreadableTask is what the actor of a task knows that cannot be read: its row, and why. Nothing
+// can be done with such a task but to cancel it, which ends it as it is.
 type unreadableTask struct {
 	record  *persistence.Record
 	err     error
@@ -26,7 +26,8 @@ type abandonResult struct {
 	err    error
 }
 
-// markUnreadable answers whoever waits for a task that cannot be read. Another try would read the same.
+// markUnreadable answers whoever waits for a task that cannot be read. Another try would read the
+// same.
 func (t *task) markUnreadable(c actor.Context, l loadResult) {
 	t.m.log.Error("a task cannot be read: it can only be canceled", "task", t.id, "error", l.err)
 	t.unreadable = &unreadableTask{record: l.record, err: l.err}
@@ -55,7 +56,8 @@ func (t *task) answerUnread(c actor.Context, cmd *taskCommand) {
 	}
 }
 
-// prepareAbandon finds out what ends with the task. Those who cancel it meanwhile are answered together.
+// prepareAbandon finds out what ends with the task. Those who cancel it meanwhile are answered
+// together.
 func (t *task) prepareAbandon(c actor.Context, cmd *taskCommand) {
 	u, m, self := t.unreadable, t.m, c.Self()
 	u.cancels = append(u.cancels, cmd)
@@ -106,8 +108,9 @@ func (m *Member) queuedJobs(ctx context.Context, task string) (jobs []flow.Effec
 	}
 }
 
-// finishAbandon ends the task: the row that says so comes with a snapshot of what its row tells, so that it can be read
-// from then on. What cannot be read stays in the journal until retention deletes the task.
+// finishAbandon ends the task: the row that says so comes with a snapshot of what its row tells, so
+// that it can be read from then on. What cannot be read stays in the journal until retention
+// deletes the task.
 func (t *task) finishAbandon(c actor.Context, a abandonResult) {
 	u := a.unread
 	if t.unreadable != u {

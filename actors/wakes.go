@@ -14,8 +14,8 @@ const (
 	wakeLimit = 20_000
 )
 
-// lookForWakes brings tasks at rest into memory shortly before they are due; their own alarms do the
-// rest.
+// lookForWakes brings tasks at rest into memory shortly before they are due; their own alarms do
+// the rest.
 func (m *Member) lookForWakes() {
 	var look func()
 	look = func() {
@@ -47,8 +47,8 @@ func (m *Member) wakeDue(shards persistence.ShardSet) {
 	m.sendMessage(m.tasks, wakeTasks{tasks: ids})
 }
 
-// How many unfinished tasks are looked for at once, and how many are being taken up at most: whoever asks for another one does not stand
-// behind all of them.
+// How many unfinished tasks are looked for at once, and how many are being taken up at most:
+// whoever asks for another one does not stand behind all of them.
 const (
 	recoverBatch  = 1000
 	maxRecovering = 2 * recoverBatch
@@ -80,8 +80,9 @@ func (m *Member) recoverUnfinished(shards persistence.ShardSet) {
 	})
 }
 
-// reserveRecovery waits until there is room for more tasks to be taken up: not many others are, and little of what they lead to has yet to be
-// stored. For that it waits for a second at most: who is always busy takes them up, too. False: the member goes.
+// reserveRecovery waits until there is room for more tasks to be taken up: not many others are, and
+// little of what they lead to has yet to be stored. For that it waits for a second at most: who is
+// always busy takes them up, too. False: the member goes.
 func (m *Member) reserveRecovery() bool {
 	for waited := time.Duration(0); ; waited += restRecheck {
 		busy := waited < time.Second && m.uncommitted.Load() > int64(m.cfg.MaxUncommitted/2)

@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// expiring are units that time out at the same time: the first one does not end the step, the last one does.
+// expiring are units that time out at the same time: the first one does not end the step, the last
+// one does.
 const expiring = `
 start: each
 nodes:

@@ -16,29 +16,32 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What reading a request takes, by measurement: a definition becomes nodes with positions, JSON and a plan, of which
-// some take 300 times the bytes of their text; any other body becomes a few copies of itself.
+// What reading a request takes, by measurement: a definition becomes nodes with positions, JSON and
+// a plan, of which some take 300 times the bytes of their text; any other body becomes a few copies
+// of itself.
 const (
 	definitionCost = 256
 	bodyCost       = 8
 )
 
-// The memory that requests may take while they are read and carried out. Small ones have some of their own, so that they
-// never wait for large ones; what is small and no definition costs too little to be counted.
+// The memory that requests may take while they are read and carried out. Small ones have some of
+// their own, so that they never wait for large ones; what is small and no definition costs too
+// little to be counted.
 const (
 	smallBody   = 64 << 10
 	largeMemory = 512 << 20
 	smallMemory = 128 << 20
-	// Large tasks that are read have memory of their own, so that answers nobody reads keep nobody from writing; and those
-	// that are followed have some, so that these, which may take for ever, keep nobody from reading.
+	// Large tasks that are read have memory of their own, so that answers nobody reads keep nobody
+	// from writing; and those that are followed have some, so that these, which may take for ever,
+	// keep nobody from reading.
 	readMemory   = 384 << 20
 	followMemory = 128 << 20
 	turnTime     = 3 * time.Second // how long one waits for its turn
 	bodyPause    = 5 * time.Second // how long one that has its turn may send nothing
 )
 
-// bodyAdmission lets in as many requests with large bodies as there is memory for. One that is larger than all of that
-// is alone.
+// bodyAdmission lets in as many requests with large bodies as there is memory for. One that is
+// larger than all of that is alone.
 type bodyAdmission struct {
 	large, small    *semaphore.Weighted
 	atWork          *semaphore.Weighted // large ones that are carried out
@@ -48,7 +51,8 @@ type bodyAdmission struct {
 	definitions     *http.ServeMux // the paths that take definitions of flows
 }
 
-// outsideMemory is what the large requests of those may take who have no token: they keep nobody waiting who has one.
+// outsideMemory is what the large requests of those may take who have no token: they keep nobody
+// waiting who has one.
 const outsideMemory = 64 << 20
 
 func newAdmission(bodyTime time.Duration, large int64) *bodyAdmission {
@@ -106,12 +110,14 @@ func tooBusy(w http.ResponseWriter, r *http.Request) {
 	refuseRequest(w, r, problemOf(flow.Busy, "", "other large requests are being read", "try again in a moment, or send less at once"))
 }
 
-// largeAtWork is how many large requests are carried out at once, from when their bodies are there until they are answered or
-// stay. Reading a megabyte takes milliseconds of a processor: if more did that at once, each of the many
-// short turns that make a small request would come behind all of them.
+// largeAtWork is how many large requests are carried out at once, from when their bodies are there
+// until they are answered or stay. Reading a megabyte takes milliseconds of a processor: if more
+// did that at once, each of the many short turns that make a small request would come behind all of
+// them.
 func largeAtWork() int64 { return int64(max(4, 2*runtime.GOMAXPROCS(0))) }
 
-// readWholeBody waits for all of a body, as far as it may go. What is wrong with it is found again by whoever reads it.
+// readWholeBody waits for all of a body, as far as it may go. What is wrong with it is found again
+// by whoever reads it.
 func readWholeBody(r *http.Request, most int64) error {
 	head, err := io.ReadAll(io.LimitReader(r.Body, most+1))
 	more := io.Reader(r.Body)
@@ -146,7 +152,8 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// serveWith passes a request on with another context. Logs and metrics ask the outer request for its route.
+// serveWith passes a request on with another context. Logs and metrics ask the outer request for
+// its route.
 func serveWith(ctx context.Context, next http.Handler, w http.ResponseWriter, r *http.Request) {
 	inner := r.WithContext(ctx)
 	defer func() { r.Pattern = inner.Pattern }()
@@ -174,7 +181,8 @@ func (a *bodyAdmission) requestCost(r *http.Request, most int64) (lane *semaphor
 	return nil, 0, nil
 }
 
-// peekBody finds out whether a body of unknown length is small. One that is not may be of any length.
+// peekBody finds out whether a body of unknown length is small. One that is not may be of any
+// length.
 func peekBody(r *http.Request, most int64) (size int64, err error) {
 	head, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
 	r.Body = &peekedBody{io.MultiReader(bytes.NewReader(head), r.Body), r.Body} // an error comes again
@@ -190,8 +198,8 @@ type peekedBody struct {
 	io.Closer
 }
 
-// TakesDefinitions says that what is sent to paths of these patterns are definitions of flows: to read one takes more memory
-// than to read another body.
+// TakesDefinitions says that what is sent to paths of these patterns are definitions of flows: to
+// read one takes more memory than to read another body.
 func (s *Server) TakesDefinitions(patterns ...string) {
 	for _, p := range patterns {
 		s.turns.definitions.Handle(p, http.NotFoundHandler())

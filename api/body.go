@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Body is a request's body as the compatible dialects read it: names in any case and with or without
-// underscores, unknown fields ignored, fields of the wrong type skipped (and counted as bad).
+// Body is a request's body as the compatible dialects read it: names in any case and with or
+// without underscores, unknown fields ignored, fields of the wrong type skipped (and counted as
+// bad).
 type Body struct {
 	Bad    bool // it is no JSON object, or a field that was looked at has the wrong type
 	fields map[string]json.RawMessage
@@ -67,13 +68,14 @@ func fieldName(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), "_", "")
 }
 
-// Has says whether a field was sent with a value.
+// Has reports whether a field was sent with a value.
 func (b *Body) Has(name string) bool {
 	v, ok := b.fields[fieldName(name)]
 	return ok && !bytes.Equal(v, []byte("null"))
 }
 
-// Unknown returns the first field in alphabetical order that is not among those named, "" = there is none.
+// Unknown returns the first field in alphabetical order that is not among those named, "" = there
+// is none.
 func (b *Body) Unknown(known ...string) string {
 	for _, name := range slices.Sorted(maps.Keys(b.fields)) {
 		if !slices.ContainsFunc(known, func(k string) bool { return fieldName(k) == name }) {

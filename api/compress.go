@@ -14,8 +14,9 @@ import (
 // Shorter answers are sent as they are: compressing them saves no packet.
 const leastCompressed = 1 << 10
 
-// Compressed compresses JSON that is read by who takes it compressed. What is streamed, asked for in parts, or an answer to anything but
-// a GET passes as it is: workers ask by POST, and would pay more for it than it saves them.
+// Compressed compresses JSON that is read by who takes it compressed. What is streamed, asked for
+// in parts, or an answer to anything but a GET passes as it is: workers ask by POST, and would pay
+// more for it than it saves them.
 func Compressed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" || r.Header.Get("Range") != "" {
@@ -48,7 +49,8 @@ func takesGzip(headers []string) bool {
 	return false
 }
 
-// compressWriter keeps the beginning of an answer until it is known whether compressing is worth it.
+// compressWriter keeps the beginning of an answer until it is known whether compressing is worth
+// it.
 type compressWriter struct {
 	http.ResponseWriter
 	status  int

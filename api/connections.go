@@ -9,9 +9,10 @@ import (
 	"sync"
 )
 
-// limitedListener is a listener that keeps the number of open connections below a bound, so that there are file descriptors left
-// for all else. When there are as many, a new one takes the place of the one that has been quiet for longest: that has sent no
-// whole request yet, or none since it was answered. While all of them are at work the new one waits.
+// limitedListener is a listener that keeps the number of open connections below a bound, so that
+// there are file descriptors left for all else. When there are as many, a new one takes the place
+// of the one that has been quiet for longest: that has sent no whole request yet, or none since it
+// was answered. While all of them are at work the new one waits.
 type limitedListener struct {
 	net.Listener
 	most int

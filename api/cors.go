@@ -2,14 +2,15 @@ package api
 
 import "net/http"
 
-// What browsers are told about the routes of the compatible dialects, whose clients know these very words.
+// What browsers are told about the routes of the compatible dialects, whose clients know these very
+// words.
 const (
 	CommonMethods = "GET,POST,OPTIONS"
 	commonHeaders = "Content-Type, Authorization"
 )
 
-// withCORS gives every answer the headers of the original, and answers OPTIONS. Browsers are told that
-// all may call; who really may is the guard's to say.
+// withCORS gives every answer the headers of the original, and answers OPTIONS. Browsers are told
+// that all may call; who really may is the guard's to say.
 func withCORS(methods string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setCORS(w.Header(), "*", methods, commonHeaders)
@@ -28,8 +29,8 @@ const (
 	v1Tells   = "Retry-After, X-Request-Id"
 )
 
-// ForPages lets web pages read the answers of /v1, those pages that the guard has let in. What a browser
-// asks beforehand is answered without a token, because it has none to send.
+// ForPages lets web pages read the answers of /v1, those pages that the guard has let in. What a
+// browser asks beforehand is answered without a token, because it has none to send.
 func ForPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin, h := r.Header.Get("Origin"), w.Header()

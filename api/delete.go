@@ -15,7 +15,8 @@ var Unfinished = []string{string(flow.TaskPending), string(flow.TaskRunning), st
 // deletePart is how many tasks are deleted at once.
 const deletePart = 500
 
-// DeleteFlow deletes a flow with all its tasks, also those that are under way, which are canceled first. It tells how many they were.
+// DeleteFlow deletes a flow with all its tasks, also those that are under way, which are canceled
+// first. It tells how many they were.
 func DeleteFlow(ctx context.Context, e engine.Engine, store Store, id string) (tasks int, err error) {
 	err = cancelAll(ctx, e, store, id)
 	for n := deletePart; err == nil && n == deletePart; tasks += n {
@@ -44,7 +45,8 @@ func cancelAll(ctx context.Context, e engine.Engine, store Store, flowID string)
 	}
 }
 
-// cancelEach cancels tasks together, so that they share their commits. Those that are gone are left out.
+// cancelEach cancels tasks together, so that they share their commits. Those that are gone are left
+// out.
 func cancelEach(ctx context.Context, e engine.Engine, rows []persistence.TaskRow, how flow.Cancel) error {
 	orders := make(engine.Orders, len(rows))
 	for i := range rows {

@@ -19,7 +19,8 @@ const (
 	TimedOut flow.ErrorKind = "timeout"
 )
 
-// kinds say what an error of a kind is answered with, and what can be done about it when it does not say so itself.
+// kinds say what an error of a kind is answered with, and what can be done about it when it does
+// not say so itself.
 var kinds = map[flow.ErrorKind]struct {
 	status int
 	hint   string
@@ -47,7 +48,8 @@ type Refusal struct {
 
 func (e *Refusal) Error() string { return e.Text }
 
-// Verdict is what an error comes to as an answer: everything the caller can act on, nothing about our inside.
+// Verdict is what an error comes to as an answer: everything the caller can act on, nothing about
+// our inside.
 type Verdict struct {
 	Status int
 	Kind   flow.ErrorKind // what a program may decide by
@@ -59,7 +61,8 @@ type Verdict struct {
 	own bool // What is all that its maker had to say
 }
 
-// Judge is the one place where errors become answers. Families of routes print them in their dialect.
+// Judge is the one place where errors become answers. Families of routes print them in their
+// dialect.
 func Judge(err error) Verdict {
 	v := judgeError(err)
 	away := errors.Is(err, persistence.ErrUnavailable) || errors.Is(err, engine.ErrUnavailable)
@@ -121,7 +124,7 @@ func (v Verdict) Text() string {
 	return v.What + "; " + v.Hint
 }
 
-// Missing says whether an error means that there is no such thing.
+// Missing reports whether an error means that there is no such thing.
 func Missing(err error) bool {
 	return errors.Is(err, persistence.ErrNotFound) || errors.Is(err, persistence.ErrUnknown) || flow.ErrorKindOf(err) == flow.NotFound
 }
@@ -130,7 +133,8 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// Cause returns why a request was ended, when err is that it was: the store went away, for one. Any other err is returned as it is.
+// Cause returns why a request was ended, when err is that it was: the store went away, for one. Any
+// other err is returned as it is.
 func Cause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); timedOut(err) && errors.Is(cause, engine.ErrUnavailable) {
 		return cause

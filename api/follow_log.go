@@ -10,7 +10,8 @@ import (
 const (
 	// logParts is how many chunks of a log are read at once.
 	logParts = 32
-	// A follower looks again after logSoon when there was something, and up to logLate later when there was nothing for a while.
+	// A follower looks again after logSoon when there was something, and up to logLate later when
+	// there was nothing for a while.
 	logSoon, logLate = 200 * time.Millisecond, 800 * time.Millisecond
 )
 
@@ -22,7 +23,8 @@ type LogReader struct {
 	readSizes map[string]persistence.LogSize // by job, up to where it was read
 }
 
-// Next reads what there is behind the last part; Missing says what of each attempt's log is no longer kept before a part.
+// Next reads what there is behind the last part; Missing says what of each attempt's log is no
+// longer kept before a part.
 func (r *LogReader) Next(ctx context.Context) (parts []LogPart, more bool, err error) {
 	f := r.Filter
 	f.Limit = logParts
@@ -56,8 +58,9 @@ func (r *LogReader) missingBefore(p *persistence.LogPart) (s persistence.LogSize
 	return s
 }
 
-// FollowLog calls tell with the parts of a log as they come, until it has read all that there is after over has said yes. It asks the store a few times a
-// second at most, so any member tells what another one stores. troubled hears that the store does not answer, and may end it with an error.
+// FollowLog calls tell with the parts of a log as they come, until it has read all that there is
+// after over has said yes. It asks the store a few times a second at most, so any member tells what
+// another one stores. troubled hears that the store does not answer, and may end it with an error.
 func FollowLog(ctx context.Context, r *LogReader, over func(context.Context) (bool, error), troubled func(error) error, tell func([]LogPart) error) error {
 	last := false
 	for pause := logSoon; ; {

@@ -85,8 +85,8 @@ func (g *accessGuard) knowsOrigin(r *http.Request) bool {
 	return strings.EqualFold(u.Host, r.Host) || isLoopback(u.Hostname())
 }
 
-// knowsSite keeps out what browsers fetch for foreign pages without telling an Origin: images, scripts, frames. A link that
-// leads here is let in: only the person who follows it sees where.
+// knowsSite keeps out what browsers fetch for foreign pages without telling an Origin: images,
+// scripts, frames. A link that leads here is let in: only the person who follows it sees where.
 func (g *accessGuard) knowsSite(r *http.Request) bool {
 	if r.Header.Get("Origin") != "" || slices.Contains(g.origins, "*") {
 		return true // its origin has been looked at, or does not matter
@@ -103,7 +103,8 @@ func (g *accessGuard) knowsSite(r *http.Request) bool {
 	return false
 }
 
-// Who comes in without a token of the store may do everything: with one that the server was started with, or where none is needed.
+// Who comes in without a token of the store may do everything: with one that the server was started
+// with, or where none is needed.
 var (
 	anybody = Identity{Role: Admin}
 	starter = Identity{Name: "flag", Role: Admin}

@@ -31,7 +31,8 @@ func (s *Server) handleHealthz(w http.ResponseWriter, _ *http.Request) {
 	WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// handleReadyz says whether this member can do its work: it holds its lease, writes to its store and reaches it.
+// handleReadyz reports whether this member can do its work: it holds its lease, writes to its store
+// and reaches it.
 func (s *Server) handleReadyz(w http.ResponseWriter, r *http.Request) {
 	if err := s.cfg.Engine.Ready(); err != nil {
 		s.notReady(w, Judge(err).Text(), err)
@@ -53,8 +54,8 @@ func (s *Server) handleReadyz(w http.ResponseWriter, r *http.Request) {
 	WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-// notReady answers, and logs a change of the reason once, because probes come every few milliseconds. A store that is away is an
-// error; a member that has just joined is none.
+// notReady answers, and logs a change of the reason once, because probes come every few
+// milliseconds. A store that is away is an error; a member that has just joined is none.
 func (s *Server) notReady(w http.ResponseWriter, why string, err error) {
 	if s.ready.hasChanged(why) {
 		level := slog.LevelError

@@ -39,8 +39,8 @@ func WriteError(w http.ResponseWriter, status int, text string) {
 	WriteJSON(w, status, map[string]string{"error": text})
 }
 
-// refuseRequest answers a request that no family of routes has seen, in the dialect of the family it is for. What is for none of them
-// is answered as /v1 does.
+// refuseRequest answers a request that no family of routes has seen, in the dialect of the family
+// it is for. What is for none of them is answered as /v1 does.
 func refuseRequest(w http.ResponseWriter, r *http.Request, p wire.Problem) {
 	SayWhen(w.Header(), p.Status)
 	if !strings.HasPrefix(r.URL.Path, "/v1/") && r.Pattern != "/" {
@@ -57,7 +57,8 @@ func problemOf(kind flow.ErrorKind, where, what, hint string) wire.Problem {
 	return wire.Problem{Status: kinds[kind].status, Kind: string(kind), Where: where, What: what, Hint: hint}
 }
 
-// ListWriter writes an answer with a list in it while the list is read: no more of it than an element is in memory.
+// ListWriter writes an answer with a list in it while the list is read: no more of it than an
+// element is in memory.
 type ListWriter struct {
 	To      http.ResponseWriter
 	Begin   string // what comes before the first element
@@ -90,8 +91,8 @@ func (l *ListWriter) beginList() string {
 	return l.Begin
 }
 
-// End writes what comes behind the last element. After an error an answer that has begun breaks off, so that nobody
-// takes it for the whole list; another one becomes that of the error.
+// End writes what comes behind the last element. After an error an answer that has begun breaks
+// off, so that nobody takes it for the whole list; another one becomes that of the error.
 func (l *ListWriter) End(r *http.Request, err error, rest string) error {
 	if err != nil && !l.started {
 		return err

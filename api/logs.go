@@ -43,8 +43,9 @@ func TextLines(text string) (list []persistence.LogLine) {
 // LastLine is the number that the last line of a job has when nobody has counted them.
 const LastLine = math.MaxInt64
 
-// KeepLog stores what a worker has to say about a job, if it still holds the job: a late stranger must not write into the log of another.
-// number is that of the last line. It says whether there is a log.
+// KeepLog stores what a worker has to say about a job, if it still holds the job: a late stranger
+// must not write into the log of another. number is that of the last line. It says whether there is
+// a log.
 func KeepLog(ctx context.Context, m Member, task string, at flow.Address, token string, number int64, list []persistence.LogLine) (bool, error) {
 	if len(list) == 0 {
 		return false, nil
@@ -72,7 +73,8 @@ func KeepLogOf(ctx context.Context, m Member, v *persistence.View, at flow.Addre
 // maxBufferedLog is how many characters of an attempt's log are kept where nobody else says so.
 const maxBufferedLog = 2_000_000
 
-// LogText is what there is of an attempt's log, as a text that says how much of it is missing; "" = there is none.
+// LogText is what there is of an attempt's log, as a text that says how much of it is missing; "" =
+// there is none.
 func LogText(ctx context.Context, store persistence.Logs, task, job string) (string, error) {
 	var text strings.Builder
 	r := LogReader{Store: store, Filter: persistence.LogFilter{Task: task, Job: job}}

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Member is what all families of routes are served from. The fields below the first four have useful defaults.
+// Member is what all families of routes are served from. The fields below the first four have
+// useful defaults.
 type Member struct {
 	Engine   engine.Engine
 	Store    Store
@@ -52,8 +53,8 @@ func (m Member) OrDefault() Member {
 	return m
 }
 
-// BodyLimit is how many bytes a request may have: 8 MiB, or what a value may have with room for all that comes
-// with it, such as a log.
+// BodyLimit is how many bytes a request may have: 8 MiB, or what a value may have with room for all
+// that comes with it, such as a log.
 func BodyLimit(l flow.Limits) int64 {
 	return max(8<<20, int64(l.OrDefault().Value)+2<<20)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// serverMetrics is what /metrics shows. It has a registry of its own, so that two members in one process
-// (tests, library mode) do not meet in a global one.
+// serverMetrics is what /metrics shows. It has a registry of its own, so that two members in one
+// process (tests, library mode) do not meet in a global one.
 type serverMetrics struct {
 	registry *prometheus.Registry
 	all      []prometheus.Collector
@@ -53,7 +53,8 @@ func (m *serverMetrics) metricsHandler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true})
 }
 
-// countRequest counts an answer. A method is whatever a client says, so unknown ones are counted as one.
+// countRequest counts an answer. A method is whatever a client says, so unknown ones are counted as
+// one.
 func (m *serverMetrics) countRequest(method, route string, status int, took time.Duration) {
 	switch method {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:

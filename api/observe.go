@@ -48,7 +48,8 @@ func NoteError(r *http.Request, err error) {
 	}
 }
 
-// NoteRefusal has the log told why who asks for something may not, once for each host and reason. Texts of theirs are in no reason.
+// NoteRefusal has the log told why who asks for something may not, once for each host and reason.
+// Texts of theirs are in no reason.
 func NoteRefusal(ctx context.Context, why string) {
 	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
 		n.refused = why
@@ -107,7 +108,8 @@ func (s *Server) logRequest(r *http.Request, rec *responseRecorder, notes *reque
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// routeOf is the pattern that the request has matched, without its method: that has a label of its own.
+// routeOf is the pattern that the request has matched, without its method: that has a label of its
+// own.
 func routeOf(r *http.Request) string {
 	route := r.Pattern
 	if _, path, ok := strings.Cut(route, " "); ok {
@@ -133,8 +135,8 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// responseRecorder remembers the status, and gives up a client that does not read what is written. Unwrap keeps
-// flushing and deadlines reachable.
+// responseRecorder remembers the status, and gives up a client that does not read what is written.
+// Unwrap keeps flushing and deadlines reachable.
 type responseRecorder struct {
 	http.ResponseWriter
 	status   int

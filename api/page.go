@@ -19,7 +19,8 @@ func (s *Server) pageRoutes() {
 	}
 }
 
-// pageFirst leads a person with a browser to the page of the same name. Some routes of the dialects share theirs with pages.
+// pageFirst leads a person with a browser to the page of the same name. Some routes of the dialects
+// share theirs with pages.
 func (s *Server) pageFirst(next http.Handler) http.Handler {
 	if s.cfg.Pages == nil {
 		return next

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// IsStrict reports whether a definition with warnings is to be refused: by the query parameter strict, or by the field of that
-// name in the request's body.
+// IsStrict reports whether a definition with warnings is to be refused: by the query parameter
+// strict, or by the field of that name in the request's body.
 func IsStrict(r *http.Request, field json.RawMessage) (bool, error) {
 	const wrong = "strict must be true or false, is %.40q"
 	if len(field) > 0 && string(field) != "null" {

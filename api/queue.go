@@ -31,8 +31,8 @@ func JobOf(id, prefix string) (job, task string, a flow.Address, err error) {
 // longestPoll bounds a long poll, so that a client that is gone is noticed.
 const longestPoll = time.Minute
 
-// Poll claims jobs for a request, which stays for as long as it wants to wait. There are none for a client, or from a
-// server, that is about to go.
+// Poll claims jobs for a request, which stays for as long as it wants to wait. There are none for a
+// client, or from a server, that is about to go.
 func Poll(w http.ResponseWriter, r *http.Request, e engine.Engine, p engine.Poll, waitMS int64) (engine.Jobs, error) {
 	ctx, cancel := stream.Stay(w, r)
 	defer cancel()
@@ -55,7 +55,8 @@ func ExtendBy(seconds float64) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// extendWait is how long a heartbeat waits for tasks that cannot be reached: the next one comes soon.
+// extendWait is how long a heartbeat waits for tasks that cannot be reached: the next one comes
+// soon.
 const extendWait = 5 * time.Second
 
 // Extend prolongs a worker's claims.

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Role is what who asks may do. Each of those for people may do what the one before it may; a worker carries out jobs and does nothing else.
+// Role is what who asks may do. Each of those for people may do what the one before it may; a
+// worker carries out jobs and does nothing else.
 type Role string
 
 // The roles.
@@ -26,7 +27,8 @@ const (
 // Roles are all of them.
 var Roles = []Role{Viewer, Approver, Operator, Author, Admin, Worker}
 
-// Need says which roles may call a route, the least one first. An admin may call every route, so the zero Need is for admins alone.
+// Need says which roles may call a route, the least one first. An admin may call every route, so
+// the zero Need is for admins alone.
 type Need []Role
 
 // Who may call what.
@@ -41,7 +43,7 @@ var (
 	ForOperatorsOrWorkers = Need{Operator, Author, Worker}
 )
 
-// May says whether a role may call the route.
+// May reports whether a role may call the route.
 func (n Need) May(r Role) bool { return r == Admin || slices.Contains(n, r) }
 
 // String names the least role that may, and the worker's where that may, too.
@@ -70,7 +72,8 @@ func Who(ctx context.Context) Identity {
 	return Identity{}
 }
 
-// Signer is who sends a signal or gives an answer: whose token it is, of those that have names, and who that says it is for.
+// Signer is who sends a signal or gives an answer: whose token it is, of those that have names, and
+// who that says it is for.
 func Signer(ctx context.Context, by string) string {
 	who := Who(ctx)
 	switch {
@@ -83,7 +86,7 @@ func Signer(ctx context.Context, by string) string {
 	return strings.ToValidUTF8(both[:min(len(both), flow.MaxName)], "")
 }
 
-// KnowsToken says whether a token of the store is good still.
+// KnowsToken reports whether a token of the store is good still.
 func (s *Server) KnowsToken(ctx context.Context, id string) (bool, error) {
 	t, err := s.guard.stored.findToken(ctx, byID(id))
 	return t != nil, err
@@ -111,7 +114,8 @@ func (b byMethod) needFor(method string) Need {
 	return b.write
 }
 
-// requireRole lets in those whose role may call the route of a pattern. What nobody has thought of is for admins.
+// requireRole lets in those whose role may call the route of a pattern. What nobody has thought of
+// is for admins.
 func (s *Server) requireRole(pattern string, next http.Handler) http.Handler {
 	may := routeRoles[pathOf(pattern)]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -123,7 +127,8 @@ func (s *Server) requireRole(pattern string, next http.Handler) http.Handler {
 	})
 }
 
-// pathOf is a pattern without its method, and without the prefix that dialects have beside their bare paths.
+// pathOf is a pattern without its method, and without the prefix that dialects have beside their
+// bare paths.
 func pathOf(pattern string) string {
 	if _, path, ok := strings.Cut(pattern, " "); ok {
 		pattern = path

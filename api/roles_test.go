@@ -22,7 +22,8 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// nobody is where workers attach and hear nothing. It tells when a stream has begun, and when it has ended.
+// nobody is where workers attach and hear nothing. It tells when a stream has begun, and when it
+// has ended.
 type nobody struct{ told chan string }
 
 func (n nobody) Serve(_ context.Context, s attach.Stream) error {
@@ -124,7 +125,7 @@ func (s *serving) operations(t *testing.T) map[string]described {
 
 var placeholder = regexp.MustCompile(`\{\w+\}`)
 
-// refusedByRole says whether a token may not call a route for its role.
+// refusedByRole reports whether a token may not call a route for its role.
 func (s *serving) refusedByRole(t *testing.T, method, path string, role api.Role) bool {
 	t.Helper()
 	resp, text := s.do(t, method, placeholder.ReplaceAllString(path, "x"), "", "Authorization", "Bearer of "+string(role))
@@ -144,8 +145,8 @@ var (
 	starts    = regexp.MustCompile(`/runs$`)
 )
 
-// promised is who may do what on a route beside /v1 by what docs/access.md says: here it follows from what the path is called, and from nothing
-// that the server goes by.
+// promised is who may do what on a route beside /v1 by what docs/access.md says: here it follows
+// from what the path is called, and from nothing that the server goes by.
 func promised(method, path string) api.Need {
 	reads := method == "GET" || method == "HEAD"
 	switch {
@@ -163,13 +164,14 @@ func promised(method, path string) api.Need {
 	return api.ForOperators
 }
 
-// answers says whether a route does anything for a method.
+// answers reports whether a route does anything for a method.
 func (s *serving) answers(t *testing.T, method, path string) bool {
 	resp, text := s.do(t, method, placeholder.ReplaceAllString(path, "x"), "", "Authorization", "Bearer of admin")
 	return resp.StatusCode != http.StatusMethodNotAllowed && !strings.Contains(text, "there is no such route")
 }
 
-// Whoever may not is refused, whoever may is not, on each route: what else is wrong with these requests does not matter.
+// Whoever may not is refused, whoever may is not, on each route: what else is wrong with these
+// requests does not matter.
 func TestRolesMayDoWhatIsPromisedAndNothingElse(t *testing.T) {
 	s := serveAll(t)
 	asked := 0

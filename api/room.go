@@ -18,8 +18,8 @@ type memoryPool struct {
 
 func newLane(bytes int64) *memoryPool { return &memoryPool{bytes, semaphore.NewWeighted(bytes)} }
 
-// requestMemory is what one request holds of the memory for tasks: until it is over, or goes on as a stream or as one who waits,
-// of which there is less. It implements persistence.Room.
+// requestMemory is what one request holds of the memory for tasks: until it is over, or goes on as
+// a stream or as one who waits, of which there is less. It implements persistence.Room.
 type requestMemory struct {
 	patience time.Duration
 

@@ -27,18 +27,21 @@ type Config struct {
 	Member
 	Families []Family // of routes, beside the shell's own
 
-	// Apart is what is not for people, by how its paths begin: it checks who comes itself, and its requests have no bounds
-	// of time or size but its own. They end with the server. Where clients need certificates, so do they.
+	// Apart is what is not for people, by how its paths begin: it checks who comes itself, and its
+	// requests have no bounds of time or size but its own. They end with the server. Where clients
+	// need certificates, so do they.
 	Apart map[string]http.Handler
 
-	// Pages are for people with a browser, and serve what is below /ui/. They need no token: what they show does. nil = there are none.
+	// Pages are for people with a browser, and serve what is below /ui/. They need no token: what
+	// they show does. nil = there are none.
 	Pages http.Handler
 
 	Tokens       []string // bearer tokens; none = everybody who reaches the server may use it
 	AllowOrigins []string // origins of web pages that may call, besides this computer's; "*" = all
 	AllowHosts   []string // names this server is called by, besides its address; "*" = all
 
-	// TLS is what the server proves itself with; nil, or without a certificate = it speaks plain HTTP.
+	// TLS is what the server proves itself with; nil, or without a certificate = it speaks plain
+	// HTTP.
 	TLS *Certificates
 
 	Connections int           // open ones at once; half of the file descriptors that this process may have
@@ -138,9 +141,9 @@ type boundedBody struct {
 	unbounded io.ReadCloser
 }
 
-// withTimeLimit ends what a request waits for before its connection is cut off: a store that hangs becomes an
-// answer. While the member knows that its store is away a request may take awayTime. The limit is a timer, because a deadline could not be
-// lifted when a request stays.
+// withTimeLimit ends what a request waits for before its connection is cut off: a store that hangs
+// becomes an answer. While the member knows that its store is away a request may take awayTime. The
+// limit is a timer, because a deadline could not be lifted when a request stays.
 func (s *Server) withTimeLimit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(r.Context())
@@ -162,7 +165,8 @@ func (s *Server) withTimeLimit(next http.Handler) http.Handler {
 	})
 }
 
-// outageTimeout is how long a request may take while the store is away, and how often those under way look whether it is.
+// outageTimeout is how long a request may take while the store is away, and how often those under
+// way look whether it is.
 const outageTimeout = time.Second
 
 // repeatingTimer is a timer that rings again until it is stopped.
@@ -226,13 +230,15 @@ func (s *Server) refuseStrangers(next http.Handler) http.Handler {
 	})
 }
 
-// NeedToken lets in who has a token, and of them as many at once as there is memory for what they send.
+// NeedToken lets in who has a token, and of them as many at once as there is memory for what they
+// send.
 func (s *Server) NeedToken(next http.Handler) http.Handler {
 	return s.needToken(s.turns.withAdmission(next, s.cfg.MaxBody))
 }
 
-// FromOutside lets in who has no token and has to prove himself otherwise, with a body of so many bytes at most; of those as many at once as
-// there is memory for what they send, which nobody else has a part in.
+// FromOutside lets in who has no token and has to prove himself otherwise, with a body of so many
+// bytes at most; of those as many at once as there is memory for what they send, which nobody else
+// has a part in.
 func (s *Server) FromOutside(next http.Handler, most int64) http.Handler {
 	return s.outside.withAdmission(next, min(most, s.cfg.MaxBody))
 }

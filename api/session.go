@@ -11,9 +11,11 @@ import (
 	"time"
 )
 
-// A browser cannot send a token with a WebSocket, and must not keep one where scripts of a page can read it. So it gets a cookie for its token:
-// it says until when, and which token of the store it is for, signed with what the guard knows of a token that the server was started with. So every
-// member with the same such tokens knows it, none keeps anything, it is worth nothing once the token is gone, and who reads the store cannot make one.
+// A browser cannot send a token with a WebSocket, and must not keep one where scripts of a page can
+// read it. So it gets a cookie for its token: it says until when, and which token of the store it
+// is for, signed with what the guard knows of a token that the server was started with. So every
+// member with the same such tokens knows it, none keeps anything, it is worth nothing once the
+// token is gone, and who reads the store cannot make one.
 
 // SessionCookie is the name of the cookie that stands for a token.
 const SessionCookie = "troupe_session"
@@ -21,8 +23,8 @@ const SessionCookie = "troupe_session"
 // sessionTime is how long a browser need not send its token again.
 const sessionTime = 12 * time.Hour
 
-// OpenSession is the cookie that stands for a token, and who has that; no cookie when the token is none of this server's. Where no token is needed there
-// is nothing that it could stand for.
+// OpenSession is the cookie that stands for a token, and who has that; no cookie when the token is
+// none of this server's. Where no token is needed there is nothing that it could stand for.
 func (s *Server) OpenSession(r *http.Request, token string) (*http.Cookie, Identity, error) {
 	if len(s.guard.tokens) == 0 || token == "" {
 		return nil, Identity{}, nil
@@ -45,7 +47,7 @@ func newSession(r *http.Request, sum [sha256.Size]byte, id string) *http.Cookie 
 // CloseSession is the cookie that has a browser forget the one it has.
 func (s *Server) CloseSession(r *http.Request) *http.Cookie { return sessionCookie(r, "", -1) }
 
-// NeedsToken says whether who comes in has to have a token.
+// NeedsToken reports whether who comes in has to have a token.
 func (s *Server) NeedsToken() bool { return len(s.guard.tokens) > 0 }
 
 func sessionCookie(r *http.Request, value string, age int) *http.Cookie {
@@ -58,8 +60,9 @@ func sessionMAC(sum [sha256.Size]byte, id, until string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// inSession says who a request is of that comes with a cookie, from a page of this very server: a cookie comes along with what other
-// programs on the same host have a browser send, too. nil = of nobody who is known.
+// inSession says who a request is of that comes with a cookie, from a page of this very server: a
+// cookie comes along with what other programs on the same host have a browser send, too. nil = of
+// nobody who is known.
 func (g *accessGuard) inSession(r *http.Request) (*Identity, error) {
 	cookie, err := r.Cookie(SessionCookie)
 	if err != nil || !g.fromOwnPage(r) {
@@ -80,7 +83,7 @@ func (g *accessGuard) inSession(r *http.Request) (*Identity, error) {
 	return g.lookUpIdentity(r, byID(id))
 }
 
-// isSigned says whether a cookie was made by a server with one of these tokens.
+// isSigned reports whether a cookie was made by a server with one of these tokens.
 func (g *accessGuard) isSigned(id, until, mac string) bool {
 	found := false
 	for i := range g.tokens {

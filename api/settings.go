@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Settings are what the server was configured with, as it holds, without anything secret: how many tokens there are, and not which.
+// Settings are what the server was configured with, as it holds, without anything secret: how many
+// tokens there are, and not which.
 func (s *Server) Settings() wire.Settings {
 	return wire.Settings{
 		Tokens: len(s.guard.tokens), TLS: s.cfg.TLS != nil,

@@ -5,19 +5,22 @@ import (
 	"net/http"
 )
 
-// dialectClaim is what a dialect says of a path that another one owns: which requests are for it, by their body or by what they are about.
+// dialectClaim is what a dialect says of a path that another one owns: which requests are for it,
+// by their body or by what they are about.
 type dialectClaim struct {
 	is    func(*Body) bool
 	about func(*http.Request) bool
 	serve http.Handler
 }
 
-// Claim has requests to a path that another dialect owns be served by this one when their body says so.
+// Claim has requests to a path that another dialect owns be served by this one when their body says
+// so.
 func (s *Server) Claim(path string, is func(*Body) bool, serve http.Handler) {
 	s.claims[path] = append(s.claims[path], dialectClaim{is: is, serve: serve})
 }
 
-// ClaimWhere has requests to a path that another dialect owns be served by this one when they are about something of its own.
+// ClaimWhere has requests to a path that another dialect owns be served by this one when they are
+// about something of its own.
 func (s *Server) ClaimWhere(path string, about func(*http.Request) bool, serve http.Handler) {
 	s.claims[path] = append(s.claims[path], dialectClaim{about: about, serve: serve})
 }

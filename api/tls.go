@@ -24,8 +24,9 @@ type TLSFiles struct {
 	CA        string // authorities that the servers which the member calls are checked against; "" = the system's
 }
 
-// Certificates are what a member proves itself with, and checks others by. Files that change are read again, as
-// they are when the next connection comes: what cannot be used changes nothing, and is logged once.
+// Certificates are what a member proves itself with, and checks others by. Files that change are
+// read again, as they are when the next connection comes: what cannot be used changes nothing, and
+// is logged once.
 type Certificates struct {
 	files   TLSFiles
 	log     *slog.Logger
@@ -44,7 +45,8 @@ type tlsTrust struct {
 	roots  *x509.CertPool // nil = the system's
 }
 
-// LoadCertificates reads the files. Files without a certificate for the member serve to check others only.
+// LoadCertificates reads the files. Files without a certificate for the member serve to check
+// others only.
 func LoadCertificates(files TLSFiles, log *slog.Logger) (*Certificates, error) {
 	if (files.Cert == "") != (files.Key == "") || files.ClientCA != "" && files.Cert == "" {
 		return nil, errors.New("TLS: a certificate and its key belong together: give both (--tls-cert, --tls-key)")
@@ -61,13 +63,13 @@ func LoadCertificates(files TLSFiles, log *slog.Logger) (*Certificates, error) {
 	return c, nil
 }
 
-// Serves says whether the member has a certificate of its own.
+// Serves reports whether the member has a certificate of its own.
 func (c *Certificates) Serves() bool { return c != nil && c.files.Cert != "" }
 
-// needsClients says whether every client needs a certificate.
+// needsClients reports whether every client needs a certificate.
 func (c *Certificates) needsClients() bool { return c.Serves() && c.files.ClientCA != "" }
 
-// Lacks says whether a client needs a certificate and has shown none.
+// Lacks reports whether a client needs a certificate and has shown none.
 func (c *Certificates) Lacks(r *http.Request) bool {
 	return c.needsClients() && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0)
 }
@@ -83,7 +85,8 @@ func (c *Certificates) Server() *tls.Config {
 	}
 }
 
-// Client is for one connection to another: it checks that one, and shows the member's certificate to who asks for one.
+// Client is for one connection to another: it checks that one, and shows the member's certificate
+// to who asks for one.
 func (c *Certificates) Client() *tls.Config {
 	c.reloadIfDue()
 	now := c.current.Load()
@@ -96,7 +99,8 @@ func (c *Certificates) Client() *tls.Config {
 	return cfg
 }
 
-// reloadIfDue takes up what the files hold now. Whoever comes while another looks is served with what there is.
+// reloadIfDue takes up what the files hold now. Whoever comes while another looks is served with
+// what there is.
 func (c *Certificates) reloadIfDue() {
 	if !c.mu.TryLock() {
 		return
@@ -134,7 +138,8 @@ func (c *Certificates) logKeptCertificate(err error) {
 	c.log.Error("the TLS certificate, or an authority, has changed and cannot be used: the one from before stays in use", "error", err)
 }
 
-// readFiles gives what is in the files, in the order certificate, key, authorities of clients, authorities of others; nil = there is no such file.
+// readFiles gives what is in the files, in the order certificate, key, authorities of clients,
+// authorities of others; nil = there is no such file.
 func (c *Certificates) readFiles() ([][]byte, error) {
 	var held [][]byte
 	for _, file := range []string{c.files.Cert, c.files.Key, c.files.ClientCA, c.files.CA} {
@@ -183,7 +188,8 @@ func (c *Certificates) serverConfig(held [][]byte) (*tls.Config, error) {
 		if cfg.ClientCAs, err = parseAuthorities(c.files.ClientCA, held[2]); err != nil {
 			return nil, err
 		}
-		// One that comes without is answered in words. Probes are let in: those who probe have no certificate.
+		// One that comes without is answered in words. Probes are let in: those who probe have no
+		// certificate.
 		cfg.ClientAuth = tls.VerifyClientCertIfGiven
 		cfg.SessionTicketsDisabled = true // who was let in by an authority of before is checked anew
 	}

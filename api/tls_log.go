@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// refusalLog tells the log who was refused and why, once for each host and reason: whoever tries on, or probes a port, does not
-// fill it. What net/http has to say beside what requests are answered with it tells, too, such as that a handshake has failed.
+// refusalLog tells the log who was refused and why, once for each host and reason: whoever tries
+// on, or probes a port, does not fill it. What net/http has to say beside what requests are
+// answered with it tells, too, such as that a handshake has failed.
 type refusalLog struct {
 	log *slog.Logger
 

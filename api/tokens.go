@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Tokens of the store come beside those that the server was started with. Each member keeps the list of them, so that a request need not ask the store.
+// Tokens of the store come beside those that the server was started with. Each member keeps the
+// list of them, so that a request need not ask the store.
 
 const (
 	tokensAge   = 5 * time.Second // how old the list may be: so long is a token good with the members that did not delete it
@@ -46,7 +47,8 @@ func newStoredTokens(store persistence.Tokens) *storedTokens {
 	return &storedTokens{store: store, age: tokensAge, turn: make(chan struct{}, 1)}
 }
 
-// NewToken makes a token and its hash. Its text begins with letters by which those who search for secrets that were given away know it.
+// NewToken makes a token and its hash. Its text begins with letters by which those who search for
+// secrets that were given away know it.
 func NewToken() (text string, hash []byte) {
 	var secret [32]byte
 	rand.Read(secret[:]) // it never fails
@@ -89,7 +91,8 @@ func (s *storedTokens) loadList(ctx context.Context) (*tokenList, error) {
 
 func (s *storedTokens) isFresh(l *tokenList) bool { return l != nil && time.Since(l.at) < s.age }
 
-// changeTokens writes to the store what is to count here at once: nobody who looked before keeps a list from before.
+// changeTokens writes to the store what is to count here at once: nobody who looked before keeps a
+// list from before.
 func (s *storedTokens) changeTokens(ctx context.Context, write func(persistence.Tokens) error) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -119,7 +122,8 @@ func (t *storedToken) isValid(now int64) bool {
 	return t != nil && (t.ExpiresAt == 0 || now < t.ExpiresAt)
 }
 
-// whileGood serves a request of who has a token of the store. One that stays, a stream say, is ended when its token is good no longer.
+// whileGood serves a request of who has a token of the store. One that stays, a stream say, is
+// ended when its token is good no longer.
 func (s *storedTokens) whileGood(next http.Handler, w http.ResponseWriter, r *http.Request, id string) {
 	ctx, cancel := context.WithCancel(r.Context())
 	var watching sync.WaitGroup

@@ -1,8 +1,10 @@
-// Package cloud adds to members what they need of clouds: jobs of Cloud Run and of Kubernetes are begun and looked after, jobs of BigQuery and Dataproc
-// looked after, secrets read from Secret Manager, and buckets opened for large values and for workers that report by files.
+// Package cloud adds to members what they need of clouds: jobs of Cloud Run and of Kubernetes are
+// begun and looked after, jobs of BigQuery and Dataproc looked after, secrets read from Secret
+// Manager, and buckets opened for large values and for workers that report by files.
 //
-// Promises: Google Cloud is asked nothing before a task needs it, and Kubernetes nothing unless namespaces are named, so a member without
-// credentials starts as every other one does, and only what needs them fails.
+// Promises: Google Cloud is asked nothing before a task needs it, and Kubernetes nothing unless
+// namespaces are named, so a member without credentials starts as every other one does, and only
+// what needs them fails.
 package cloud
 
 import (

@@ -1,5 +1,5 @@
-// Package cluster makes several members over one PostgreSQL act as one engine: who is there, and who owns which
-// tasks.
+// Package cluster makes several members over one PostgreSQL act as one engine: who is there, and
+// who owns which tasks.
 //
 // What it promises about membership:
 //

@@ -28,15 +28,18 @@ type GossipConfig struct {
 	Fallback bool
 	// Advertise is the host that others are told. "" = that of Listen.
 	Advertise string
-	// Seeds are members to begin with, as HOST:PORT; a host with several addresses stands for several members.
+	// Seeds are members to begin with, as HOST:PORT; a host with several addresses stands for
+	// several members.
 	Seeds []string
-	// Known tells the addresses of members that the store knows. Those who have not been heard of are asked, so
-	// that members find each other without seeds, and halves that were cut apart find together again. nil = none.
+	// Known tells the addresses of members that the store knows. Those who have not been heard of
+	// are asked, so that members find each other without seeds, and halves that were cut apart find
+	// together again. nil = none.
 	Known func() []string
-	// Keys encrypt what is said, by AES-GCM: the first one what this member says, all of them what it hears.
-	// None = nothing is encrypted, and nothing encrypted is understood.
+	// Keys encrypt what is said, by AES-GCM: the first one what this member says, all of them what
+	// it hears. None = nothing is encrypted, and nothing encrypted is understood.
 	Keys [][]byte
-	// Profile says how soon a member that is silent is noticed: ProfileFast (the default) or ProfileLAN.
+	// Profile says how soon a member that is silent is noticed: ProfileFast (the default) or
+	// ProfileLAN.
 	Profile string
 	// Resolve asks for the addresses of a host. nil = as the system does.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -46,14 +49,15 @@ type GossipConfig struct {
 	retry time.Duration // between two attempts to join those who have not been heard of; 0 = as the profile says
 }
 
-// The profiles of gossip. A member that was killed is noticed by fast in about 2 s, by lan in about 6 s.
+// The profiles of gossip. A member that was killed is noticed by fast in about 2 s, by lan in about
+// 6 s.
 const (
 	ProfileFast = "fast"
 	ProfileLAN  = "lan"
 )
 
-// gossipFormat is what members tell each other about how they talk. One that knows less than another may
-// have to leave something unsaid.
+// gossipFormat is what members tell each other about how they talk. One that knows less than
+// another may have to leave something unsaid.
 const gossipFormat = 1
 
 // Peer is another member that gossip hears of.
@@ -81,7 +85,8 @@ type Gossip struct {
 	peers  map[string]Peer
 }
 
-// ListenGossip takes the port, so that Address can be told in the member's row. The member takes part from Start on.
+// ListenGossip takes the port, so that Address can be told in the member's row. The member takes
+// part from Start on.
 func ListenGossip(cfg GossipConfig) (*Gossip, error) {
 	if err := cfg.checkConfig(); err != nil {
 		return nil, err
@@ -170,7 +175,8 @@ func splitHostPort(addr string) (host string, port int, err error) {
 	return host, int(number), nil
 }
 
-// resolveAddress is the one IP address of a host, an IPv4 one if it has any; no host is all addresses.
+// resolveAddress is the one IP address of a host, an IPv4 one if it has any; no host is all
+// addresses.
 func (g *Gossip) resolveAddress(host string) (netip.Addr, error) {
 	if host == "" {
 		return netip.IPv4Unspecified(), nil
@@ -205,7 +211,8 @@ func (g *Gossip) resolveAddresses(host string) ([]netip.Addr, error) {
 	return all, nil
 }
 
-// gossipTimeout is how long others may take to answer: a name server, or a member that is asked for what it knows.
+// gossipTimeout is how long others may take to answer: a name server, or a member that is asked for
+// what it knows.
 const gossipTimeout = 2 * time.Second
 
 // Address is where others reach this member's gossip.
@@ -247,7 +254,8 @@ func (g *Gossip) memberlistConfig(incarnation string) *memberlist.Config {
 	return c
 }
 
-// Hints has something when the store may have changed: a member came, went or announced it. Several hints may be one.
+// Hints has something when the store may have changed: a member came, went or announced it. Several
+// hints may be one.
 func (g *Gossip) Hints() <-chan struct{} { return g.hints }
 
 func (g *Gossip) sendHint() {
@@ -334,7 +342,8 @@ func (g *Gossip) Close() {
 	}
 }
 
-// gossipDelegate hears what the library tells. It holds a lock meanwhile, so nothing here may ask it.
+// gossipDelegate hears what the library tells. It holds a lock meanwhile, so nothing here may ask
+// it.
 type gossipDelegate struct {
 	g    *Gossip
 	self string

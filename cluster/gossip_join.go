@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// gossipJoiner looks for those who have not been heard of: when the member starts, and as long as it lives, because the
-// library forgets who was silent for long.
+// gossipJoiner looks for those who have not been heard of: when the member starts, and as long as
+// it lives, because the library forgets who was silent for long.
 type gossipJoiner struct {
 	g        *Gossip
 	answered map[string]bool // addresses that have answered, though none of the peers has them

@@ -9,9 +9,10 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// ParseKeys reads the keys of gossip: one on each line, in base64, of 16, 24 or 32 bytes; what is behind a # is a
-// comment. The first one encrypts, all of them decrypt. To exchange a key, append the new one at all members, then put
-// it first at all of them, then remove the old one; each time, start them again one after the other.
+// ParseKeys reads the keys of gossip: one on each line, in base64, of 16, 24 or 32 bytes; what is
+// behind a # is a comment. The first one encrypts, all of them decrypt. To exchange a key, append
+// the new one at all members, then put it first at all of them, then remove the old one; each time,
+// start them again one after the other.
 func ParseKeys(text []byte) ([][]byte, error) {
 	var keys [][]byte
 	number := 0

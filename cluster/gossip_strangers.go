@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// gossipLog is where the library logs. What it says is for who looks into gossip itself (level debug), except that
-// somebody was refused: that is said once for each host and reason.
+// gossipLog is where the library logs. What it says is for who looks into gossip itself (level
+// debug), except that somebody was refused: that is said once for each host and reason.
 type gossipLog struct {
 	log    *slog.Logger
 	mu     sync.Mutex

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// gossipTransport is the library's with two bounds: no more than so many strangers are listened to at once, and everything
-// that is under way ends when the gossip does.
+// gossipTransport is the library's with two bounds: no more than so many strangers are listened to
+// at once, and everything that is under way ends when the gossip does.
 type gossipTransport struct {
 	*memberlist.NetTransport
 	ctx     context.Context

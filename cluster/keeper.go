@@ -18,12 +18,13 @@ import (
 // Local is the member whose shards are kept.
 type Local interface {
 	Incarnation() string
-	// Held is for how long the member has held its lease without trouble: each renewal succeeded, and none came late.
+	// Held is for how long the member has held its lease without trouble: each renewal succeeded,
+	// and none came late.
 	Held() time.Duration
 	// Gain says that it owns shards from now on.
 	Gain(shards []int)
-	// Lose hands shards over: it returns when nothing of them is in memory or on its way to the store. After an error,
-	// shards may be gained or lost again.
+	// Lose hands shards over: it returns when nothing of them is in memory or on its way to the
+	// store. After an error, shards may be gained or lost again.
 	Lose(ctx context.Context, shards []int) error
 	// Gone says that an incarnation has left in order, or was fenced.
 	Gone(incarnation string, left bool)
@@ -46,8 +47,8 @@ type KeeperConfig struct {
 // DefaultTTL is how long a lease lives.
 const DefaultTTL = 2 * time.Second
 
-// Keeper keeps a member's part of the cluster: it looks at the store, does what Decide says, and tells the member
-// which shards it owns. All methods are safe for concurrent use.
+// Keeper keeps a member's part of the cluster: it looks at the store, does what Decide says, and
+// tells the member which shards it owns. All methods are safe for concurrent use.
 type Keeper struct {
 	cfg          KeeperConfig
 	me           string
@@ -99,7 +100,8 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	return k
 }
 
-// Run keeps until ctx ends or the member has left (nil), or the member was fenced (persistence.ErrFenced). It may be called once.
+// Run keeps until ctx ends or the member has left (nil), or the member was fenced
+// (persistence.ErrFenced). It may be called once.
 func (k *Keeper) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer close(k.ended)
@@ -146,9 +148,11 @@ func (k *Keeper) reconcileShards(ctx context.Context) (again time.Duration, err 
 	}
 }
 
-// reconcileOnce looks once. What it does is in an order in which nothing is owned twice and nothing told too late: what was
-// handed over is released before the store is read, so that it is not taken for this member's; the member hears who has gone, and how,
-// before the view lacks them, and the view is there before it gains anything; what was claimed is gained with the next one. Fencing comes last: it may have to wait.
+// reconcileOnce looks once. What it does is in an order in which nothing is owned twice and nothing
+// told too late: what was handed over is released before the store is read, so that it is not taken
+// for this member's; the member hears who has gone, and how, before the view lacks them, and the
+// view is there before it gains anything; what was claimed is gained with the next one. Fencing
+// comes last: it may have to wait.
 func (k *Keeper) reconcileOnce(ctx context.Context) (changed bool, again time.Duration, err error) {
 	if err := k.releaseShards(ctx); err != nil {
 		return false, 0, err
@@ -169,8 +173,8 @@ func (k *Keeper) reconcileOnce(ctx context.Context) (changed bool, again time.Du
 	return claimed || fenced, steps.Again, err
 }
 
-// isSteady says whether the member has held its lease for a full time to live, by a clock of the store that ran evenly: whoever did
-// not renew his lease in that time could have.
+// isSteady reports whether the member has held its lease for a full time to live, by a clock of the
+// store that ran evenly: whoever did not renew his lease in that time could have.
 func (k *Keeper) isSteady() bool {
 	return k.cfg.Local.Held() >= k.cfg.TTL && k.clock.evenFor(k.cfg.Host.Now()) >= k.cfg.TTL
 }
@@ -207,7 +211,8 @@ func (k *Keeper) publishView(v *View) {
 	}
 }
 
-// reportGone tells the member who has gone, once each. Somebody may have come and gone between two looks.
+// reportGone tells the member who has gone, once each. Somebody may have come and gone between two
+// looks.
 func (k *Keeper) reportGone(v *View) {
 	gone := map[string]bool{}
 	for _, m := range v.Members {
@@ -273,7 +278,8 @@ func (k *Keeper) claimShards(ctx context.Context, shards []int) (bool, error) {
 	return len(owned) > 0, nil
 }
 
-// Current is the newest view; that of nobody and nothing before the store was read for the first time.
+// Current is the newest view; that of nobody and nothing before the store was read for the first
+// time.
 func (k *Keeper) Current() *View { return k.view.Load() }
 
 // viewAge is how old the newest view is; before there is one, how long ago the keeper was made.
@@ -283,7 +289,8 @@ func (k *Keeper) viewAge() time.Duration {
 	return k.cfg.Host.Now().Sub(k.viewReadAt)
 }
 
-// Changed is closed when there is a view of another generation than that: a later one, unless the store was put back.
+// Changed is closed when there is a view of another generation than that: a later one, unless the
+// store was put back.
 func (k *Keeper) Changed(generation int64) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -106,7 +106,8 @@ func TestAfterAnOutageOfTheStoreNobodyTakesShards(t *testing.T) {
 				m.link.down.Store(true)
 			}
 			time.Sleep(time.Duration(rng.IntN(15_000)) * time.Millisecond)
-			// They reach it again one after the other, the last one well within the lease of the first.
+			// They reach it again one after the other, the last one well within the lease of the
+			// first.
 			for _, i := range rng.Perm(len(members)) {
 				members[i].link.down.Store(false)
 				members[i].hint()

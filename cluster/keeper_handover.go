@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// The tasks of the shards that are handed over at once wait for the slowest of them, and until the next owners have them all. So a
-// portion is small, becomes larger when its tasks came to rest quickly, and smaller again when they took long.
+// The tasks of the shards that are handed over at once wait for the slowest of them, and until the
+// next owners have them all. So a portion is small, becomes larger when its tasks came to rest
+// quickly, and smaller again when they took long.
 const (
 	leastPortion, mostPortion = 16, 128
 
@@ -19,7 +20,8 @@ const (
 	slowRest  = 200 * time.Millisecond
 )
 
-// nextPortion is how many shards to hand over at once when the tasks of as many took so long to rest.
+// nextPortion is how many shards to hand over at once when the tasks of as many took so long to
+// rest.
 func nextPortion(portion int, took time.Duration) int {
 	switch {
 	case took < quickRest:
@@ -55,7 +57,8 @@ func (k *Keeper) finishHandover(h *shardHandover) {
 	k.handing = nil
 }
 
-// releaseShards gives what was handed over to those for whom it is, and tells the others at once: tasks wait for one of them.
+// releaseShards gives what was handed over to those for whom it is, and tells the others at once:
+// tasks wait for one of them.
 func (k *Keeper) releaseShards(ctx context.Context) error {
 	if len(k.handedOver) == 0 {
 		return nil
@@ -76,8 +79,8 @@ func (k *Keeper) releaseShards(ctx context.Context) error {
 	return nil
 }
 
-// foreignShards are shards that the member holds though the store says that they are not its. That must not be; the store
-// is right.
+// foreignShards are shards that the member holds though the store says that they are not its. That
+// must not be; the store is right.
 func (k *Keeper) foreignShards(v *View) []int {
 	var shards []int
 	for shard := range k.held {
@@ -89,7 +92,8 @@ func (k *Keeper) foreignShards(v *View) []int {
 	return shards
 }
 
-// startHandover begins to hand over some of the shards, unless others are under way or that has just failed.
+// startHandover begins to hand over some of the shards, unless others are under way or that has
+// just failed.
 func (k *Keeper) startHandover(ctx context.Context, shards []int) {
 	if len(shards) == 0 || k.handing != nil || len(k.handedOver) > 0 || k.cfg.Host.Now().Sub(k.handoverFailedAt) < unsettledInterval {
 		return
@@ -103,8 +107,8 @@ func (k *Keeper) startHandover(ctx context.Context, shards []int) {
 	})
 }
 
-// Leave hands everything over, as far as there is anybody to take it. Run goes on meanwhile, and afterwards: the member
-// lives and knows the others until it gives its lease back.
+// Leave hands everything over, as far as there is anybody to take it. Run goes on meanwhile, and
+// afterwards: the member lives and knows the others until it gives its lease back.
 func (k *Keeper) Leave(ctx context.Context) error {
 	k.leaving.Store(true)
 	for {
@@ -123,7 +127,8 @@ func (k *Keeper) Leave(ctx context.Context) error {
 	}
 }
 
-// awaitView waits for another view than that one, or, when the store has failed, no longer than a moment.
+// awaitView waits for another view than that one, or, when the store has failed, no longer than a
+// moment.
 func (k *Keeper) awaitView(ctx context.Context, v *View, failed bool) {
 	var moment <-chan struct{}
 	if failed {
@@ -143,7 +148,8 @@ func (k *Keeper) awaitView(ctx context.Context, v *View, failed bool) {
 	}
 }
 
-// markDraining has the store say that the member takes nothing more, also when somebody has just undone that.
+// markDraining has the store say that the member takes nothing more, also when somebody has just
+// undone that.
 func (k *Keeper) markDraining(ctx context.Context) error {
 	if me, _ := k.Current().Member(k.me); me.Draining {
 		return nil
@@ -158,10 +164,10 @@ func (k *Keeper) markDraining(ctx context.Context) error {
 	return nil
 }
 
-// OwnsNothing says whether the member has no shard, as of the last look at the store.
+// OwnsNothing reports whether the member has no shard, as of the last look at the store.
 func (k *Keeper) OwnsNothing() bool { return len(k.Current().Shards(k.me)) == 0 }
 
-// isDrained says whether nothing can be handed over any more.
+// isDrained reports whether nothing can be handed over any more.
 func (k *Keeper) isDrained(v *View) bool {
 	me, _ := v.Member(k.me)
 	if !me.Draining || len(v.Shards(k.me)) == 0 {

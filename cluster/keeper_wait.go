@@ -10,12 +10,13 @@ import (
 const (
 	// breath is between two looks, however many hints there are.
 	breath = 10 * time.Millisecond
-	// longBreath is between two looks for those who cannot reach an owner: they ask again and again.
+	// longBreath is between two looks for those who cannot reach an owner: they ask again and
+	// again.
 	longBreath = 100 * time.Millisecond
 )
 
-// waitForWork ends when it is time to look again: after a while, when somebody asks for it, though not more often than he may, or
-// when a handover is over.
+// waitForWork ends when it is time to look again: after a while, when somebody asks for it, though
+// not more often than he may, or when a handover is over.
 func (k *Keeper) waitForWork(ctx context.Context, again time.Duration) {
 	for due := k.cfg.Host.Now().Add(again); ; {
 		breath, over := k.waitForSignal(ctx, due.Sub(k.cfg.Host.Now()))
@@ -31,8 +32,8 @@ func (k *Keeper) waitForWork(ctx context.Context, again time.Duration) {
 	}
 }
 
-// waitForSignal lets a while pass, or less when ctx ends or a handover is over, or when somebody asks to look. Then it tells how long after the
-// last look he may.
+// waitForSignal lets a while pass, or less when ctx ends or a handover is over, or when somebody
+// asks to look. Then it tells how long after the last look he may.
 func (k *Keeper) waitForSignal(ctx context.Context, d time.Duration) (mayAfter time.Duration, over bool) {
 	up, stop := k.cfg.Host.Timer(d)
 	defer stop()

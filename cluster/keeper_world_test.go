@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// world is several members over one store, in virtual time. It sees to it that no shard is anybody's twice.
+// world is several members over one store, in virtual time. It sees to it that no shard is
+// anybody's twice.
 type world struct {
 	t       *testing.T
 	store   persistence.Members
@@ -78,7 +79,7 @@ func (w *world) announce(from *member) {
 	}
 }
 
-// settled says whether the members that live own everything, each no more than its share.
+// settled reports whether the members that live own everything, each no more than its share.
 func (w *world) settled() bool {
 	v := w.look()
 	p := newPlacement(v)
@@ -101,7 +102,7 @@ func (w *world) settled() bool {
 	return true
 }
 
-// has says whether a member has any shard, which takes less than a look into the store.
+// has reports whether a member has any shard, which takes less than a look into the store.
 func (w *world) has(m *member) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,14 +208,15 @@ func (m *member) Held() time.Duration {
 	return time.Since(m.since)
 }
 
-// holds says whether it lives and may believe, by its own clock, that its lease runs.
+// holds reports whether it lives and may believe, by its own clock, that its lease runs.
 func (m *member) holds() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ctx.Err() == nil && time.Since(m.renewed) < DefaultTTL
 }
 
-// Gain wants to know of a view in which the shards are its own: what it asks about others then is not older than that.
+// Gain wants to know of a view in which the shards are its own: what it asks about others then is
+// not older than that.
 func (m *member) Gain(shards []int) {
 	for _, shard := range shards {
 		if owner := m.keeper.Current().Owner(shard); owner != m.incarnation {

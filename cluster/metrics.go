@@ -73,7 +73,8 @@ func newForwards() forwardCounter {
 // Collectors are the router's metrics for Prometheus.
 func (r *Router) Collectors() []prometheus.Collector { return []prometheus.Collector{r.forwards} }
 
-// countQuestion notes a question and its answer. Commands are counted one by one, also those that were sent together.
+// countQuestion notes a question and its answer. Commands are counted one by one, also those that
+// were sent together.
 func (f forwardCounter) countQuestion(q, answer engine.Message, err error) {
 	switch q := q.(type) {
 	case *engine.Orders:

@@ -18,7 +18,8 @@ const (
 	oneMovesIn = 5 * time.Second
 )
 
-// Moves are what the store tells has moved, put together, in order of time; no more than the last 1,000.
+// Moves are what the store tells has moved, put together, in order of time; no more than the last
+// 1,000.
 func Moves(portions []persistence.Move) []Move {
 	type way struct{ from, to string }
 	var all []Move

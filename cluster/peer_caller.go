@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// peerCaller opens streams to one incarnation of another member. It proves itself, and has nothing to do with who does not
-// prove the same.
+// peerCaller opens streams to one incarnation of another member. It proves itself, and has nothing
+// to do with who does not prove the same.
 type peerCaller struct {
 	client *http.Client
 	id     Identity
@@ -30,7 +30,8 @@ func (p *Peers) newClient(to persistence.MemberRow, path string) *connect.Client
 		connect.WithCodec(frameCodec{}), connect.WithReadMaxBytes(mostRead), connect.WithAcceptCompression("gzip", nil, nil))
 }
 
-// Do ends a stream with its context. The client alone would notice only when it has something to send.
+// Do ends a stream with its context. The client alone would notice only when it has something to
+// send.
 func (c peerCaller) Do(r *http.Request) (*http.Response, error) {
 	c.id.signRequest(r.Header, c.to, c.now())
 	known := func() {}

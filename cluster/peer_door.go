@@ -37,7 +37,8 @@ func (d *peerAuthenticator) admitRequest(w http.ResponseWriter, r *http.Request)
 	return true
 }
 
-// checkRequest says why a request is refused, "" = it is not. Of the cluster it tells nothing to who does not have the secret.
+// checkRequest says why a request is refused, "" = it is not. Of the cluster it tells nothing to
+// who does not have the secret.
 func (d *peerAuthenticator) checkRequest(r *http.Request) (status int, why string) {
 	switch {
 	case !d.id.verifyProof("asks", r.Header, r.Header):

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// frameItem is one message on a line between two members: a question or its answer, both by the number of the question.
+// frameItem is one message on a line between two members: a question or its answer, both by the
+// number of the question.
 type frameItem struct {
 	number    int64  // 0 = it is told, and nothing is answered
 	remaining int64  // milliseconds that its asker waits; 0 = as long as it takes
@@ -47,7 +48,8 @@ func (f *frame) decodeSingle() (engine.Message, error) {
 	return engine.Unmarshal((*f)[0].bytes)
 }
 
-// frameCodec has connect carry frames. Engine messages have a form of their own, so there is no other codec.
+// frameCodec has connect carry frames. Engine messages have a form of their own, so there is no
+// other codec.
 type frameCodec struct{}
 
 func (frameCodec) Name() string { return "troupe" }

@@ -15,12 +15,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// ErrAway reports that a member could not be reached, or was lost before it answered. Whether it has done what it was
-// asked for is unknown.
+// ErrAway reports that a member could not be reached, or was lost before it answered. Whether it
+// has done what it was asked for is unknown.
 var ErrAway = errors.New("the member cannot be reached")
 
-// peerConn carries questions to one incarnation of another member and brings back its answers, each when it is there: one
-// that takes long holds up no other. What is asked while a frame is being sent goes with the next one.
+// peerConn carries questions to one incarnation of another member and brings back its answers, each
+// when it is there: one that takes long holds up no other. What is asked while a frame is being
+// sent goes with the next one.
 type peerConn struct {
 	to     persistence.MemberRow
 	cancel context.CancelFunc
@@ -148,8 +149,9 @@ func (l *peerConn) sendMessage(m engine.Message) error {
 // onItsWay is for how long an answer is on its way, at most a tenth of the time there is.
 const onItsWay = 200 * time.Millisecond
 
-// remainingMillis is how many milliseconds there are for an answer, at least one; 0 = as long as it takes. Its asker waits a little longer:
-// an answer that says what was done in time and what was not has yet to come.
+// remainingMillis is how many milliseconds there are for an answer, at least one; 0 = as long as it
+// takes. Its asker waits a little longer: an answer that says what was done in time and what was
+// not has yet to come.
 func remainingMillis(ctx context.Context) int64 {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -171,7 +173,7 @@ func (l *peerConn) registerAsker(asker chan []byte) (int64, error) {
 	return l.last, nil
 }
 
-// removeAsker says whether somebody was still waiting for a question's answer.
+// removeAsker reports whether somebody was still waiting for a question's answer.
 func (l *peerConn) removeAsker(number int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +182,7 @@ func (l *peerConn) removeAsker(number int64) bool {
 	return waited
 }
 
-// isClosed says whether the line is of no use any more.
+// isClosed reports whether the line is of no use any more.
 func (l *peerConn) isClosed() bool {
 	select {
 	case <-l.closed:

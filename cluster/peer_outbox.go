@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
-// What waits to be sent to one member at most, and what is sent at once unless a single item has more.
+// What waits to be sent to one member at most, and what is sent at once unless a single item has
+// more.
 const (
 	mostItems  = 50_000
 	mostBytes  = 64 << 20
 	frameBytes = 1 << 20
 )
 
-// A frame that follows another one within gatherTime waits for the rest of that time, so that more goes with it: what a frame costs both
-// sides is more than what an item costs. What holds gatherBytes goes at once, and so does what comes alone.
+// A frame that follows another one within gatherTime waits for the rest of that time, so that more
+// goes with it: what a frame costs both sides is more than what an item costs. What holds
+// gatherBytes goes at once, and so does what comes alone.
 const (
 	gatherTime  = time.Millisecond
 	gatherBytes = 32 << 10

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// What members say of themselves when one opens a stream to another. The secret itself does not travel: who asks proves that
-// it has it, and so does who answers.
+// What members say of themselves when one opens a stream to another. The secret itself does not
+// travel: who asks proves that it has it, and so does who answers.
 const (
 	clusterHeader = "Troupe-Cluster"
 	toHeader      = "Troupe-Incarnation" // of the one who is asked
@@ -32,7 +32,8 @@ type Identity struct {
 	Secret      string // that all members of the cluster know, and nobody else
 }
 
-// Seal tells members with another secret apart in the store, where whoever reads it does not learn the secret.
+// Seal tells members with another secret apart in the store, where whoever reads it does not learn
+// the secret.
 func (id Identity) Seal() string { return id.computeProof("seals", http.Header{}) }
 
 // signRequest says who asks, and proves it.
@@ -43,7 +44,8 @@ func (id Identity) signRequest(h http.Header, to string, now time.Time) {
 	h.Set(proofHeader, id.computeProof("asks", h))
 }
 
-// computeProof is what only who has the secret can say: of the side that says it, and of what the asker said.
+// computeProof is what only who has the secret can say: of the side that says it, and of what the
+// asker said.
 func (id Identity) computeProof(side string, asked http.Header) string {
 	mac := hmac.New(sha256.New, []byte(id.Secret))
 	for _, part := range []string{side, asked.Get(clusterHeader), asked.Get(toHeader), asked.Get(onceHeader)} {
@@ -52,7 +54,8 @@ func (id Identity) computeProof(side string, asked http.Header) string {
 	return base64.RawStdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// verifyProof says whether a proof is of somebody who has the same secret. Who has none believes nobody.
+// verifyProof reports whether a proof is of somebody who has the same secret. Who has none believes
+// nobody.
 func (id Identity) verifyProof(side string, asked, said http.Header) bool {
 	return id.Secret != "" && hmac.Equal([]byte(id.computeProof(side, asked)), []byte(said.Get(proofHeader)))
 }
@@ -69,8 +72,8 @@ func newUsedProofs(now func() time.Time) *usedProofs {
 	return &usedProofs{young: map[string]bool{}, now: now}
 }
 
-// isFirstUse says whether a proof is of this moment and was not used before. Only what somebody said who has the secret is
-// remembered, so it is bounded by how many streams members open.
+// isFirstUse reports whether a proof is of this moment and was not used before. Only what somebody
+// said who has the secret is remembered, so it is bounded by how many streams members open.
 func (o *usedProofs) isFirstUse(said string) bool {
 	text, _, _ := strings.Cut(said, ".")
 	at, err := strconv.ParseInt(text, 10, 64)

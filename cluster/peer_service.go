@@ -27,7 +27,8 @@ const (
 // mostRead bounds one frame. A single message may be larger than what is sent together otherwise.
 const mostRead = 64 << 20
 
-// mostAsked is how many questions of one line are answered at once; those who wait for a task's end are among them.
+// mostAsked is how many questions of one line are answered at once; those who wait for a task's end
+// are among them.
 const mostAsked = 100_000
 
 // Answerer is the member that answers on this host: it alone, for nobody else.
@@ -61,8 +62,8 @@ func NewService(member Answerer, id Identity, log *slog.Logger) *Service {
 	return s
 }
 
-// ServeHTTP lets in who has the secret of this very cluster and means this very incarnation. A stream ends with the
-// request's context, also while nothing comes.
+// ServeHTTP lets in who has the secret of this very cluster and means this very incarnation. A
+// stream ends with the request's context, also while nothing comes.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.authenticator.admitRequest(w, r) {
 		return
@@ -71,8 +72,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.routes.ServeHTTP(w, r)
 }
 
-// readUntil has whoever reads from a request's body read no further than a context lasts. The connection may not be
-// touched any more when the request is over, so its end waits for that.
+// readUntil has whoever reads from a request's body read no further than a context lasts. The
+// connection may not be touched any more when the request is over, so its end waits for that.
 func readUntil(ctx context.Context, w http.ResponseWriter) (end func()) {
 	touched := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -86,7 +87,8 @@ func readUntil(ctx context.Context, w http.ResponseWriter) (end func()) {
 	}
 }
 
-// handleWatch tells the rows of a journal until the task has ended. What the member refuses is told as the last frame.
+// handleWatch tells the rows of a journal until the task has ended. What the member refuses is told
+// as the last frame.
 func (s *Service) handleWatch(ctx context.Context, req *connect.Request[frame], to *connect.ServerStream[frame]) error {
 	m, err := req.Msg.decodeSingle()
 	if err != nil {
@@ -112,8 +114,8 @@ func (s *Service) handleWatch(ctx context.Context, req *connect.Request[frame], 
 	return ctx.Err()
 }
 
-// handleDeliver answers the questions of a line, each as soon as it can. The first frame has none, so that the asker hears at once
-// who answers.
+// handleDeliver answers the questions of a line, each as soon as it can. The first frame has none,
+// so that the asker hears at once who answers.
 func (s *Service) handleDeliver(ctx context.Context, stream *connect.BidiStream[frame, frame]) error {
 	if err := stream.Send(&frame{}); err != nil {
 		return err
@@ -269,7 +271,8 @@ func (d *serverConn) registerQuestion(number int64, cancel context.CancelFunc) b
 	return true
 }
 
-// cancelQuestion ends what is being done for a question that nobody waits for any longer, or that is answered.
+// cancelQuestion ends what is being done for a question that nobody waits for any longer, or that
+// is answered.
 func (d *serverConn) cancelQuestion(number int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,11 +7,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// mostItem is how many bytes one question may have, or one answer: what is larger would end the line for all others.
+// mostItem is how many bytes one question may have, or one answer: what is larger would end the
+// line for all others.
 const mostItem = mostRead - 64<<10
 
-// MostValue is how large values may be, so that an answer which holds one twice, as an output that became a part of shared,
-// fits through a line.
+// MostValue is how large values may be, so that an answer which holds one twice, as an output that
+// became a part of shared, fits through a line.
 const MostValue = 24 << 20
 
 // questionOf is a message as it is asked.
@@ -38,8 +39,8 @@ func answerOf(m engine.Message) []byte {
 	return b
 }
 
-// fitOutcomes refuses the outcomes that are too large by themselves, and has those asked for again for which there is no room
-// beside the others: a second time an order has no effect.
+// fitOutcomes refuses the outcomes that are too large by themselves, and has those asked for again
+// for which there is no room beside the others: a second time an order has no effect.
 func fitOutcomes(all engine.Outcomes) *engine.Outcomes {
 	all = slices.Clone(all)
 	room := mostItem

@@ -21,7 +21,8 @@ func TestALargeValueGetsThere(t *testing.T) {
 	require.Equal(t, large.Command, s.members["b"].effects[0].Command)
 }
 
-// overMax is what a line is lost for that carries more than it may. Where there is much else to do it may be lost for its silence, too.
+// overMax is what a line is lost for that carries more than it may. Where there is much else to do
+// it may be lost for its silence, too.
 const overMax = "larger than configured max"
 
 // huge is more than a line carries at once.

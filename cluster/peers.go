@@ -44,8 +44,8 @@ type Peers struct {
 	loggedUnreachable map[string]bool      // the incarnations that could not be reached
 }
 
-// NewPeers asks in the name of a member. trust says for each connection over TLS whom to believe; nil = whom the system
-// does. Close ends it.
+// NewPeers asks in the name of a member. trust says for each connection over TLS whom to believe;
+// nil = whom the system does. Close ends it.
 func NewPeers(id Identity, trust func() *tls.Config, log *slog.Logger) *Peers {
 	p := &Peers{Now: time.Now, id: id, log: log, loggedUnreachable: map[string]bool{}, conns: map[string]*peerConn{}}
 	p.client = &http.Client{Transport: packets.Whole{Transport: peerTransport(trust)}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -151,8 +151,8 @@ func (p *Peers) logLost(to persistence.MemberRow, why error) {
 	}
 }
 
-// Watch reads the rows of a journal that another member tells as it grows. It ends when that one says so, by an error
-// when it is lost before.
+// Watch reads the rows of a journal that another member tells as it grows. It ends when that one
+// says so, by an error when it is lost before.
 func (p *Peers) Watch(ctx context.Context, to persistence.MemberRow, q engine.Follow) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

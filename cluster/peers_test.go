@@ -164,7 +164,8 @@ func TestFramesArriveAsTheyWereSent(t *testing.T) {
 	require.ErrorContains(t, frameCodec{}.Unmarshal(append(b, 0), &got), "something follows its end")
 }
 
-// BenchmarkForwardedOrder is what it takes to have another member carry out an order that costs nothing itself.
+// BenchmarkForwardedOrder is what it takes to have another member carry out an order that costs
+// nothing itself.
 func BenchmarkForwardedOrder(b *testing.B) {
 	for name, parallel := range map[string]int{"one caller": 0, "64 callers": 32} {
 		b.Run(name, func(b *testing.B) {

@@ -12,8 +12,8 @@ import (
 type Self struct {
 	Incarnation string
 	TTL         time.Duration // of leases
-	// Steady says that it has held its own lease for a full time to live without trouble. Then the store was there, and
-	// whoever did not renew his lease in that time could have.
+	// Steady says that it has held its own lease for a full time to live without trouble. Then the
+	// store was there, and whoever did not renew his lease in that time could have.
 	Steady bool
 }
 
@@ -31,15 +31,18 @@ const (
 	settledInterval   = 2 * time.Second
 )
 
-// lateLease is what is left of a lease that should have been renewed twice since: its end is waited for.
+// lateLease is what is left of a lease that should have been renewed twice since: its end is waited
+// for.
 func lateLease(ttl time.Duration) time.Duration { return ttl * 3 / 5 }
 
-// Decide says what a member does about a view. It is a pure function. Members that have different views decide
-// differently; then the store gives a shard to one of them, and later views settle the rest.
+// Decide says what a member does about a view. It is a pure function. Members that have different
+// views decide differently; then the store gives a shard to one of them, and later views settle the
+// rest.
 //
-// Every member that takes part has a share, the same for all: the number of shards by the number of members, rounded up.
-// Nobody claims more than that, and who has more hands the rest over. So nothing moves but what a joiner gets or what
-// somebody has left behind. Which one of those with room gets a shard is told by rendezvous hashing.
+// Every member that takes part has a share, the same for all: the number of shards by the number of
+// members, rounded up. Nobody claims more than that, and who has more hands the rest over. So
+// nothing moves but what a joiner gets or what somebody has left behind. Which one of those with
+// room gets a shard is told by rendezvous hashing.
 func Decide(v *View, self Self) Steps {
 	if !v.Lives(self.Incarnation) {
 		return Steps{}
@@ -52,8 +55,8 @@ func Decide(v *View, self Self) Steps {
 	return s
 }
 
-// overdueMembers are those to be fenced. Somebody who was where this member is now cannot live on beside it, so for him no
-// steadiness is needed.
+// overdueMembers are those to be fenced. Somebody who was where this member is now cannot live on
+// beside it, so for him no steadiness is needed.
 func overdueMembers(v *View, self Self) []string {
 	me, _ := v.Member(self.Incarnation)
 	var found []string
@@ -65,12 +68,12 @@ func overdueMembers(v *View, self Self) []string {
 	return found
 }
 
-// isPredecessor says whether somebody was where another member is now.
+// isPredecessor reports whether somebody was where another member is now.
 func isPredecessor(m, later persistence.MemberRow) bool {
 	return m.Name == later.Name && m.URL == later.URL && m.JoinedAt < later.JoinedAt
 }
 
-// isExpired says whether a lease has run out.
+// isExpired reports whether a lease has run out.
 func isExpired(v *View, m persistence.MemberRow) bool { return m.Over(v.Now.UnixMilli()) }
 
 // shardPlacement is a view from which it is told who is to own what.
@@ -102,8 +105,8 @@ func newPlacement(v *View) *shardPlacement {
 	return p
 }
 
-// claimableShards goes through what nobody owns, and says what of it is for a member. What is for one whose lease has run out
-// waits until that one is fenced, or renews.
+// claimableShards goes through what nobody owns, and says what of it is for a member. What is for
+// one whose lease has run out waits until that one is fenced, or renews.
 func (p *shardPlacement) claimableShards(me string) []int {
 	p.hasUnowned = p.counts[""] > 0
 	if !p.hasUnowned {
@@ -123,8 +126,8 @@ func (p *shardPlacement) claimableShards(me string) []int {
 	return mine
 }
 
-// preferredOwner is who gets a shard: of those with room the one whose hash with it is the largest. For a shard that nobody owns there always
-// is one: the shares of all are no less than all shards.
+// preferredOwner is who gets a shard: of those with room the one whose hash with it is the largest.
+// For a shard that nobody owns there always is one: the shares of all are no less than all shards.
 func (p *shardPlacement) preferredOwner(shard int) string {
 	var best string
 	var most uint64
@@ -139,8 +142,8 @@ func (p *shardPlacement) preferredOwner(shard int) string {
 	return best
 }
 
-// planTransfers says who is to have what a member hands over: whoever would claim it, if his lease runs, so that he need not. Nobody gets
-// what none of them has room for.
+// planTransfers says who is to have what a member hands over: whoever would claim it, if his lease
+// runs, so that he need not. Nobody gets what none of them has room for.
 func planTransfers(v *View, me string, shards []int) []persistence.Transfer {
 	p := newPlacement(v)
 	p.takers = slices.DeleteFunc(p.takers, func(t shardTaker) bool { return t.Incarnation == me || isExpired(v, t.MemberRow) })
@@ -153,8 +156,8 @@ func planTransfers(v *View, me string, shards []int) []persistence.Transfer {
 	return given
 }
 
-// surplusShards is what a member has beyond its share, as far as others have room for it and a lease that runs. It keeps what
-// rendezvous hashing would rather give to it.
+// surplusShards is what a member has beyond its share, as far as others have room for it and a
+// lease that runs. It keeps what rendezvous hashing would rather give to it.
 func (p *shardPlacement) surplusShards(me string) []int {
 	beyond := p.counts[me] - p.shareOf(me)
 	beyond = min(beyond, p.freeCapacity(me))
@@ -208,7 +211,8 @@ func (p *shardPlacement) nextLook(self Self) time.Duration {
 	return wait
 }
 
-// hashName is FNV-1a, which is skewed for names that resemble each other, so it is mixed before it is compared.
+// hashName is FNV-1a, which is skewed for names that resemble each other, so it is mixed before it
+// is compared.
 func hashName(name string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(name) {

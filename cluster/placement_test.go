@@ -79,8 +79,8 @@ func (c *table) do(me string, v *View) {
 	}
 }
 
-// settle lets the members decide, one after the other by chance, until nobody has anything left to do. Each looks at a
-// view that may be stale steps old.
+// settle lets the members decide, one after the other by chance, until nobody has anything left to
+// do. Each looks at a view that may be stale steps old.
 func (c *table) settle(t require.TestingT, rng *rand.Rand, stale int) (moves int) {
 	views := []*View{c.view()}
 	for !c.settled() {
@@ -172,7 +172,8 @@ func TestOnlyWhatSomebodyLeavesBehindMoves(t *testing.T) {
 	}
 }
 
-// However old what members see is, they come to rest, with everything owned and nobody above his share.
+// However old what members see is, they come to rest, with everything owned and nobody above his
+// share.
 func TestStaleViewsSettle(t *testing.T) {
 	for seed := range uint64(50) {
 		rng, c := rand.New(rand.NewPCG(seed, 1)), newTable()

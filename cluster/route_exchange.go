@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// Exchange carries out orders at the members that own their tasks. Each of them claims jobs of its own, about as many as it has orders: a job that begins
-// by an order begins where that is carried out.
+// Exchange carries out orders at the members that own their tasks. Each of them claims jobs of its
+// own, about as many as it has orders: a job that begins by an order begins where that is carried
+// out.
 func (r *Router) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
 	if err := x.Next.Check(); err != nil { // else it would be told of each order
 		return engine.Exchanged{}, err

@@ -35,7 +35,7 @@ func (j *journal) task(id string) *stored {
 	return j.tasks[id]
 }
 
-// begin says whether there was no such task.
+// begin reports whether there was no such task.
 func (j *journal) begin(id string) bool {
 	j.mu.Lock()
 	begun := len(j.task(id).rows) > 0

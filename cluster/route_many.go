@@ -64,7 +64,8 @@ func (r *Router) newBatch(p *localMember, orders engine.Orders) *orderBatch {
 	return m
 }
 
-// askOwners asks the owner of each open order once: this member with ctx, others with what is left of their time.
+// askOwners asks the owner of each open order once: this member with ctx, others with what is left
+// of their time.
 func (m *orderBatch) askOwners(ctx, patient context.Context) {
 	here, there := m.byOwner()
 	work := host.Group{Host: &m.r.cfg.Host}
@@ -89,7 +90,8 @@ type ownedOrders struct {
 	orders []int
 }
 
-// byOwner says which are for this member, and which for others, in the order in which these come first.
+// byOwner says which are for this member, and which for others, in the order in which these come
+// first.
 func (m *orderBatch) byOwner() (here []int, there []*ownedOrders) {
 	by := map[string]*ownedOrders{}
 	for _, i := range m.open {
@@ -205,7 +207,8 @@ func (m *orderBatch) retainOpen(open func(engine.Order, error) bool) {
 	m.open = slices.DeleteFunc(m.open, func(i int) bool { return !open(m.orders[i], m.outcomes[i].Err) })
 }
 
-// giveUp says of what is still open that it could not be asked. Its own error is that the caller did not wait.
+// giveUp says of what is still open that it could not be asked. Its own error is that the caller
+// did not wait.
 func (m *orderBatch) giveUp(ctx context.Context) error {
 	for _, i := range m.open {
 		err := giveUp(ctx, m.orders[i].Task, m.outcomes[i].Err)

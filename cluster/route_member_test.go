@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// actorless is a member that does what is asked without any actors, for the tasks that it really owns.
+// actorless is a member that does what is asked without any actors, for the tasks that it really
+// owns.
 type actorless struct {
 	s      *stage
 	name   string

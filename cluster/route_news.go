@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Mention tells the other members of something that nobody waits for, on the way that they are asked on. It may get lost, and never blocks.
+// Mention tells the other members of something that nobody waits for, on the way that they are
+// asked on. It may get lost, and never blocks.
 func (o Others) Mention(news engine.News) {
 	p := o.r.place.Load()
 	if p == nil {
@@ -27,16 +28,17 @@ func (o Others) Mention(news engine.News) {
 	}
 }
 
-// Announce has all other members take note of something, and tries again with those that cannot be reached yet. It returns when they
-// have, or when ctx ends: false = not all of them have.
+// Announce has all other members take note of something, and tries again with those that cannot be
+// reached yet. It returns when they have, or when ctx ends: false = not all of them have.
 func (o Others) Announce(ctx context.Context, news engine.News) bool {
 	p := o.r.place.Load()
 	return p == nil || // this one has not come yet
 		o.announceUntil(ctx, p, map[string]bool{p.me: true}, &news)
 }
 
-// Inform has the other members take note of something likewise, but for those who did not just now when ctx had run out: they are left out for
-// a while, so that of many who have something to tell one waits for them.
+// Inform has the other members take note of something likewise, but for those who did not just now
+// when ctx had run out: they are left out for a while, so that of many who have something to tell
+// one waits for them.
 func (o Others) Inform(ctx context.Context, news engine.News) {
 	p := o.r.place.Load()
 	if p == nil {
@@ -95,13 +97,14 @@ func (o Others) announceNews(ctx context.Context, p *localMember, v *View, told 
 // leftOutTime is for how long nobody waits for a member that did not take note in time.
 const leftOutTime = 3 * time.Second
 
-// unresponsiveMembers are the members that did not take note in time, and until when they are left out.
+// unresponsiveMembers are the members that did not take note in time, and until when they are left
+// out.
 type unresponsiveMembers struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// isLeftOut says whether a member is left out. When that is over one tries again, for all.
+// isLeftOut reports whether a member is left out. When that is over one tries again, for all.
 func (d *unresponsiveMembers) isLeftOut(incarnation string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -48,11 +48,12 @@ func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 	return started, err
 }
 
-// freeTries is how many ids are tried until one belongs to this member, if it owns any shards to speak of.
+// freeTries is how many ids are tried until one belongs to this member, if it owns any shards to
+// speak of.
 const freeTries = 1000
 
-// reachableID returns the id of a task that may have any: the given one, unless the member that would own it cannot be reached for the moment.
-// Then it is one that this member owns.
+// reachableID returns the id of a task that may have any: the given one, unless the member that
+// would own it cannot be reached for the moment. Then it is one that this member owns.
 func (r *Router) reachableID(p *localMember, id string) string {
 	to, _, nobody := p.findOwner(id)
 	if nobody == nil && !r.unreachable.has(to.Incarnation) {
@@ -70,7 +71,8 @@ func (r *Router) reachableID(p *localMember, id string) string {
 	return id
 }
 
-// probeMember asks a member that could not be reached for nothing, so that it is noticed when it can be. It does not wait.
+// probeMember asks a member that could not be reached for nothing, so that it is noticed when it
+// can be. It does not wait.
 func (r *Router) probeMember(to persistence.MemberRow) {
 	if !r.unreachable.isDue(to.Incarnation, r.cfg.Host.Now()) {
 		return
@@ -125,8 +127,8 @@ func askMember[A engine.Message](ctx context.Context, r *Router, to persistence.
 	return answer, ofAnother(err)
 }
 
-// askOwner asks the owner of a task, whoever that is, again when it is another one now or cannot be reached, until the caller's
-// patience ends.
+// askOwner asks the owner of a task, whoever that is, again when it is another one now or cannot be
+// reached, until the caller's patience ends.
 func askOwner[A any](r *Router, ctx context.Context, task string, here func(context.Context) (A, error), there func(context.Context, persistence.MemberRow) (A, error)) (answer A, err error) {
 	p := r.place.Load()
 	if _, isHere, _ := p.findOwner(task); isHere { // the hot path needs no timer
@@ -157,7 +159,8 @@ func askOwner[A any](r *Router, ctx context.Context, task string, here func(cont
 	}
 }
 
-// storeAway returns why the store cannot be reached from this host; nil = it can, so waiting for another member makes sense.
+// storeAway returns why the store cannot be reached from this host; nil = it can, so waiting for
+// another member makes sense.
 func (p *localMember) storeAway() error {
 	if err := p.local.Ready(); errors.Is(err, engine.ErrUnavailable) {
 		return err
@@ -173,7 +176,8 @@ func (r *Router) withPatience(ctx context.Context) (context.Context, context.Can
 	return r.cfg.Host.Within(ctx, r.cfg.Patience)
 }
 
-// giveUp is what a caller hears when its patience, or ours, has ended. Another member may reach the one that this one does not.
+// giveUp is what a caller hears when its patience, or ours, has ended. Another member may reach the
+// one that this one does not.
 func giveUp(ctx context.Context, task string, err error) error {
 	late, cut := errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled)
 	switch {

@@ -18,8 +18,9 @@ type Others struct{ r *Router }
 // Others is what the member on this host needs to know of the rest of the cluster.
 func (r *Router) Others() Others { return Others{r} }
 
-// Do carries out orders at whoever owns their tasks, here or elsewhere, until they are answered or ctx ends; each may be
-// repeated. That somebody is busy is no answer, but to a claim: there are other jobs.
+// Do carries out orders at whoever owns their tasks, here or elsewhere, until they are answered or
+// ctx ends; each may be repeated. That somebody is busy is no answer, but to a claim: there are
+// other jobs.
 func (o Others) Do(ctx context.Context, orders engine.Orders) engine.Outcomes {
 	p, err := o.r.awaitStart(ctx)
 	if err != nil {
@@ -63,7 +64,8 @@ func (o Others) Owner(task string) string {
 	return to.Incarnation
 }
 
-// Carry has another member, by its incarnation, carry out jobs, or let go of some. Without an error that is its business from now on.
+// Carry has another member, by its incarnation, carry out jobs, or let go of some. Without an error
+// that is its business from now on.
 func (o Others) Carry(ctx context.Context, carrier string, errands engine.Errands) error {
 	p, err := o.r.awaitStart(ctx)
 	if err != nil {
@@ -77,7 +79,8 @@ func (o Others) Carry(ctx context.Context, carrier string, errands engine.Errand
 	return err
 }
 
-// Stir tells the owners of keys that something has changed about them; best effort, it never blocks. A key is where a task of its name would be.
+// Stir tells the owners of keys that something has changed about them; best effort, it never
+// blocks. A key is where a task of its name would be.
 func (o Others) Stir(keys engine.Keys) {
 	p := o.r.place.Load()
 	if p == nil {
@@ -108,10 +111,12 @@ type ownedKeys struct {
 	keys []string
 }
 
-// Credits tells the other members for which jobs this one has attached workers; best effort, it never blocks.
+// Credits tells the other members for which jobs this one has attached workers; best effort, it
+// never blocks.
 func (o Others) Credits(c *engine.Credits) { o.sendToAll(c) }
 
-// Wanted tells the other members of jobs, for the pollers that wait there; best effort, it never blocks.
+// Wanted tells the other members of jobs, for the pollers that wait there; best effort, it never
+// blocks.
 func (o Others) Wanted(jobs []engine.Offer) {
 	for part := range slices.Chunk(jobs, mostOrders) {
 		offers := engine.Offers(part)

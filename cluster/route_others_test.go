@@ -113,7 +113,8 @@ func TestWhoDidNotTakeNoteIsLeftOutForAWhile(t *testing.T) {
 	require.True(t, waits())
 }
 
-// stopped is a clock that goes when it is told to. Whatever waits for it waits for something else, too.
+// stopped is a clock that goes when it is told to. Whatever waits for it waits for something else,
+// too.
 type stopped struct{ at *atomic.Int64 }
 
 func (s stopped) Now() time.Time { return time.Unix(0, s.at.Load()) }

@@ -20,8 +20,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// stage is a cluster of members whose engines are fakes, on real listeners. Who owns what is the truth, which the views of
-// members need not tell.
+// stage is a cluster of members whose engines are fakes, on real listeners. Who owns what is the
+// truth, which the views of members need not tell.
 type stage struct {
 	t       testing.TB
 	truth   atomic.Pointer[View]
@@ -100,7 +100,8 @@ func (s *stage) taskOf(name string) string {
 	}
 }
 
-// lying are views that need not be true. When somebody looks for a better one they become so, unless they are stubborn.
+// lying are views that need not be true. When somebody looks for a better one they become so,
+// unless they are stubborn.
 type lying struct {
 	s        *stage
 	mu       sync.Mutex

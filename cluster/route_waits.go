@@ -29,8 +29,8 @@ func (r *Router) Appears(ctx context.Context, task string) error {
 	}, func(flow.TaskStatus) bool { return true })
 }
 
-// awaitOwner asks a task's owner until it answers. While that one cannot be asked the journal tells; of a task that is there done
-// says whether that is the answer.
+// awaitOwner asks a task's owner until it answers. While that one cannot be asked the journal
+// tells; of a task that is there done says whether that is the answer.
 func (r *Router) awaitOwner(ctx context.Context, q *engine.Wait, here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
 	p, err := r.awaitStart(ctx)
 	if err != nil {
@@ -152,7 +152,8 @@ func (w *journalWatch) yieldRow(row engine.Row, err error) bool {
 // watched is how much of a journal is read at once.
 var watched = persistence.Part{Rows: 200, Bytes: 256 << 10}
 
-// fromJournal reads what there is, when its owner tells nothing. True: there is nothing more to be read.
+// fromJournal reads what there is, when its owner tells nothing. True: there is nothing more to be
+// read.
 func (w *journalWatch) fromJournal(ctx context.Context) (over bool) {
 	for {
 		row, err := w.r.cfg.Journals.Task(ctx, w.task)

@@ -171,7 +171,8 @@ func TestWhoWaitsLongForAnOwnerAsksLessOften(t *testing.T) {
 	require.Less(t, asked, 130+720)
 }
 
-// A member that has lost the store knows of its tasks what it knew before, and loses them when its lease ends.
+// A member that has lost the store knows of its tasks what it knew before, and loses them when its
+// lease ends.
 func TestAMemberThatHasLostTheStoreIsNotTheOneToAnswer(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	a, b := s.members["a"].router, s.members["b"]

@@ -37,13 +37,13 @@ type Journals interface {
 
 // Lines is how other members are asked. Peers are the real ones.
 type Lines interface {
-	// Ask asks another member, and waits for its answer. ErrAway: it could not be reached, or was lost before it answered.
-	// What it refuses is an error.
+	// Ask asks another member, and waits for its answer. ErrAway: it could not be reached, or was
+	// lost before it answered. What it refuses is an error.
 	Ask(ctx context.Context, to persistence.MemberRow, q engine.Message) (engine.Message, error)
 	// Tell tells another member something that it does not answer; best effort, it never blocks.
 	Tell(to persistence.MemberRow, m engine.Message)
-	// Watch reads the rows of a journal that another member tells as it grows. It ends when that one says so, by an error
-	// when it is lost before.
+	// Watch reads the rows of a journal that another member tells as it grows. It ends when that
+	// one says so, by an error when it is lost before.
 	Watch(ctx context.Context, to persistence.MemberRow, q engine.Follow) iter.Seq2[engine.Row, error]
 	// Keep ends the lines to all but those who live.
 	Keep(alive func(incarnation string) bool)
@@ -64,12 +64,14 @@ type RouterConfig struct {
 	Log      *slog.Logger
 	// TTL is that of leases. 0 = DefaultTTL
 	TTL time.Duration
-	// Patience is how long it is tried to reach a task's owner for a caller who sets no deadline. Default 10 s.
+	// Patience is how long it is tried to reach a task's owner for a caller who sets no deadline.
+	// Default 10 s.
 	Patience time.Duration
 	Host     host.Host
 }
 
-// Router is the engine of a whole cluster: what is asked of it goes to the member that owns the task, this one or another.
+// Router is the engine of a whole cluster: what is asked of it goes to the member that owns the
+// task, this one or another.
 type Router struct {
 	cfg         RouterConfig
 	place       atomic.Pointer[localMember] // nil before Start
@@ -99,7 +101,8 @@ type localMember struct {
 
 var _ engine.Engine = (*Router)(nil)
 
-// NewRouter makes a router that answers nothing before Start: the member that it asks on this host has to know it first.
+// NewRouter makes a router that answers nothing before Start: the member that it asks on this host
+// has to know it first.
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience, cfg.TTL = cmp.Or(cfg.Patience, 10*time.Second), cmp.Or(cfg.TTL, DefaultTTL)
 	r := &Router{cfg: cfg, started: make(chan struct{}), forwards: newForwards(), guards: map[*ownerGuard]struct{}{}, unresponsive: unresponsiveMembers{until: map[string]time.Time{}}, unreachable: unreachableMembers{next: map[string]time.Time{}}}
@@ -108,8 +111,8 @@ func NewRouter(cfg RouterConfig) *Router {
 	return r
 }
 
-// Start tells the router which incarnation of a member it asks on this host, and who tells it of the others. It comes
-// before that member owns anything.
+// Start tells the router which incarnation of a member it asks on this host, and who tells it of
+// the others. It comes before that member owns anything.
 func (r *Router) Start(me string, local engine.Engine, views Views) {
 	r.place.Store(&localMember{me: me, local: local, views: views, ttl: r.cfg.TTL})
 	first := views.Current()
@@ -125,7 +128,8 @@ func (r *Router) Close() {
 	r.cfg.Peers.Close()
 }
 
-// followViews has those who wait look again whenever the view has changed, and ends lines to members that are gone.
+// followViews has those who wait look again whenever the view has changed, and ends lines to
+// members that are gone.
 func (r *Router) followViews(views Views, v *View) {
 	for r.ctx.Err() == nil {
 		r.cfg.Peers.Keep(v.Lives)
@@ -164,9 +168,10 @@ func (p *localMember) findOwner(task string) (to persistence.MemberRow, here boo
 	return to, to.Incarnation == p.me, nil
 }
 
-// hasMet says whether another member came, or renewed its lease, on this store since this one came. A store that was restored
-// from a copy names members that live on the original, and would carry out there what is asked of them. Who was met once
-// stays so, also when the store's clock is put back.
+// hasMet reports whether another member came, or renewed its lease, on this store since this one
+// came. A store that was restored from a copy names members that live on the original, and would
+// carry out there what is asked of them. Who was met once stays so, also when the store's clock is
+// put back.
 func (p *localMember) hasMet(v *View, other persistence.MemberRow) bool {
 	first, known := p.leaseSightings.LoadOrStore(other.Incarnation, other.Until)
 	if known && first == int64(0) {
@@ -201,7 +206,8 @@ var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down")
 // errUnable: the member that was asked cannot do its work for now.
 var errUnable = errors.New("the member that has it cannot do its work for the moment")
 
-// ofAnother is what an error of another member means here: one that has lost the store loses its tasks, too.
+// ofAnother is what an error of another member means here: one that has lost the store loses its
+// tasks, too.
 func ofAnother(err error) error {
 	if errors.Is(err, engine.ErrUnavailable) {
 		return fmt.Errorf("%w: %w", errUnable, err)
@@ -209,8 +215,8 @@ func ofAnother(err error) error {
 	return err
 }
 
-// isRetryable says whether what failed is worth another try: somebody else may own the task now, or soon does, or the one who
-// was asked has stopped waiting.
+// isRetryable reports whether what failed is worth another try: somebody else may own the task now,
+// or soon does, or the one who was asked has stopped waiting.
 func isRetryable(err error) bool {
 	return err != nil && (flow.ErrorKindOf(err) == flow.Moved || errors.Is(err, ErrAway) || errors.Is(err, errNobody) || errors.Is(err, errUnable) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
@@ -220,8 +226,8 @@ func isRetryable(err error) bool {
 const (
 	firstPause = 10 * time.Millisecond
 	mostPause  = 500 * time.Millisecond
-	// latePause is the longest one of who has tried for longer than eagerFor, as those do who wait for the end of a task. Each
-	// time they also ask the store.
+	// latePause is the longest one of who has tried for longer than eagerFor, as those do who wait
+	// for the end of a task. Each time they also ask the store.
 	latePause = 5 * time.Second
 	eagerFor  = time.Minute
 )
@@ -245,7 +251,8 @@ func (p *retryBackoff) nextDelay(now time.Time) time.Duration {
 	return p.last
 }
 
-// waitForView has a newer view looked for, and waits for one, or for a while. False: ctx has ended, or the router.
+// waitForView has a newer view looked for, and waits for one, or for a while. False: ctx has ended,
+// or the router.
 func (r *Router) waitForView(ctx context.Context, p *localMember, seen int64, of *retryBackoff) bool {
 	p.views.Look()
 	over, stop := r.cfg.Host.Timer(of.nextDelay(r.cfg.Host.Now()))
@@ -271,8 +278,9 @@ func (r *Router) Now() time.Time {
 	return time.Now()
 }
 
-// Ready says whether the member on this host can do its work. One that has just joined is ready when the cluster was whole
-// once: until then tasks of one that died may be nobody's, and whoever restarts members one after the other has to wait.
+// Ready reports whether the member on this host can do its work. One that has just joined is ready
+// when the cluster was whole once: until then tasks of one that died may be nobody's, and whoever
+// restarts members one after the other has to wait.
 func (r *Router) Ready() error {
 	p := r.place.Load()
 	if p == nil {

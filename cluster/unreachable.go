@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// probeTime is how often, and for how long, a member that could not be reached is asked whether it can be again.
+// probeTime is how often, and for how long, a member that could not be reached is asked whether it
+// can be again.
 const probeTime = time.Second
 
-// unreachableMembers are the members that could not be reached when they were last asked, and when they are probed again.
+// unreachableMembers are the members that could not be reached when they were last asked, and when
+// they are probed again.
 type unreachableMembers struct {
 	mu   sync.Mutex
 	next map[string]time.Time

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// View is who is there and who owns what, as of one moment. It does not change: later there is another one.
+// View is who is there and who owns what, as of one moment. It does not change: later there is
+// another one.
 type View struct {
 	Generation int64                   // of the store; grows with every change
 	Now        time.Time               // by the store's clock, when it was read
@@ -36,7 +37,8 @@ func (v *View) Member(incarnation string) (persistence.MemberRow, bool) {
 	return m, ok
 }
 
-// Lives says whether an incarnation has neither left nor been fenced. Its lease may have run out.
+// Lives reports whether an incarnation has neither left nor been fenced. Its lease may have run
+// out.
 func (v *View) Lives(incarnation string) bool {
 	m, ok := v.members[incarnation]
 	return ok && m.FencedAt == 0
@@ -66,8 +68,8 @@ func (v *View) OwnerOf(task string) (persistence.MemberRow, bool) {
 	return v.Member(v.Owner(persistence.ShardOf(task)))
 }
 
-// Whole says whether nothing waits for the end of a lease, as a member sees it: each shard is owned by somebody whose
-// lease runs, and whoever was where this member is now has gone.
+// Whole reports whether nothing waits for the end of a lease, as a member sees it: each shard is
+// owned by somebody whose lease runs, and whoever was where this member is now has gone.
 func (v *View) Whole(me string) bool {
 	self, _ := v.Member(me)
 	if !v.Lives(me) || v.countShards()[""] > 0 {

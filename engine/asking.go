@@ -10,8 +10,9 @@ import (
 
 // What whoever asks has to know before: so that it can ask again, and whom.
 
-// Named is the order with a request id, where it would do something the second time, too. Whoever keeps it may send it
-// again after its answer was lost. Others need no id, and a task has few to remember.
+// Named is the order with a request id, where it would do something the second time, too. Whoever
+// keeps it may send it again after its answer was lost. Others need no id, and a task has few to
+// remember.
 func (o Order) Named() Order {
 	if o.Request != "" {
 		return o
@@ -26,7 +27,8 @@ func (o Order) Named() Order {
 // keySpace is the name space of ids derived from idempotency keys.
 var keySpace = uuid.MustParse("6f1d1a52-6b1c-4b5e-9a51-5e6c1c1a7e57")
 
-// TaskID is the id of the task that is asked for, of a flow. Without a Key or an ID each call makes another one.
+// TaskID is the id of the task that is asked for, of a flow. Without a Key or an ID each call makes
+// another one.
 func (t *NewTask) TaskID(flowID string) (string, error) {
 	switch {
 	case t.Task != "":
@@ -52,7 +54,8 @@ func NewTaskID() string { return "task-" + uuid.Must(uuid.NewV7()).String() }
 // maxPollNames bounds how many services a poll may name, and how many labels.
 const maxPollNames = 1000
 
-// Check refuses names that a store could neither keep nor look for, and more of them than a poller can mean.
+// Check refuses names that a store could neither keep nor look for, and more of them than a poller
+// can mean.
 func (p *Poll) Check() error {
 	return cmp.Or(flow.CheckName("the worker's id", p.Worker),
 		checkNames("services", "the service", p.Services), checkNames("labels", "the label", p.Labels))

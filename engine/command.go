@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// Commands by the byte that stands for them. A byte is never given another meaning. What is missing here a member
-// says only to its own tasks.
+// Commands by the byte that stands for them. A byte is never given another meaning. What is missing
+// here a member says only to its own tasks.
 const (
 	tagSignal byte = iota + 1
 	tagCancel

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// ErrUnavailable reports that the store cannot be reached, or has no room, for now. Whether it has done what it was
-// asked for is unknown.
+// ErrUnavailable reports that the store cannot be reached, or has no room, for now. Whether it has
+// done what it was asked for is unknown.
 var ErrUnavailable = errors.New("engine: the store is not available")
 
 // unableError is an error of a member that cannot do its work for now.

@@ -9,7 +9,8 @@ import (
 
 // Message is a question or an answer.
 type Message interface {
-	// messageKind is the byte that stands for this kind of message. It is never given another meaning.
+	// messageKind is the byte that stands for this kind of message. It is never given another
+	// meaning.
 	messageKind() byte
 	codeFields(c *codec.Codec)
 }

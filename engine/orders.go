@@ -9,11 +9,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Claim is a claim as a poller knows it. Its Token may be missing where the worker's name is enough.
+// Claim is a claim as a poller knows it. Its Token may be missing where the worker's name is
+// enough.
 type Claim struct{ Job, Token string }
 
-// Append adds units to a fanout that has begun and tells their indexes. The same request tells the same ones. A
-// route, if given, must be the step's.
+// Append adds units to a fanout that has begun and tells their indexes. The same request tells the
+// same ones. A route, if given, must be the step's.
 func Append(ctx context.Context, e Engine, task string, a flow.Append, request string) ([]int, error) {
 	out, err := e.Do(ctx, Order{Task: task, Command: a, Request: request})
 	if err != nil {
@@ -26,15 +27,16 @@ func Append(ctx context.Context, e Engine, task string, a flow.Append, request s
 	return indexes, nil
 }
 
-// Completing reports the end of a queue job. A late or repeated report is acknowledged and changes nothing.
+// Completing reports the end of a queue job. A late or repeated report is acknowledged and changes
+// nothing.
 func Completing(job string, r flow.Report) (Order, error) {
 	task, at, err := flow.ParseJobID(job)
 	r.Address, r.Poller = at, true
 	return Order{Task: task, Command: r}, err
 }
 
-// Direct reports the end of a unit whose route is direct. Of the address only scope, node and unit are needed.
-// An error is not tried again: nobody but the caller would.
+// Direct reports the end of a unit whose route is direct. Of the address only scope, node and unit
+// are needed. An error is not tried again: nobody but the caller would.
 func Direct(task string, at flow.Address, output json.RawMessage, failure string) Order {
 	return Order{Task: task, Command: flow.Report{Address: at, Output: output, Error: failure, Fatal: failure != "", Direct: true}}
 }
@@ -45,9 +47,10 @@ type Extended struct {
 	Unheard  []string // jobs whose tasks were not to be reached for the moment: their claims last as long as before
 }
 
-// Extend prolongs a worker's claims from now on, by 0 as long as a claim holds. Ids that no job can have are among the canceled
-// ones: the worker's other claims must not run out because of one. Nor must they because of one whose task is not to be
-// reached before ctx ends; that is an error only when no task is.
+// Extend prolongs a worker's claims from now on, by 0 as long as a claim holds. Ids that no job can
+// have are among the canceled ones: the worker's other claims must not run out because of one. Nor
+// must they because of one whose task is not to be reached before ctx ends; that is an error only
+// when no task is.
 func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by time.Duration) (x Extended, err error) {
 	orders := make(Orders, 0, len(claims))
 	jobs := make([]string, 0, len(claims)) // of the orders
@@ -83,8 +86,8 @@ func isRetryable(err error) bool {
 	return kind == flow.Busy || kind == flow.Moved || errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// GiveBack returns claims, so that other pollers get the jobs at once. What is not claimed with that token (any
-// longer), or was deleted with its task, stays as it is.
+// GiveBack returns claims, so that other pollers get the jobs at once. What is not claimed with
+// that token (any longer), or was deleted with its task, stays as it is.
 func GiveBack(ctx context.Context, e Engine, claims []Claim) error {
 	orders := make(Orders, len(claims))
 	for i, c := range claims {
@@ -111,7 +114,8 @@ func (o Outcomes) firstFailure() error {
 	return nil
 }
 
-// isTooLate says that an order came too late: nobody waits for the job any longer, somebody else has it, or it is deleted.
+// isTooLate says that an order came too late: nobody waits for the job any longer, somebody else
+// has it, or it is deleted.
 func isTooLate(err error) bool {
 	kind := flow.ErrorKindOf(err)
 	return kind == flow.Conflict || kind == flow.NotFound

@@ -8,7 +8,8 @@ import (
 
 type tracedKey struct{}
 
-// WithTraced is the context of a request that belongs to a trace; tasks that are started for it do, too.
+// WithTraced is the context of a request that belongs to a trace; tasks that are started for it do,
+// too.
 func WithTraced(ctx context.Context, t *flow.Traced) context.Context {
 	return context.WithValue(ctx, tracedKey{}, t)
 }

@@ -10,31 +10,37 @@ import (
 // NewTask asks for a task of a version.
 type NewTask struct {
 	VersionID string
-	// Newest says that VersionID is only the newest one at the moment: a request that is repeated after
-	// another version was published still means the task it started.
+	// Newest says that VersionID is only the newest one at the moment: a request that is repeated
+	// after another version was published still means the task it started.
 	Newest bool
 	Params json.RawMessage // JSON object, of a dag any JSON; nil = {}
 	Labels map[string]string
 	// Key makes starting idempotent: the same key for the same flow is the same task; with another
 	// body it is a Conflict. "" = always a new task.
 	Key string
-	// ID is the task's own, a UUID that the caller chose: then it does what Key does, in all flows at once.
+	// ID is the task's own, a UUID that the caller chose: then it does what Key does, in all flows
+	// at once.
 	ID string
-	// Request makes a start with a Key or an ID safe to send again: with the same one it is answered as the one that created
-	// its task. Only members say it.
+	// Request makes a start with a Key or an ID safe to send again: with the same one it is
+	// answered as the one that created its task. Only members say it.
 	Request string
-	// Fork is the task whose history this one goes on from, as far as it is the same in the version; see flow.PlanFork. ForkNode, if given, is the node
-	// that is done again with all that follows. Without Params the new task has those of the other one.
+	// Fork is the task whose history this one goes on from, as far as it is the same in the
+	// version; see flow.PlanFork. ForkNode, if given, is the node that is done again with all that
+	// follows. Without Params the new task has those of the other one.
 	Fork, ForkNode string
 	// Shared are values that it has in place of those of the other one, by their keys.
 	Shared map[string]json.RawMessage
-	// ForkRow is the last row of that history that counts; 0 = all do, and the task has to have ended.
+	// ForkRow is the last row of that history that counts; 0 = all do, and the task has to have
+	// ended.
 	ForkRow int64
-	// Anew says that the task has nothing of the history of Fork, and begins at the beginning. That one need not have ended.
+	// Anew says that the task has nothing of the history of Fork, and begins at the beginning. That
+	// one need not have ended.
 	Anew bool
-	// Task is the id that whoever may have to ask again has made for it with TaskID. Only members say it.
+	// Task is the id that whoever may have to ask again has made for it with TaskID. Only members
+	// say it.
 	Task string
-	// Traced says to which trace it belongs; nil = to the one that the context tells, or to its own.
+	// Traced says to which trace it belongs; nil = to the one that the context tells, or to its
+	// own.
 	Traced *flow.Traced
 }
 
@@ -48,15 +54,16 @@ type Started struct {
 type Order struct {
 	Task    string
 	Command flow.Command
-	// Request makes the order safe to send again: with the same id it has no second effect. Named makes one; "" = the
-	// member does, where it is needed, for what it repeats itself.
+	// Request makes the order safe to send again: with the same id it has no second effect. Named
+	// makes one; "" = the member does, where it is needed, for what it repeats itself.
 	Request string
 	Events  bool // the outcome is to have them, not only how many there are
 }
 
 // Outcome is what an order came to.
 type Outcome struct {
-	// Changed is how many events the command led to at once. 0: it changed nothing, because it came late, or again.
+	// Changed is how many events the command led to at once. 0: it changed nothing, because it came
+	// late, or again.
 	Changed int
 	Events  []flow.Event // these, if the order asks for them
 	First   int          // index of the first unit of a flow.Append
@@ -72,7 +79,8 @@ type Orders []Order
 // Outcomes answer Orders, each in its place.
 type Outcomes []Outcome
 
-// Exchange is orders of one who wants jobs: those that wait, the oldest first, and those that begin by the orders.
+// Exchange is orders of one who wants jobs: those that wait, the oldest first, and those that begin
+// by the orders.
 type Exchange struct {
 	Orders Orders
 	Next   Poll // its Wait means nothing
@@ -93,7 +101,8 @@ type Poll struct {
 	Max      int           // jobs at most; 0 = 1
 	Bytes    int           // of these at most, unless one alone has more; 0 = 8 MiB, and never more
 	Wait     time.Duration // how long to wait for the first one; 0 = not at all
-	// Unlisted says that a job which the poller gets as that begins is put into the queue only when something is told of it, or it is returned.
+	// Unlisted says that a job which the poller gets as that begins is put into the queue only when
+	// something is told of it, or it is returned.
 	Unlisted bool
 }
 
@@ -189,13 +198,15 @@ type Offer struct {
 // Offers tell another member of jobs.
 type Offers []Offer
 
-// Keys tell another member that something has changed about them: somebody asks for one, or lets go.
+// Keys tell another member that something has changed about them: somebody asks for one, or lets
+// go.
 type Keys struct {
 	Names []string
 	Anew  bool // nobody knows who has heard what was decided about them
 }
 
-// News is what a member remembers otherwise that is told of it: it answers with empty News when it has taken note, if it is asked to.
+// News is what a member remembers otherwise that is told of it: it answers with empty News when it
+// has taken note, if it is asked to.
 type News struct {
 	Flows   []string // ids of those that were published to, or deleted, or whose schedules changed
 	Workers []Worker // that registered or went
@@ -220,8 +231,9 @@ type Worker struct {
 	Gone                  bool
 }
 
-// Errand is a job that another member is to have an attached worker carry out, or is to let go of. One that no attached worker gets
-// that member has had from the start, or never: it is only to give it back if it does not know it.
+// Errand is a job that another member is to have an attached worker carry out, or is to let go of.
+// One that no attached worker gets that member has had from the start, or never: it is only to give
+// it back if it does not know it.
 type Errand struct {
 	Job       Job // without Run; of a job that no attached worker gets only what names it
 	Type      flow.ExecType
@@ -232,8 +244,8 @@ type Errand struct {
 	Unbegun   bool     // Withdrawn only if it has not begun: then it is given back
 }
 
-// Errands are for one member, in their order. The answer, Heard, says that they are its business from now on; what it makes of them
-// is reported to whoever has the tasks. Each may be sent again.
+// Errands are for one member, in their order. The answer, Heard, says that they are its business
+// from now on; what it makes of them is reported to whoever has the tasks. Each may be sent again.
 type Errands []Errand
 
 // Heard answers what has no other answer.
@@ -257,7 +269,8 @@ func (e *Errand) ForRelay() flow.Job {
 		Deliveries: j.Deliveries, Given: e.Given, Again: e.Again}
 }
 
-// Credit is what the workers attached to one member have who offer the same services and have the same labels.
+// Credit is what the workers attached to one member have who offer the same services and have the
+// same labels.
 type Credit struct {
 	Services []string // sorted
 	Labels   []string // sorted
@@ -265,7 +278,8 @@ type Credit struct {
 	Free     int      // jobs that they take at the moment, beyond those they have
 }
 
-// Credits tell another member for which jobs the sender has attached workers, and how many more these take.
+// Credits tell another member for which jobs the sender has attached workers, and how many more
+// these take.
 type Credits struct {
 	Member string // incarnation of the sender
 	Turn   int64  // of all that it tells, in order: what comes late means nothing

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// resultAction is what a node ends with: the static one, else the text that its result has under action_key.
+// resultAction is what a node ends with: the static one, else the text that its result has under
+// action_key.
 func (p Post) resultAction(result json.RawMessage) string {
 	if p.ActionStatic != "" || p.ActionKey == "" {
 		return p.ActionStatic
@@ -29,7 +30,8 @@ func fieldOf(key string, value json.RawMessage) json.RawMessage {
 	return append(append(b, orNull(value)...), '}')
 }
 
-// chooseAction is a choice's action: the first true case, then what post says, then the default. All cases have one budget.
+// chooseAction is a choice's action: the first true case, then what post says, then the default.
+// All cases have one budget.
 func (st *Step) chooseAction(a *expr.Allowance) (string, error) {
 	env := st.scope.referenceEnv(st.Params, st.Input)
 	env.Allowance, env.Coerce, env.Loose = a, st.Node.Coerce, st.scope.Plan.Pocketflow
@@ -49,7 +51,8 @@ func (st *Step) chooseAction(a *expr.Allowance) (string, error) {
 	return st.fallbackAction(), nil
 }
 
-// evalCondition fails for an expression in CEL that does, for what is missing, and for what takes too much.
+// evalCondition fails for an expression in CEL that does, for what is missing, and for what takes
+// too much.
 func (c *PlanCase) evalCondition(env *expr.Env) (bool, error) {
 	if c.CEL != nil {
 		return c.CEL.On(env.Allowance).Bool(env.Var)

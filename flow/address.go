@@ -36,7 +36,8 @@ func childScope(scope, node string, visit int) string {
 // ChildScope is the path of the scope below a step.
 func ChildScope(step Address) string { return childScope(step.Scope, step.Node, step.Visit) }
 
-// ScopeKey is the path of the scope inside a node of a plan: that of a task's scope without the visits.
+// ScopeKey is the path of the scope inside a node of a plan: that of a task's scope without the
+// visits.
 func ScopeKey(scope, node string) string {
 	name := scopeEscaper.Replace(node)
 	if scope == "" {
@@ -67,7 +68,8 @@ func ParentOf(scope string) (Address, bool) {
 	return Address{Scope: parent, Node: scopeUnescaper.Replace(name), Visit: n}, true
 }
 
-// Step names the step of an address as a path from the task's root: the nodes whose scopes it is in, and its own.
+// Step names the step of an address as a path from the task's root: the nodes whose scopes it is
+// in, and its own.
 func (a Address) Step() string {
 	path := a.Node
 	for parent, ok := ParentOf(a.Scope); ok; parent, ok = ParentOf(parent.Scope) {
@@ -92,12 +94,13 @@ func JobID(task string, a Address) string {
 	return string(b)
 }
 
-// maxSpelledKey is the length up to which a unit's key spells its place out. Services that take idempotency keys
-// often take no more than 255 characters.
+// maxSpelledKey is the length up to which a unit's key spells its place out. Services that take
+// idempotency keys often take no more than 255 characters.
 const maxSpelledKey = 200
 
-// UnitKey names a unit across tasks: the same for all attempts at it, and for no other. A service that is called
-// with it recognizes a repetition. It has characters that are safe in headers, paths and queries.
+// UnitKey names a unit across tasks: the same for all attempts at it, and for no other. A service
+// that is called with it recognizes a repetition. It has characters that are safe in headers, paths
+// and queries.
 func UnitKey(task string, a Address) string {
 	var room, names [160]byte // most are shorter
 	b := append(room[:0], task...)

@@ -41,8 +41,8 @@ const MaxComment = 2000
 // maxSpelledPlace is how many bytes of a place an approval's id spells out.
 const maxSpelledPlace = 150
 
-// ApprovalID names an approval across tasks, in characters that are safe in a URL. Of a long place it has the hash: scopes lie deep in each other,
-// and an id has to fit into an index.
+// ApprovalID names an approval across tasks, in characters that are safe in a URL. Of a long place
+// it has the hash: scopes lie deep in each other, and an id has to fit into an index.
 func ApprovalID(task string, at Address) string {
 	place := []byte(at.Scope + "\n" + at.Node)
 	told := base64.RawURLEncoding.EncodeToString(place)
@@ -89,7 +89,8 @@ func (l *approvalLog) noteClosed(st *Step, at int64) {
 
 func (l *approvalLog) addChange(a Approval) { l.changes = append(l.changes, a) }
 
-// MergeApprovals adds changes to those before that are stored with them: of each approval the last one counts.
+// MergeApprovals adds changes to those before that are stored with them: of each approval the last
+// one counts.
 func MergeApprovals(list []Approval, changes ...Approval) []Approval {
 	if len(changes) == 0 {
 		return list
@@ -121,7 +122,8 @@ func (s *State) Approvals() (list []Approval) {
 	return l.changes
 }
 
-// answerApproval answers one approval, and no other that waits for the same key elsewhere: it sets the key in the scope that asks.
+// answerApproval answers one approval, and no other that waits for the same key elsewhere: it sets
+// the key in the scope that asks.
 func (d *decider) answerApproval(c Answer) error {
 	st := d.s.activeStep(c.Address)
 	if st == nil || st.waitsFor != WaitApproval {
@@ -159,8 +161,9 @@ func (d *decider) answerApproval(c Answer) error {
 	return nil
 }
 
-// Placed is what to signal so that a step finds a value where it looks for it: the key, and the value; with profile pocketflow, which has no
-// paths as keys, what is there with the value in its place.
+// Placed is what to signal so that a step finds a value where it looks for it: the key, and the
+// value; with profile pocketflow, which has no paths as keys, what is there with the value in its
+// place.
 func (st *Step) Placed(v json.RawMessage) (key string, placed json.RawMessage) {
 	key, rest, nested := strings.Cut(st.AwaitedKey(), ".")
 	if !nested || !st.scope.Plan.Pocketflow {
@@ -169,7 +172,8 @@ func (st *Step) Placed(v json.RawMessage) (key string, placed json.RawMessage) {
 	return key, st.scope.withNestedField(st.scope.Shared[key], strings.Split(rest, "."), v)
 }
 
-// withNestedField is an object with a field of it, or of an object in it, set. What is no object gives way to one.
+// withNestedField is an object with a field of it, or of an object in it, set. What is no object
+// gives way to one.
 func (sc *Scope) withNestedField(obj json.RawMessage, fields []string, v json.RawMessage) json.RawMessage {
 	obj = sc.openValue(obj)
 	if len(fields) > 1 {

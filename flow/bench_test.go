@@ -15,8 +15,8 @@ import (
 
 var payload = json.RawMessage(`{"text":"` + strings.Repeat("x", 189) + `"}`) // 200 bytes
 
-// BenchmarkChainStep is what a step of a chain costs the core: the report of one, the dispatch of the
-// next, and the journal row.
+// BenchmarkChainStep is what a step of a chain costs the core: the report of one, the dispatch of
+// the next, and the journal row.
 func BenchmarkChainStep(b *testing.B) {
 	plan := flowtest.Plan(b, `
 start: a
@@ -52,7 +52,8 @@ func BenchmarkFanoutUnit(b *testing.B) {
 	}
 }
 
-// BenchmarkDagNode is what a node of a dag costs, and how much memory it takes while its task goes on, its output apart.
+// BenchmarkDagNode is what a node of a dag costs, and how much memory it takes while its task goes
+// on, its output apart.
 func BenchmarkDagNode(b *testing.B) {
 	const nodes = 10_000
 	var d strings.Builder

@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// checkOutcome refuses an end of a step that would put together, out of values which are each within the limits, one that
-// is not: a list of outputs, the shared of a subflow, or a scope's shared with one key more.
+// checkOutcome refuses an end of a step that would put together, out of values which are each
+// within the limits, one that is not: a list of outputs, the shared of a subflow, or a scope's
+// shared with one key more.
 func (d *decider) checkOutcome(st *Step, how stepOutcome) error {
 	if expr.Deeper(how.output, d.limits.Levels) { // all of shared was waited for
 		return d.limits.tooDeep("the value")
@@ -22,7 +23,8 @@ func (d *decider) checkOutcome(st *Step, how stepOutcome) error {
 	return d.limits.checkPost(st, how, size)
 }
 
-// checkMade refuses a result that would be too large or nested too deep, and tells how many bytes it has at most.
+// checkMade refuses a result that would be too large or nested too deep, and tells how many bytes
+// it has at most.
 func (l Limits) checkMade(st *Step) (size int, err error) {
 	switch {
 	case st.Node.Single:
@@ -66,8 +68,8 @@ func (l Limits) checkParts(m valueSize, what string) error {
 	return nil
 }
 
-// valueSize is an array or object as far as its limits go, without putting it together. What is one of the values that
-// it would be made of, as it is, has been looked at before.
+// valueSize is an array or object as far as its limits go, without putting it together. What is one
+// of the values that it would be made of, as it is, has been looked at before.
 type valueSize struct {
 	maxLevels int // that it may have, itself included
 	bytes     int
@@ -87,7 +89,8 @@ func (sc *Scope) allShared(levels int) valueSize {
 	return m
 }
 
-// checkRef refuses an input that is all of shared as one value. Any part of it has been looked at before.
+// checkRef refuses an input that is all of shared as one value. Any part of it has been looked at
+// before.
 func (l Limits) checkRef(sc *Scope, ref string) error {
 	if ref == "" || strings.Trim(strings.TrimPrefix(ref, "$shared"), ".") != "" {
 		return nil
@@ -133,9 +136,9 @@ func (c Start) paramsOrEmpty() json.RawMessage {
 	return c.Params
 }
 
-// Fit says whether a task of a plan can begin so, before there is one: what it is started with has to be what its flow
-// declares, whose defaults are filled in. Where nothing is declared the input of a dag may be any JSON; a map that works
-// on it needs an array.
+// Fit reports whether a task of a plan can begin so, before there is one: what it is started with
+// has to be what its flow declares, whose defaults are filled in. Where nothing is declared the
+// input of a dag may be any JSON; a map that works on it needs an array.
 func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 	if c.checked {
 		return c, nil
@@ -189,7 +192,8 @@ func (c Start) checkParamsKind(p *Plan) error {
 	return nil
 }
 
-// checkSharedKey refuses keys of shared that belong to the engine or cannot be told apart in a store.
+// checkSharedKey refuses keys of shared that belong to the engine or cannot be told apart in a
+// store.
 func checkSharedKey(key string) error {
 	switch {
 	case key == "":
@@ -206,8 +210,9 @@ func checkSharedKey(key string) error {
 	return nil
 }
 
-// checkRoom refuses a signal that would make a shared larger which is too large already. Nothing that the task
-// is waiting for, or has had before, is refused: however large its own outputs are, it can be told to go on.
+// checkRoom refuses a signal that would make a shared larger which is too large already. Nothing
+// that the task is waiting for, or has had before, is refused: however large its own outputs are,
+// it can be told to go on.
 func (d *decider) checkRoom(e *Event) error {
 	root, key, v := d.s.Root, e.Key, e.Output
 	if len(e.Input) > 0 {

@@ -53,7 +53,8 @@ edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}, {f
 	require.Equal(t, "d: shared would have 1215 bytes, more than the limit of 1000; keep large data elsewhere and pass a reference", tb.state.Error)
 }
 
-// TestResultsThatDoubleAreBounded copies what a subflow gets into two keys of its shared, again and again.
+// TestResultsThatDoubleAreBounded copies what a subflow gets into two keys of its shared, again and
+// again.
 func TestResultsThatDoubleAreBounded(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `
 start: begin

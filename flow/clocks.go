@@ -1,9 +1,10 @@
 package flow
 
-// A pause stops the clocks that end something for want of time while nothing may begin, or while somebody is waited for: the timeouts of
-// the task, of approvals, waits and subflows, and of units that are completed by hand. Each goes on with what is left of it when the task
-// is resumed. All other clocks go on: those of attempts under way, whose work goes on, too; and those after which something begins
-// (timers, delays, retries), which then waits for the end of the pause.
+// A pause stops the clocks that end something for want of time while nothing may begin, or while
+// somebody is waited for: the timeouts of the task, of approvals, waits and subflows, and of units
+// that are completed by hand. Each goes on with what is left of it when the task is resumed. All
+// other clocks go on: those of attempts under way, whose work goes on, too; and those after which
+// something begins (timers, delays, retries), which then waits for the end of the pause.
 
 // pausableClock is one that a pause stops.
 type pausableClock struct {
@@ -39,7 +40,8 @@ func (sc *Scope) eachClock(visit func(pausableClock)) {
 	}
 }
 
-// stopClocks has the clocks stand still from a time on. One that should have ended something by then ends it as soon as it goes on.
+// stopClocks has the clocks stand still from a time on. One that should have ended something by
+// then ends it as soon as it goes on.
 func (s *State) stopClocks(at int64) {
 	s.eachClock(func(c pausableClock) {
 		if *c.due > 0 {

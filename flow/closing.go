@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Closing is what a task does when everything else is over: it undoes what has been done, if it failed
-// or was canceled, and runs the flow's finally. Then it ends as it had to.
+// Closing is what a task does when everything else is over: it undoes what has been done, if it
+// failed or was canceled, and runs the flow's finally. Then it ends as it had to.
 type Closing struct {
 	Status TaskStatus // the task's, in the end
 	Error  string
@@ -18,8 +18,9 @@ type Closing struct {
 	Scope  *Scope
 }
 
-// closingScope is the path of the scope in which closing happens the first time; a task that is retried
-// may close again. No other path is like these, because those name the visit they belong to.
+// closingScope is the path of the scope in which closing happens the first time; a task that is
+// retried may close again. No other path is like these, because those name the visit they belong
+// to.
 const closingScope = "~"
 
 // applyClosing begins to close: everything else is over.
@@ -43,7 +44,8 @@ func (s *State) applyClosing(e *Event) {
 	s.unfoldUndo()
 }
 
-// closingInput is what $input means in a scope before a step has one: in that where a task closes, what is next there.
+// closingInput is what $input means in a scope before a step has one: in that where a task closes,
+// what is next there.
 func (sc *Scope) closingInput() json.RawMessage {
 	if sc.task == nil || !sc.task.isClosingScope(sc) {
 		return nil
@@ -51,8 +53,8 @@ func (sc *Scope) closingInput() json.RawMessage {
 	return sc.task.Closing.nextStepInput(sc.task)
 }
 
-// nextStepInput returns what the next step of the closing scope is about, and its input if it has no
-// prep: the unit to be undone, or how the task ends.
+// nextStepInput returns what the next step of the closing scope is about, and its input if it has
+// no prep: the unit to be undone, or how the task ends.
 func (c *Closing) nextStepInput(s *State) json.RawMessage {
 	if u, unit := s.nextUndo(); u != nil {
 		b := expr.AppendQuote([]byte(`{"node":`), u.Node)
@@ -68,7 +70,8 @@ func (c *Closing) nextStepInput(s *State) json.RawMessage {
 	return append(b, '}')
 }
 
-// cutShort is how a task ends that does not close as far as it had to. It has not completed: its finally might have failed.
+// cutShort is how a task ends that does not close as far as it had to. It has not completed: its
+// finally might have failed.
 func (c *Closing) cutShort() TaskStatus {
 	if c.Status == TaskCompleted {
 		return TaskCanceled
@@ -76,10 +79,10 @@ func (c *Closing) cutShort() TaskStatus {
 	return c.Status
 }
 
-// isClosingScope says whether a scope is the one in which the task closes.
+// isClosingScope reports whether a scope is the one in which the task closes.
 func (s *State) isClosingScope(sc *Scope) bool { return s.Closing != nil && s.Closing.Scope == sc }
 
-// hasToClose says whether a task with this end has something to do before it.
+// hasToClose reports whether a task with this end has something to do before it.
 func (s *State) hasToClose(status TaskStatus) bool {
 	if s.Permits.Waits() && len(s.Done) == 0 { // it has not begun
 		return false
@@ -87,8 +90,8 @@ func (s *State) hasToClose(status TaskStatus) bool {
 	return s.Plan.Closing != nil && s.Closing == nil && (s.Plan.Finally != "" || status != TaskCompleted && len(s.Done) > 0)
 }
 
-// closingMode is that of the scope in which a task closes: steps follow each other in the order of what is to be
-// undone, finally comes last, and no edge leads anywhere.
+// closingMode is that of the scope in which a task closes: steps follow each other in the order of
+// what is to be undone, finally comes last, and no edge leads anywhere.
 type closingMode struct{ graphMode }
 
 func (closingMode) beginNext(d *decider, sc *Scope) {
@@ -125,8 +128,8 @@ func (closingMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	}
 }
 
-// noteStepEntered notes that a step of the closing scope has begun: what undoes the unit that completed
-// last, or finally.
+// noteStepEntered notes that a step of the closing scope has begun: what undoes the unit that
+// completed last, or finally.
 func (c *Closing) noteStepEntered(s *State) {
 	if len(s.Done) == 0 {
 		c.Final = true
@@ -135,7 +138,8 @@ func (c *Closing) noteStepEntered(s *State) {
 	c.Undone = addUndone(c.Undone, s.takeLast())
 }
 
-// noteStepEnded notes the end of a step of the closing scope. What failed is told in the task's error.
+// noteStepEnded notes the end of a step of the closing scope. What failed is told in the task's
+// error.
 func (c *Closing) noteStepEnded(st *Step, e *Event) {
 	if e.Status != string(StepFailed) {
 		return

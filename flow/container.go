@@ -5,7 +5,8 @@ import (
 	"unsafe"
 )
 
-// Container is what a program runs in that has an image of its own, on a container host that the member's operator allows.
+// Container is what a program runs in that has an image of its own, on a container host that the
+// member's operator allows.
 type Container struct {
 	Image    string  `json:"image"`
 	Pull     string  `json:"pull,omitempty"`      // when the image is fetched; "" = when it is missing

@@ -10,30 +10,35 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// Contents knows what references stand for. A value that is large may be kept elsewhere; then a small one that no user can write stands in its
-// place, which travels through a task like any other, and is opened only where a decision depends on what is in it. The same reference always has
-// the same content, so whoever decides again decides the same.
+// Contents knows what references stand for. A value that is large may be kept elsewhere; then a
+// small one that no user can write stands in its place, which travels through a task like any
+// other, and is opened only where a decision depends on what is in it. The same reference always
+// has the same content, so whoever decides again decides the same.
 type Contents interface {
 	// Open is what a value stands for that is a reference; any other one is returned as it is.
 	Open(v json.RawMessage) (json.RawMessage, error)
 	// Whole is a value with what stands for its references in their places.
 	Whole(v json.RawMessage) (json.RawMessage, error)
-	// Size is how many bytes that has. Glimpse also tells how it begins, and what it has in common with equal ones and no others.
+	// Size is how many bytes that has. Glimpse also tells how it begins, and what it has in common
+	// with equal ones and no others.
 	Size(v json.RawMessage) int
 	Glimpse(v json.RawMessage, most int) (size int, begin []byte, sum [sha256.Size]byte)
 }
 
-// ErrNoContent is what errors of Contents are when what a reference stands for is gone, or not what was written: asking again is of no use.
+// ErrNoContent is what errors of Contents are when what a reference stands for is gone, or not what
+// was written: asking again is of no use.
 var ErrNoContent = errors.New("the content of a value is lost")
 
-// SpoiledError says that a decision cannot be made because a content could not be had in the middle of it. The state is of no more use.
+// SpoiledError says that a decision cannot be made because a content could not be had in the middle
+// of it. The state is of no more use.
 type SpoiledError struct{ Err error }
 
 func (e *SpoiledError) Error() string { return e.Err.Error() }
 
 func (e *SpoiledError) Unwrap() error { return e.Err }
 
-// Keep has a plan know what the references of its tasks stand for. It is for whoever has just made the plan.
+// Keep has a plan know what the references of its tasks stand for. It is for whoever has just made
+// the plan.
 func (p *Plan) Keep(c Contents) {
 	p.Root.setContents(c)
 	if p.Closing != nil {
@@ -66,10 +71,12 @@ func (l *lostContent) takeError() (err error) {
 	return err
 }
 
-// Lost is why the state is not what its events make of it: a content that they depend on could not be had. nil = it is.
+// Lost is why the state is not what its events make of it: a content that they depend on could not
+// be had. nil = it is.
 func (s *State) Lost() error { return s.lost.err }
 
-// orContentError is an error, or else that of a content which could not be had for what was just looked at.
+// orContentError is an error, or else that of a content which could not be had for what was just
+// looked at.
 func (d *decider) orContentError(err error) error {
 	if lost := d.s.lost.takeError(); lost != nil {
 		return lost
@@ -134,7 +141,8 @@ func (sc *Scope) setOpeners(env *expr.Env) {
 	}
 }
 
-// fillDefaults is a value with the defaults of what was declared. One in which nothing was left out stays a reference.
+// fillDefaults is a value with the defaults of what was declared. One in which nothing was left out
+// stays a reference.
 func (sc *Scope) fillDefaults(in *types.Inputs, v json.RawMessage) json.RawMessage {
 	if in == nil {
 		return v
@@ -154,7 +162,8 @@ func (st *Step) resultAction(result json.RawMessage) string {
 	return st.Node.Post.resultAction(result)
 }
 
-// checkOutputContent says why an output cannot be taken: it will be looked into, and what it stands for cannot be had.
+// checkOutputContent says why an output cannot be taken: it will be looked into, and what it stands
+// for cannot be had.
 func (d *decider) checkOutputContent(st *Step, output json.RawMessage) error {
 	if n := st.Node; len(n.Post.OutputMap) > 0 || n.Post.ActionKey != "" || n.Deferred || n.Out != nil || n.Dag != nil && n.Dag.Takes != nil {
 		st.scope.openValue(output)

@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Control params are those that a node obeys itself: how long it waits, for which key, and which branches it has. Only the node says
-// them, by a value or by a reference; what a task or a scope is started with never does. With profile pocketflow the task's win, as all of its params do.
+// Control params are those that a node obeys itself: how long it waits, for which key, and which
+// branches it has. Only the node says them, by a value or by a reference; what a task or a scope is
+// started with never does. With profile pocketflow the task's win, as all of its params do.
 const (
 	paramDelay    = "delay_ms"
 	paramTimeout  = "timeout_ms"
@@ -27,7 +28,8 @@ var controls = map[Kind][]string{
 	KindParallel:  {paramServices},
 }
 
-// Controls returns the names of the params that the node obeys itself. A parallel that lists its branches has none.
+// Controls returns the names of the params that the node obeys itself. A parallel that lists its
+// branches has none.
 func (n *PlanNode) Controls() []string {
 	if n.Kind == KindParallel && len(n.Each.Branches) > 0 {
 		return nil
@@ -35,8 +37,8 @@ func (n *PlanNode) Controls() []string {
 	return controls[n.Kind]
 }
 
-// withControls returns a step's params with its control params as the node says them, and what is wrong with these. A wait's key is
-// there without what refers to shared.
+// withControls returns a step's params with its control params as the node says them, and what is
+// wrong with these. A wait's key is there without what refers to shared.
 func (sc *Scope) withControls(n *PlanNode, params, input json.RawMessage) (json.RawMessage, error) {
 	names := n.Controls()
 	if len(names) == 0 || sc.Plan.Pocketflow {
@@ -99,8 +101,8 @@ func checkServices(text string, list json.RawMessage) error {
 	return nil
 }
 
-// controlRef returns the value that a control param refers to: $params is what the scope was given, without the node's own. False
-// means that the text is no reference.
+// controlRef returns the value that a control param refers to: $params is what the scope was given,
+// without the node's own. False means that the text is no reference.
 func (sc *Scope) controlRef(n *PlanNode, text string, input json.RawMessage) (json.RawMessage, bool) {
 	if n.Dag == nil {
 		ref := expr.ParseRef(text)
@@ -125,7 +127,8 @@ func RunPath(text string) (path string, ok bool) {
 	return "", false
 }
 
-// IsControlRef reports whether a control param of a node in a scope of the mode may refer to something by the text.
+// IsControlRef reports whether a control param of a node in a scope of the mode may refer to
+// something by the text.
 func IsControlRef(text string, mode Mode) bool {
 	if mode == ModeGraph {
 		return strings.HasPrefix(text, "$") && !expr.ParseRef(text).Literal()

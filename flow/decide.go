@@ -8,10 +8,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// ErrOver answers a claim, a beginning, an inquiry, a heartbeat, a note or what a worker brings along, about an attempt that is no longer in flight.
+// ErrOver answers a claim, a beginning, an inquiry, a heartbeat, a note or what a worker brings
+// along, about an attempt that is no longer in flight.
 var ErrOver = &Error{Conflict, "the attempt is over or was never started: nobody waits for it any longer"}
 
-// decider makes one decision: it emits events, evolves the state by them and collects their effects.
+// decider makes one decision: it emits events, evolves the state by them and collects their
+// effects.
 type decider struct {
 	s               *State
 	env             Env
@@ -36,7 +38,8 @@ type pendingStart struct {
 }
 
 // Decide says what a command makes happen. The state is afterwards what the events make of it; an
-// error means that nothing happened, unless it is a SpoiledError. A request that had its effect before has none now.
+// error means that nothing happened, unless it is a SpoiledError. A request that had its effect
+// before has none now.
 func Decide(s *State, c Command, env Env) (Decision, error) {
 	if err := checkRequest(env.Request); err != nil {
 		return Decision{}, err
@@ -65,7 +68,8 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Started: d.startedAttempts, Approvals: MergeApprovals(nil, d.approvals.changes...), Effort: d.effort, More: d.continuation}, nil
 }
 
-// handleCommand decides about the command itself. What may start because of that is started by advance.
+// handleCommand decides about the command itself. What may start because of that is started by
+// advance.
 func (d *decider) handleCommand(c Command) error {
 	if start, ok := c.(Start); ok {
 		return d.startTask(start)
@@ -170,8 +174,8 @@ func (d *decider) emitEvent(e Event) {
 	d.noteVars(now)
 }
 
-// startPending starts what may start, until nothing may or the decision is long enough. What was noted last comes first, so a
-// scope inside a step goes on before the one around it.
+// startPending starts what may start, until nothing may or the decision is long enough. What was
+// noted last comes first, so a scope inside a step goes on before the one around it.
 func (d *decider) startPending() (more bool) {
 	for d.failUnfilled(); len(d.pending) > 0; d.failUnfilled() {
 		if d.isFull() {
@@ -192,9 +196,10 @@ func (d *decider) startPending() (more bool) {
 	return false
 }
 
-// isBlocked says that nothing may start where something was able to when it was noted: the task has ended, waits for a permit or is paused
-// (what a pause does not hold back are the units of steps that have begun, see State.held), the scope is over, or the
-// task closes, which only the closing scope takes part in.
+// isBlocked says that nothing may start where something was able to when it was noted: the task has
+// ended, waits for a permit or is paused (what a pause does not hold back are the units of steps
+// that have begun, see State.held), the scope is over, or the task closes, which only the closing
+// scope takes part in.
 func (d *decider) isBlocked(w pendingStart) bool {
 	s := d.s
 	paused := s.holdsStartedSteps() || w.st == nil && s.Paused()
@@ -202,7 +207,8 @@ func (d *decider) isBlocked(w pendingStart) bool {
 	return s.Status.Ended() || paused || over
 }
 
-// maxEffort is what conditions and expressions may take before a decision is cut: others have to wait for it.
+// maxEffort is what conditions and expressions may take before a decision is cut: others have to
+// wait for it.
 const maxEffort = expr.Budget / 3
 
 // isFull says that the decision is long enough.
@@ -211,8 +217,8 @@ func (d *decider) isFull() bool { return len(d.events) >= d.limits.Events || d.e
 // hasStartedEnough says that the decision has begun as many attempts as it is to.
 func (d *decider) hasStartedEnough() bool { return d.env.Most > 0 && d.startedAttempts >= d.env.Most }
 
-// beginNext begins what is next in a scope: the node at its cursor, or the first node of a dag that nothing holds back. While
-// the task is being canceled gently nothing new begins.
+// beginNext begins what is next in a scope: the node at its cursor, or the first node of a dag that
+// nothing holds back. While the task is being canceled gently nothing new begins.
 func (d *decider) beginNext(sc *Scope) {
 	if d.s.isCanceling() {
 		return
@@ -230,7 +236,8 @@ func (d *decider) beginNext(sc *Scope) {
 // queueScope notes a scope in which something may be able to start.
 func (d *decider) queueScope(sc *Scope) { d.pending = append(d.pending, pendingStart{sc: sc}) }
 
-// queueStep notes a step of which more units may be able to start. A step that was noted last is noted already.
+// queueStep notes a step of which more units may be able to start. A step that was noted last is
+// noted already.
 func (d *decider) queueStep(st *Step) {
 	w := pendingStart{st.scope, st}
 	if n := len(d.pending); n == 0 || d.pending[n-1] != w {
@@ -243,7 +250,8 @@ func (d *decider) queueAll() {
 	d.queueTree(d.s.actingScope())
 }
 
-// queueTree notes a scope and all that is active in it. What is inside is noted later, so that it comes first.
+// queueTree notes a scope and all that is active in it. What is inside is noted later, so that it
+// comes first.
 func (d *decider) queueTree(sc *Scope) {
 	d.queueScope(sc)
 	for _, st := range sc.Active() {
@@ -284,7 +292,8 @@ func (d *decider) startTask(c Start) error {
 	return nil
 }
 
-// signalTask writes into shared at the root, whatever the task is doing: a step that is entered later finds it there.
+// signalTask writes into shared at the root, whatever the task is doing: a step that is entered
+// later finds it there.
 func (d *decider) signalTask(c Signal) error {
 	if err := checkSharedKey(c.Key); err != nil {
 		return err
@@ -315,7 +324,8 @@ func (d *decider) signalTask(c Signal) error {
 	return nil
 }
 
-// fillSharedPath completes an event that sets a path in a scope's shared: it keeps what the first key of the path holds from then on.
+// fillSharedPath completes an event that sets a path in a scope's shared: it keeps what the first
+// key of the path holds from then on.
 func (d *decider) fillSharedPath(sc *Scope, e *Event, what string) error {
 	if !sc.Plan.Pocketflow && strings.Contains(e.Key, ".") {
 		if err := checkWaitKey(e.Key); err != nil {
@@ -340,8 +350,9 @@ func (d *decider) wakeWaiting() {
 	}
 }
 
-// cancelTask is three commands: to end the task now, to end it when nothing is in flight any more (Gently), and, while it
-// closes, to end it although not everything was undone (Force). A task that has ended is as it was.
+// cancelTask is three commands: to end the task now, to end it when nothing is in flight any more
+// (Gently), and, while it closes, to end it although not everything was undone (Force). A task that
+// has ended is as it was.
 func (d *decider) cancelTask(c Cancel) error {
 	switch closing := d.s.Closing; {
 	case d.s.Status.Ended():
@@ -370,7 +381,8 @@ func (d *decider) afterCancel() {
 	}
 }
 
-// isBusy reports whether attempts are in flight in a step, or, with retries, units wait for their next try.
+// isBusy reports whether attempts are in flight in a step, or, with retries, units wait for their
+// next try.
 func (st *Step) isBusy(retries bool) bool {
 	return st.Child != nil && st.Child.mode.isBusy(st.Child, retries) || retries && len(st.Retrying) > 0 || st.Flying > 0 && st.Node.Exec.Type != ExecDirect
 }
@@ -404,8 +416,8 @@ func (d *decider) pruneAll(sc *Scope) {
 	}
 }
 
-// retryTask has a failed task go on where it failed. A graph that has undone steps cannot: its cursor is behind them. A dag
-// can run them again, as long as they are in its root.
+// retryTask has a failed task go on where it failed. A graph that has undone steps cannot: its
+// cursor is behind them. A dag can run them again, as long as they are in its root.
 func (d *decider) retryTask(cmd RetryTask) error {
 	switch c := d.s.Closing; {
 	case d.s.Status == TaskCanceled && d.s.Plan.Profile == ProfileOrk && c == nil:
@@ -460,7 +472,8 @@ func (d *decider) resumeTask() error {
 	return nil
 }
 
-// timeOutTask ends a task that has run for too long. One that is being canceled does not wait any longer.
+// timeOutTask ends a task that has run for too long. One that is being canceled does not wait any
+// longer.
 func (d *decider) timeOutTask() {
 	if d.s.isCanceling() {
 		d.endTask(TaskCanceled, "")

@@ -2,8 +2,8 @@ package flow
 
 import "fmt"
 
-// handleAlarm answers an alarm. One whose reason is gone does nothing; one that rings before its time, because
-// clocks differ, is set again.
+// handleAlarm answers an alarm. One whose reason is gone does nothing; one that rings before its
+// time, because clocks differ, is set again.
 func (d *decider) handleAlarm(c Lapse) {
 	a := c.Alarm
 	at := d.s.dueTime(a)
@@ -36,7 +36,7 @@ func (d *decider) fireAlarm(c Lapse) {
 	}
 }
 
-// Awaits says whether an alarm still has its reason.
+// Awaits reports whether an alarm still has its reason.
 func (s *State) Awaits(a Alarm) bool { return s.dueTime(a) == a.At }
 
 // dueTime is when that happens which an alarm is about; 0 when it no longer does.
@@ -70,7 +70,8 @@ func (s *State) dueTime(a Alarm) int64 {
 	return 0
 }
 
-// dueOf returns when a step's time is up; 0 = never. Of a task that is being canceled gently only what runs has a time.
+// dueOf returns when a step's time is up; 0 = never. Of a task that is being canceled gently only
+// what runs has a time.
 func (s *State) dueOf(st *Step) int64 {
 	if s.isDraining() && st.Child == nil {
 		return 0
@@ -96,8 +97,8 @@ func (d *decider) expireUnclaimed(a Address) {
 	d.expireAttempt(a, fmt.Sprintf("timeout: no worker has taken the job within %d ms", st.unitExec(a.Unit).StartMS))
 }
 
-// expireClaim deals with a claim that has run out: a heartbeat_timeout ends the attempt, else somebody else
-// gets the job, unless its worker shows that it lives and has it.
+// expireClaim deals with a claim that has run out: a heartbeat_timeout ends the attempt, else
+// somebody else gets the job, unless its worker shows that it lives and has it.
 func (d *decider) expireClaim(c Lapse) {
 	a := c.Address
 	st, u := d.s.findAttempt(a)
@@ -115,8 +116,9 @@ func (d *decider) expireClaim(c Lapse) {
 	d.redeliverLost(a, "")
 }
 
-// survivesWith says whether a worker that lives can still have a claim. One that began anew since, or that asks for other
-// jobs and has never noted what this one's state is, may not have got the answer that gave it the job.
+// survivesWith reports whether a worker that lives can still have a claim. One that began anew
+// since, or that asks for other jobs and has never noted what this one's state is, may not have got
+// the answer that gave it the job.
 func (l *Live) survivesWith(s Signs) bool {
 	return s.Heard > 0 && s.Joined <= l.ClaimedAt && (s.Polled <= l.ClaimedAt || l.Note != "")
 }

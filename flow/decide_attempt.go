@@ -11,9 +11,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// startUnits starts units of a step while its window has room: first those whose next try is due, then those that have not been
-// started yet. Units without room are started when others land (see landed); for a try that is not due yet it sets an
-// alarm. A step with a scope inside has no units: that scope is looked at instead.
+// startUnits starts units of a step while its window has room: first those whose next try is due,
+// then those that have not been started yet. Units without room are started when others land (see
+// landed); for a try that is not due yet it sets an alarm. A step with a scope inside has no units:
+// that scope is looked at instead.
 func (d *decider) startUnits(st *Step) {
 	if st.Child != nil {
 		d.queueScope(st.Child)
@@ -58,8 +59,8 @@ func (st *Step) inTurn() bool {
 	return st.Node.Dag == nil && st.Node.Each != nil && st.Node.Each.Window == 1
 }
 
-// nextUnstarted are the next units in a row that have not been started, at most so many. What is kept, or was
-// finished before its turn, lies between them.
+// nextUnstarted are the next units in a row that have not been started, at most so many. What is
+// kept, or was finished before its turn, lies between them.
 func (st *Step) nextUnstarted(most int) (from, n int) {
 	for from = st.Next; from < len(st.Units) && st.Units[from].Attempt > 0; from++ {
 	}
@@ -78,10 +79,12 @@ func (st *Step) unitWindow(p *Plan) int {
 	return max(1, min(window, maxCopiedBytes/(1+st.copiedBytes())))
 }
 
-// maxCopiedBytes is how many bytes of what all units have the jobs in flight of one step may hold copies of.
+// maxCopiedBytes is how many bytes of what all units have the jobs in flight of one step may hold
+// copies of.
 const maxCopiedBytes = 64 << 20
 
-// copiedBytes is how many bytes of what all units have each job gets a copy of, because it is laid over something of its own.
+// copiedBytes is how many bytes of what all units have each job gets a copy of, because it is laid
+// over something of its own.
 func (st *Step) copiedBytes() int {
 	kept := 0 // variables that an attempt keeps
 	for i := range st.Node.Exec.Vars {
@@ -100,7 +103,7 @@ func (st *Step) copiedBytes() int {
 	return 0
 }
 
-// ownParams says whether there are units with params of their own.
+// ownParams reports whether there are units with params of their own.
 func (st *Step) ownParams() bool {
 	for _, b := range st.Node.Each.Branches {
 		if len(b.Exec.Params) > 0 {
@@ -115,8 +118,8 @@ func (st *Step) ownParams() bool {
 	return false
 }
 
-// startAttempts starts n units in a row, from one on, which have the same keys. Their time counts from now, from their claim
-// (Exec.FromClaim), or from when they have been given what they ask for.
+// startAttempts starts n units in a row, from one on, which have the same keys. Their time counts
+// from now, from their claim (Exec.FromClaim), or from when they have been given what they ask for.
 func (d *decider) startAttempts(st *Step, unit, n, attempt int) {
 	e := st.newEvent(AttemptsStarted)
 	e.Unit, e.Total, e.Attempt, e.Carrier = unit, n, attempt, d.env.Member
@@ -134,8 +137,8 @@ func (st *Step) newEvent(t EventType) Event {
 	return Event{Type: t, Scope: st.scope.Path, Node: st.Node.Key, Visit: st.Visit}
 }
 
-// deliverableAttempt finds the attempt in flight that a command names, nil when it, or the task, is over, or it waits for a permit or for
-// work outside: nobody carries it out yet, or any longer.
+// deliverableAttempt finds the attempt in flight that a command names, nil when it, or the task, is
+// over, or it waits for a permit or for work outside: nobody carries it out yet, or any longer.
 func (d *decider) deliverableAttempt(a Address) (*Step, *Unit) {
 	if d.s.Status.Ended() {
 		return nil, nil
@@ -147,11 +150,12 @@ func (d *decider) deliverableAttempt(a Address) (*Step, *Unit) {
 	return st, u
 }
 
-// isDeliverable says whether an attempt in flight is for somebody to carry out: it does not wait for a permit, nor for work outside.
+// isDeliverable reports whether an attempt in flight is for somebody to carry out: it does not wait
+// for a permit, nor for work outside.
 func (l *Live) isDeliverable() bool { return !l.Permits.Waits() && l.Outside == nil }
 
-// handleReports ends several attempts. What waits for a place in a step waits for the last of them; whatever else one of them
-// leads to is decided before the next is looked at.
+// handleReports ends several attempts. What waits for a place in a step waits for the last of them;
+// whatever else one of them leads to is decided before the next is looked at.
 func (d *decider) handleReports(c Reports) error {
 	if len(c) > MaxReports {
 		return Errorf(Limit, "limit: %d reports at once, more than the %d there may be", len(c), MaxReports)
@@ -201,7 +205,8 @@ func (d *decider) handleReport(c Report) error {
 	return d.settleResult(st, u, c)
 }
 
-// settleResult ends an attempt whose result may be too large, unless it says that it waits for work outside from now on.
+// settleResult ends an attempt whose result may be too large, unless it says that it waits for work
+// outside from now on.
 func (d *decider) settleResult(st *Step, u *Unit, c Report) error {
 	if c.Error == "" {
 		if expr.KindOf(c.Output) == expr.KindNull {
@@ -261,7 +266,8 @@ func (d *decider) overEffect(st *Step, u *Unit, e *Event) Over {
 	return Over{e.Address(), x.Type == ExecQueue, End{Exec: x, Status: AttemptStatus(e.Status), TookMS: took, Again: e.Due > 0, Metrics: e.Metrics}}
 }
 
-// detailsOf are those of a report, with the text of its error, which says so where they cannot be kept.
+// detailsOf are those of a report, with the text of its error, which says so where they cannot be
+// kept.
 func (l Limits) detailsOf(c *Report, said string) (json.RawMessage, string) {
 	switch {
 	case expr.KindOf(c.Details) == expr.KindNull:
@@ -290,8 +296,8 @@ func (st *Step) maxRetries() int {
 	return 0
 }
 
-// backoffMS is how long it is until the attempt after this one. What is left to chance follows from the
-// attempt's address, so that it is the same whoever asks.
+// backoffMS is how long it is until the attempt after this one. What is left to chance follows from
+// the attempt's address, so that it is the same whoever asks.
 func (r *Retry) backoffMS(task string, a Address) int64 {
 	ms := float64(r.WaitMS)
 	if r.Exponential && ms > 0 { // nothing times infinity is no number

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// claimAttempt gives a queue job to a poller. The same claim again, known by its token, changes nothing: its answer was lost.
+// claimAttempt gives a queue job to a poller. The same claim again, known by its token, changes
+// nothing: its answer was lost.
 func (d *decider) claimAttempt(c Claim) error {
 	st, u := d.deliverableAttempt(c.Address)
 	if u == nil || st.unitExec(c.Unit).Type != ExecQueue {
@@ -28,8 +29,8 @@ func (d *decider) claimAttempt(c Claim) error {
 	return nil
 }
 
-// extendClaim prolongs a claim. It is written down only when that gains a good part of the claim's time,
-// so frequent heartbeats cost nothing.
+// extendClaim prolongs a claim. It is written down only when that gains a good part of the claim's
+// time, so frequent heartbeats cost nothing.
 func (d *decider) extendClaim(c Extend) error {
 	st, u := d.deliverableAttempt(c.Address)
 	if u == nil || u.Live.Worker == "" {
@@ -75,7 +76,8 @@ func (d *decider) recordNote(c Note) error {
 	return nil
 }
 
-// noteBegun says that an attempt's carrier has begun with what may be what its carriers die of: only then it matters, see Recover.
+// noteBegun says that an attempt's carrier has begun with what may be what its carriers die of:
+// only then it matters, see Recover.
 func (d *decider) noteBegun(c Begin) error {
 	st, u := d.deliverableAttempt(c.Address)
 	if u == nil || u.Live.Carrier == "" || u.Live.Carrier != c.Carrier {
@@ -103,8 +105,9 @@ func (d *decider) giveBack(c GiveBack) {
 	}
 }
 
-// redeliverLost takes an attempt from a carrier that is gone and dispatches it again: a bounded number of times what a carrier may have died of, and
-// however often what is only taken over, since giving that up would end nothing where it goes on.
+// redeliverLost takes an attempt from a carrier that is gone and dispatches it again: a bounded
+// number of times what a carrier may have died of, and however often what is only taken over, since
+// giving that up would end nothing where it goes on.
 func (d *decider) redeliverLost(a Address, carrier string) {
 	st, u := d.s.findAttempt(a)
 	x := st.unitExec(a.Unit)
@@ -143,8 +146,9 @@ func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
 	}
 }
 
-// returnAttempt returns an attempt, so that it goes to the next carrier. It stays the same attempt. Of a task that is being canceled
-// gently only what goes on without its carrier is returned, to be found there; anything else would begin anew.
+// returnAttempt returns an attempt, so that it goes to the next carrier. It stays the same attempt.
+// Of a task that is being canceled gently only what goes on without its carrier is returned, to be
+// found there; anything else would begin anew.
 func (d *decider) returnAttempt(st *Step, a Address, carrier string, deliveries int) {
 	if d.s.isDraining() && !st.unitExec(a.Unit).Type.Adopted() {
 		_, u := d.s.findAttempt(a)
@@ -156,15 +160,16 @@ func (d *decider) returnAttempt(st *Step, a Address, carrier string, deliveries 
 	d.emitEvent(e)
 }
 
-// passAttempt has another member carry an attempt out. It is no return: nobody needs to store that it begins.
+// passAttempt has another member carry an attempt out. It is no return: nobody needs to store that
+// it begins.
 func (d *decider) passAttempt(st *Step, a Address, to, worker string) {
 	e := st.newEvent(AttemptPassed)
 	e.Unit, e.Attempt, e.Carrier, e.Worker = a.Unit, a.Attempt, to, truncateText(worker, MaxName)
 	d.emitEvent(e)
 }
 
-// moveAttempt has the member carry an attempt to which its worker has come with it. The one that it was with until now may still
-// wait for the worker.
+// moveAttempt has the member carry an attempt to which its worker has come with it. The one that it
+// was with until now may still wait for the worker.
 func (d *decider) moveAttempt(c Bring) error {
 	st, u := d.deliverableAttempt(c.Address)
 	switch {
@@ -182,15 +187,17 @@ func (d *decider) moveAttempt(c Bring) error {
 	return nil
 }
 
-// canMoveJob says whether a worker may come with such jobs.
+// canMoveJob reports whether a worker may come with such jobs.
 func (r *Return) canMoveJob(x *Exec) bool {
 	return r.Grace > 0 && (x.Type == ExecRemote || x.Type == ExecHTTP && !slices.Contains(r.Pushed, x.Service))
 }
 
-// ownerLookupMS is how long it takes at most until somebody who asks for the owner of a task has found the new one, in milliseconds.
+// ownerLookupMS is how long it takes at most until somebody who asks for the owner of a task has
+// found the new one, in milliseconds.
 const ownerLookupMS = 1000
 
-// returnDeadline is for how long a worker is waited for that may come with such a job, whose carrier is gone.
+// returnDeadline is for how long a worker is waited for that may come with such a job, whose
+// carrier is gone.
 func (c *Recover) returnDeadline(x *Exec, carrier string) int64 {
 	for _, gone := range c.Gone {
 		if gone.Member == carrier && (gone.Left && c.Grace > 0 && x.Attachable() || c.canMoveJob(x)) {
@@ -203,8 +210,8 @@ func (c *Recover) returnDeadline(x *Exec, carrier string) int64 {
 	return 0
 }
 
-// releaseCarried returns to the member itself, which nobody waits for, what it has begun: the next one takes over
-// what was not.
+// releaseCarried returns to the member itself, which nobody waits for, what it has begun: the next
+// one takes over what was not.
 func (d *decider) releaseCarried(c Leave) {
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
 		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning && !c.canMoveJob(st.unitExec(a.Unit)) && !slices.Contains(c.Parted, a) {
@@ -234,9 +241,9 @@ func (d *decider) takeOver(st *Step, u *Unit, a Address) {
 	d.returnAttempt(st, a, d.env.Member, u.Live.Deliveries)
 }
 
-// recoverAttempts takes over every attempt that a member carried which is gone. One that it had not begun, or of
-// which that is not known because it was never returned before, or only once, was not lost with it. One that lives reports to
-// whoever has the task.
+// recoverAttempts takes over every attempt that a member carried which is gone. One that it had not
+// begun, or of which that is not known because it was never returned before, or only once, was not
+// lost with it. One that lives reports to whoever has the task.
 func (d *decider) recoverAttempts(c Recover) {
 	var again int64
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
@@ -272,8 +279,8 @@ func (d *decider) recoverAttempts(c Recover) {
 	}
 }
 
-// extendOrphanedClaim prolongs a claim whose holder may have had nobody to tell that it is alive. One of the member's
-// own time is never touched: it holds for all of its time.
+// extendOrphanedClaim prolongs a claim whose holder may have had nobody to tell that it is alive.
+// One of the member's own time is never touched: it holds for all of its time.
 func (d *decider) extendOrphanedClaim(st *Step, u *Unit, a Address, c Recover) {
 	visibility := d.claimExpiry(st, a.Unit, d.timeAfter(c.Visibility)) - d.env.Now
 	if until := c.Since + visibility/2; until > d.env.Now && until > u.Live.Until {
@@ -283,8 +290,8 @@ func (d *decider) extendOrphanedClaim(st *Step, u *Unit, a Address, c Recover) {
 	}
 }
 
-// eachCarried calls f for every attempt that a member carries or a worker has claimed, as long as the
-// decision has room; else it is false. f may end the attempt, its step and the task.
+// eachCarried calls f for every attempt that a member carries or a worker has claimed, as long as
+// the decision has room; else it is false. f may end the attempt, its step and the task.
 func (d *decider) eachCarried(f func(*Step, *Unit, Address)) (all bool) {
 	if d.s.Status.Ended() {
 		return true

@@ -65,8 +65,8 @@ func (sc *Scope) skipReason(n *PlanNode) string {
 	return ReasonDependency
 }
 
-// failedInside says whether a node of a branch has failed. Why others were skipped does not matter: that
-// may depend on who ended first.
+// failedInside reports whether a node of a branch has failed. Why others were skipped does not
+// matter: that may depend on who ended first.
 func (sc *Scope) failedInside(join *PlanNode) bool {
 	return slices.ContainsFunc(join.Dag.Deps, func(i int) bool {
 		inner := &sc.Nodes[i]
@@ -74,7 +74,8 @@ func (sc *Scope) failedInside(join *PlanNode) bool {
 	})
 }
 
-// textUnmet is the error of a node that may not be skipped, in the words that clients of pgflow look for.
+// textUnmet is the error of a node that may not be skipped, in the words that clients of pgflow
+// look for.
 const textUnmet = "Condition not met"
 
 // endIfUnmet ends a node whose condition does not hold.
@@ -95,7 +96,7 @@ func (d *decider) endIfUnmet(sc *Scope, n *PlanNode) bool {
 	return true
 }
 
-// evalCondition says whether a node may run, as far as its patterns and expression know.
+// evalCondition reports whether a node may run, as far as its patterns and expression know.
 func (sc *Scope) evalCondition(n *PlanNode, a *expr.Allowance) (bool, error) {
 	p := n.Dag
 	if p.Has == nil && p.Not == nil && p.Expr == nil || sc.nodeState(n).keptResults() != nil {
@@ -173,7 +174,8 @@ func (d *decider) buildMappedInput(sc *Scope, n *PlanNode) (json.RawMessage, err
 	return v, d.orContentError(err)
 }
 
-// enterEach enters a fanout. One without units is complete, unless some have been appended to its last visit.
+// enterEach enters a fanout. One without units is complete, unless some have been appended to its
+// last visit.
 func (d *decider) enterEach(sc *Scope, n *PlanNode) {
 	total, err := sc.unitsOfEach(n, d.limits.Units)
 	switch err = d.orContentError(err); {
@@ -249,7 +251,8 @@ func (d *decider) completeNode(sc *Scope, n *PlanNode, output json.RawMessage) {
 	d.afterNode(sc, n)
 }
 
-// skipNode ends a node that does not run. The mode says what that means for those that depend on it.
+// skipNode ends a node that does not run. The mode says what that means for those that depend on
+// it.
 func (d *decider) skipNode(sc *Scope, n *PlanNode, mode SkipMode, reason, text string) {
 	if mode == SkipFail {
 		mode = SkipPropagate
@@ -260,8 +263,8 @@ func (d *decider) skipNode(sc *Scope, n *PlanNode, mode SkipMode, reason, text s
 	d.afterNode(sc, n)
 }
 
-// failNode ends a node as failed. With fail_fast the node that a cond or prep was made for fails with it, so that the task ends
-// by the name that its author knows.
+// failNode ends a node as failed. With fail_fast the node that a cond or prep was made for fails
+// with it, so that the task ends by the name that its author knows.
 func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Reason, e.Error = string(StepFailed), reason, cmp.Or(text, "failed")
@@ -327,7 +330,8 @@ func (d *decider) reopenDag(sc *Scope) bool {
 	return true
 }
 
-// isRetryUseless says whether trying again is of no use, because all that failed are conditions that could not be told.
+// isRetryUseless reports whether trying again is of no use, because all that failed are conditions
+// that could not be told.
 func (sc *Scope) isRetryUseless() bool {
 	return !slices.ContainsFunc(sc.Plan.Dag.List, func(n *PlanNode) bool {
 		is := sc.nodeState(n)

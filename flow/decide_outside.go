@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// reportDirect ends a unit that somebody outside finishes. They name step and unit; visit and attempt, when
-// they are 0, are those of the moment. A unit that is over stays as it is.
+// reportDirect ends a unit that somebody outside finishes. They name step and unit; visit and
+// attempt, when they are 0, are those of the moment. A unit that is over stays as it is.
 func (d *decider) reportDirect(c Report) error {
 	sc := d.s.scopes[c.Scope]
 	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
@@ -41,15 +41,15 @@ func (d *decider) reportDirect(c Report) error {
 	return d.settleResult(st, u, c)
 }
 
-// acceptsLateReport says whether a task has ended because it was canceled by somebody who lets go on what is in flight. Of
-// what nobody carries out it does not wait for the end; but when that is told, it is recorded, unless it would have
-// to be undone: nothing undoes it any more.
+// acceptsLateReport reports whether a task has ended because it was canceled by somebody who lets
+// go on what is in flight. Of what nobody carries out it does not wait for the end; but when that
+// is told, it is recorded, unless it would have to be undone: nothing undoes it any more.
 func (s *State) acceptsLateReport(n *PlanNode) bool {
 	return s.Status == TaskCanceled && s.CancelAt != 0 && s.Closing == nil && n.Undo == ""
 }
 
-// reportHeld ends the attempt of a unit that a poller holds at the moment: it names step and unit alone. What
-// nobody holds stays as it is.
+// reportHeld ends the attempt of a unit that a poller holds at the moment: it names step and unit
+// alone. What nobody holds stays as it is.
 func (d *decider) reportHeld(c Report) error {
 	sc := d.s.scopes[c.Scope]
 	if sc == nil || sc.Plan.Nodes[c.Node] == nil {

@@ -24,7 +24,8 @@ func (d *decider) enterCursor(sc *Scope) {
 	d.enterNext(sc, n)
 }
 
-// maxIdleSteps bounds how many steps of a graph follow each other without work, a wait or time between them: nothing that they decide by can change.
+// maxIdleSteps bounds how many steps of a graph follow each other without work, a wait or time
+// between them: nothing that they decide by can change.
 const maxIdleSteps = 10_000
 
 // isIdle reports whether a step was over at once: nobody worked for it, and it waited for nothing.
@@ -72,7 +73,8 @@ func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 	d.beginStep(st)
 }
 
-// enteredInput returns the input of a step that is about to be entered, if its control params may refer to it.
+// enteredInput returns the input of a step that is about to be entered, if its control params may
+// refer to it.
 func (sc *Scope) enteredInput(n *PlanNode, e *Event, params json.RawMessage) json.RawMessage {
 	if e.InputRef == "" || len(n.Controls()) == 0 {
 		return e.Input
@@ -234,7 +236,7 @@ func (d *decider) wakeStep(st *Step) {
 	}
 }
 
-// isPresent says whether a value counts as a signal.
+// isPresent reports whether a value counts as a signal.
 func isPresent(v json.RawMessage) bool {
 	switch expr.KindOf(v) {
 	case expr.KindNull:
@@ -248,7 +250,7 @@ func isPresent(v json.RawMessage) bool {
 	return true
 }
 
-// isDecision says whether a value decides an approval; false and 0 do.
+// isDecision reports whether a value decides an approval; false and 0 do.
 func isDecision(v json.RawMessage) bool {
 	return expr.KindOf(v) == expr.KindBool || expr.KindOf(v) == expr.KindNumber || isPresent(v)
 }
@@ -272,7 +274,8 @@ func (st *Step) timeoutText() string {
 	return fmt.Sprintf("timeout: not done within %d ms", st.Node.TimeoutMS)
 }
 
-// waitTimedOut ends a wait_event that nobody has signaled: as failed, unless its strategy is to continue.
+// waitTimedOut ends a wait_event that nobody has signaled: as failed, unless its strategy is to
+// continue.
 func (d *decider) waitTimedOut(st *Step) {
 	how := stepOutcome{action: st.Node.Post.ActionStatic}
 	if st.Node.Strategy != Continue {

@@ -38,8 +38,8 @@ func DecodeEventsTo(room []Event, row []byte) ([]Event, error) {
 	return r.Events, nil
 }
 
-// decodeRow reads a row in the very form that AppendEvents writes, in one pass that only walks over values.
-// Of anything else it is false.
+// decodeRow reads a row in the very form that AppendEvents writes, in one pass that only walks over
+// values. Of anything else it is false.
 func decodeRow(events []Event, row []byte) ([]Event, bool) {
 	d := rowDecoder{b: row}
 	d.expectToken(`{"f":`)
@@ -78,8 +78,8 @@ func (d *rowDecoder) expectToken(word string) {
 	d.bad = d.bad || !d.acceptToken(word)
 }
 
-// readEvent reads the last of the events, whose fields have an order. Texts that the one before has too are not
-// kept twice.
+// readEvent reads the last of the events, whose fields have an order. Texts that the one before has
+// too are not kept twice.
 func (d *rowDecoder) readEvent(events []Event) {
 	e, before := &events[len(events)-1], &Event{}
 	if len(events) > 1 {

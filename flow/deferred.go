@@ -9,8 +9,9 @@ import (
 // customHTTP is the service that an entry without one means which has a url.
 const customHTTP = "custom_http"
 
-// deferredIn are the jobs outside that an output names: {"deferred": [{"service_type": …, "job_id": …, …}], "data": …}. With them comes what
-// the attempt's output will be: data, or without it all of the output. A list in which no entry is an object is a plain output.
+// deferredIn are the jobs outside that an output names: {"deferred": [{"service_type": …, "job_id":
+// …, …}], "data": …}. With them comes what the attempt's output will be: data, or without it all of
+// the output. A list in which no entry is an object is a plain output.
 func deferredIn(output json.RawMessage) (jobs []External, result json.RawMessage, err error) {
 	if expr.KindOf(output) != expr.KindObject {
 		return nil, output, nil

@@ -50,8 +50,8 @@ func TestValuesOfDefinitionsAreNoDeeperThanOthers(t *testing.T) {
 	require.ErrorContains(t, problems.Err(), "nests arrays and objects deeper than 1000 levels")
 }
 
-// TestLoopsThatNestTheirValuesFailAtTheLimit loops over flows that lay one more level around a value each time, in
-// every way that a value is made.
+// TestLoopsThatNestTheirValuesFailAtTheLimit loops over flows that lay one more level around a
+// value each time, in every way that a value is made.
 func TestLoopsThatNestTheirValuesFailAtTheLimit(t *testing.T) {
 	for name, node := range map[string]string{
 		"input_map":              `kind: choice, prep: {input_map: {a: $shared.o}}`,
@@ -101,8 +101,8 @@ func TestALoopThatNestsItsInputEndsReadable(t *testing.T) {
 	sameState(t, s, again)
 }
 
-// checkLevels says that nothing a task holds is nested deeper than it may be. What a compensation is given holds
-// what a step worked on, which nobody has stored, so it has a level more.
+// checkLevels says that nothing a task holds is nested deeper than it may be. What a compensation
+// is given holds what a step worked on, which nobody has stored, so it has a level more.
 func (tb *table) checkLevels() {
 	levels := tb.env.Limits.OrDefault().Levels
 	eachValue(tb.state, func(where string, v json.RawMessage) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// NodeDigest is how far a node is: its newest visit, without values. It is comparable, so that who follows a task can
-// tell what has changed.
+// NodeDigest is how far a node is: its newest visit, without values. It is comparable, so that who
+// follows a task can tell what has changed.
 type NodeDigest struct {
 	Status StepStatus
 	Reason string
@@ -18,8 +18,8 @@ type NodeDigest struct {
 	StartedAt, EndedAt int64
 }
 
-// Order is the order in which a scope's nodes are told: of a dag that of its definition, of a graph that in which they
-// are reached from the start, and behind them those that cannot be.
+// Order is the order in which a scope's nodes are told: of a dag that of its definition, of a graph
+// that in which they are reached from the start, and behind them those that cannot be.
 func (g *PlanScope) Order() []*PlanNode {
 	if g.Mode() == ModeDag {
 		return g.Dag.List
@@ -44,8 +44,8 @@ func (g *PlanScope) Order() []*PlanNode {
 	return order
 }
 
-// Digest tells how far the nodes of a scope are, in the order that its plan has them. It costs what the plan costs, however
-// long the task has run and however many units its steps have.
+// Digest tells how far the nodes of a scope are, in the order that its plan has them. It costs what
+// the plan costs, however long the task has run and however many units its steps have.
 func (s *State) Digest(sc *Scope, order []*PlanNode) []NodeDigest {
 	list := make([]NodeDigest, len(order))
 	for i, n := range order {

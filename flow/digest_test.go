@@ -74,7 +74,8 @@ func keysOf(nodes []*flow.PlanNode) (keys []string) {
 	return keys
 }
 
-// BenchmarkDigest tells what a digest of a large task costs: of many nodes, and of a step with many units.
+// BenchmarkDigest tells what a digest of a large task costs: of many nodes, and of a step with many
+// units.
 func BenchmarkDigest(b *testing.B) {
 	for name, definition := range map[string]string{"graph of 10,000 nodes": longGraph(10_000), "dag of 10,000 nodes": longDag(10_000), "100,000 units": fanOf(100_000)} {
 		b.Run(name, func(b *testing.B) {

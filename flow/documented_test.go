@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryEventIsDocumented reads the types of events from their source, so that none is forgotten.
+// TestEveryEventIsDocumented reads the types of events from their source, so that none is
+// forgotten.
 func TestEveryEventIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/events.md")
 	require.NoError(t, err)

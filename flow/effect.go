@@ -8,8 +8,9 @@ type Effect interface{ isEffect() }
 type (
 	// Dispatch asks for a job to be carried out. Who carries it already goes on.
 	Dispatch struct{ Job Job }
-	// Reclaim asks the carrier of a job to give it back unless it has begun with it: the task is being canceled gently. The
-	// answer is a Report that is Lost and Unbegun. A carrier that has begun goes on.
+	// Reclaim asks the carrier of a job to give it back unless it has begun with it: the task is
+	// being canceled gently. The answer is a Report that is Lost and Unbegun. A carrier that has
+	// begun goes on.
 	Reclaim struct{ Job Job }
 	// Over says that an attempt has ended by itself: nobody needs to remember its job.
 	Over struct {
@@ -17,7 +18,8 @@ type (
 		Queue bool
 		End   End // without an Exec it goes on outside
 	}
-	// Lost says that an attempt's carrier is gone, or has not been heard of for as long as its claim was for.
+	// Lost says that an attempt's carrier is gone, or has not been heard of for as long as its
+	// claim was for.
 	Lost struct {
 		Address
 		Exec    *Exec
@@ -36,7 +38,8 @@ type (
 		Address
 		Kind AlarmKind
 	}
-	// Spawn says that a step of many units or with a scope of its own has begun: somebody is to carry it.
+	// Spawn says that a step of many units or with a scope of its own has begun: somebody is to
+	// carry it.
 	Spawn struct{ Address }
 	// Prune says that such a step is over, with everything below it.
 	Prune struct{ Address }
@@ -62,7 +65,8 @@ type (
 	}
 )
 
-// JobOf returns the job that an effect asks a carrier for, to carry it out or to give it back; nil for other effects.
+// JobOf returns the job that an effect asks a carrier for, to carry it out or to give it back; nil
+// for other effects.
 func JobOf(e Effect) *Job {
 	switch e := e.(type) {
 	case Dispatch:
@@ -79,7 +83,8 @@ type End struct {
 	Status AttemptStatus
 	TookMS int64 // since it was started, or claimed
 	Again  bool  // its unit is tried again
-	// Metrics are numbers that were told of it, a list as in Report; also of one that goes on outside, which has no Exec here.
+	// Metrics are numbers that were told of it, a list as in Report; also of one that goes on
+	// outside, which has no Exec here.
 	Metrics json.RawMessage
 }
 
@@ -138,22 +143,22 @@ type Job struct {
 	Lacks      string // why what it works on cannot be had; "" = it is there
 }
 
-// maxInlineBytes is how many bytes of params, or of what the task was started with, go along with each job. What is larger
-// a poller asks for once for all jobs of a step.
+// maxInlineBytes is how many bytes of params, or of what the task was started with, go along with
+// each job. What is larger a poller asks for once for all jobs of a step.
 const maxInlineBytes = 4 << 10
 
 // ParamsApart says that the params do not go along with the job.
 func (j *Job) ParamsApart() bool { return j.sizeOf(j.Params) > maxInlineBytes }
 
-// RunApart says that what the task was started with does not go along with the job. The jobs of a dag's plain steps
-// always have it.
+// RunApart says that what the task was started with does not go along with the job. The jobs of a
+// dag's plain steps always have it.
 func (j *Job) RunApart() bool {
 	plain := j.Single && j.Plan != nil && j.Plan.Root.Mode() == ModeDag
 	return !plain && j.sizeOf(j.Run) > maxInlineBytes
 }
 
-// ParamsKey names the params: all jobs of a step have the same, but those that an item or branch has some of its own for, and
-// those of programs with variables that are filled in.
+// ParamsKey names the params: all jobs of a step have the same, but those that an item or branch
+// has some of its own for, and those of programs with variables that are filled in.
 func (j *Job) ParamsKey() string {
 	a := j.Address
 	a.Attempt = 0

@@ -13,7 +13,8 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	case StepEntered:
 		return s.appendEntered(effects, e)
 	case StepEnded:
-		// What was spawned is pruned. A node that was decided about without having begun was never spawned.
+		// What was spawned is pruned. A node that was decided about without having begun was never
+		// spawned.
 		if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Nodes[e.Node].isComposite() && sc.hasBegun(e.Node) {
 			effects = append(effects, Prune{e.stepAddress()})
 		}
@@ -91,7 +92,8 @@ func (n *PlanNode) isComposite() bool {
 	return n.Kind == KindParallel || n.Kind == KindForeach || n.Kind == KindSubflow || n.Kind == KindFanout
 }
 
-// hasBegun says whether a node that has ended had begun: in a dag it may have been skipped, or have failed, before that.
+// hasBegun reports whether a node that has ended had begun: in a dag it may have been skipped, or
+// have failed, before that.
 func (sc *Scope) hasBegun(node string) bool {
 	n := sc.mode.nodeState(sc, sc.Plan.Nodes[node])
 	return n == nil || n.StartedAt != 0
@@ -126,13 +128,15 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	return effects
 }
 
-// isDispatched says whether the job of a unit's attempt in flight is for somebody to carry out who has not claimed it.
+// isDispatched reports whether the job of a unit's attempt in flight is for somebody to carry out
+// who has not claimed it.
 func (st *Step) isDispatched(i int) bool {
 	l := st.Units[i].Live
 	return !l.Permits.Waits() && l.Outside == nil && l.Worker == "" && st.unitExec(i).Type != ExecDirect && !st.lacksVariable(i)
 }
 
-// unitJob of a unit's attempt in flight. One whose values cannot be had says so to whoever is to carry it out.
+// unitJob of a unit's attempt in flight. One whose values cannot be had says so to whoever is to
+// carry it out.
 func (st *Step) unitJob(s *State, i int) Job {
 	if st.scope.Plan.contents == nil {
 		return st.buildJob(s, i)
@@ -166,8 +170,10 @@ func (st *Step) buildJob(s *State, i int) Job {
 	return j
 }
 
-// mayKillCarrier says whether an attempt may be what its carriers die of, so that it is stored when the next one begins. What was returned only once is none: when a
-// member is killed nearly all that was under way there goes on well, and one more commit for each would be a third of what that takes.
+// mayKillCarrier reports whether an attempt may be what its carriers die of, so that it is stored
+// when the next one begins. What was returned only once is none: when a member is killed nearly all
+// that was under way there goes on well, and one more commit for each would be a third of what that
+// takes.
 func (l *Live) mayKillCarrier(x *Exec) bool {
 	return l.Again && (l.Given > 1 || l.Deliveries > 0 || x.Type == ExecQueue || x.Type.Adopted())
 }
@@ -181,7 +187,8 @@ func (s *State) Job(a Address) (j Job, ok bool) {
 	return st.unitJob(s, a.Unit), true
 }
 
-// Outstanding is everything the world owes a task: after a crash, and when a task comes back from rest.
+// Outstanding is everything the world owes a task: after a crash, and when a task comes back from
+// rest.
 func Outstanding(s *State) []Effect {
 	if s.Status.Ended() || s.Status == "" {
 		return nil
@@ -264,8 +271,8 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 	return effects
 }
 
-// OutstandingTo is Outstanding as far as a member may act on it at once: an attempt that another one
-// carried is dispatched only after Recover has taken it over.
+// OutstandingTo is Outstanding as far as a member may act on it at once: an attempt that another
+// one carried is dispatched only after Recover has taken it over.
 func OutstandingTo(s *State, member string) []Effect {
 	return keepCarriedBy(Outstanding(s), member)
 }
@@ -278,8 +285,9 @@ func keepCarriedBy(effects []Effect, carriers ...string) []Effect {
 	})
 }
 
-// OutstandingOf is what is owed to one step and what is below it, as far as it is with some carriers: the member itself, and the
-// others that live, who may not have heard of it. The first is that it has begun, if it is still active.
+// OutstandingOf is what is owed to one step and what is below it, as far as it is with some
+// carriers: the member itself, and the others that live, who may not have heard of it. The first is
+// that it has begun, if it is still active.
 func OutstandingOf(s *State, a Address, carriers ...string) []Effect {
 	st := s.activeStep(a)
 	if st == nil || s.Status.Ended() {
@@ -288,9 +296,9 @@ func OutstandingOf(s *State, a Address, carriers ...string) []Effect {
 	return keepCarriedBy(st.appendOutstanding(nil, s), carriers...)
 }
 
-// unitTurn orders a unit's job among those that were enqueued at the same time, as a text: by the start of their task,
-// then by the definition's order of their steps, then by the units' index. Of graph mode only one step of a scope
-// is active at a time.
+// unitTurn orders a unit's job among those that were enqueued at the same time, as a text: by the
+// start of their task, then by the definition's order of their steps, then by the units' index. Of
+// graph mode only one step of a scope is active at a time.
 func (st *Step) unitTurn(s *State, unit int) string {
 	b := st.appendPlace(append(s.appendTurn(make([]byte, 0, 64)), '.'))
 	return string(appendOrdered(b, int64(unit)))
@@ -317,8 +325,8 @@ func (st *Step) appendPlace(b []byte) []byte {
 // comparePlaces orders steps by where they are in the definition.
 func comparePlaces(a, b *Step) int { return bytes.Compare(a.appendPlace(nil), b.appendPlace(nil)) }
 
-// appendOrdered writes a number that is not negative so that texts have the order of numbers: how many digits
-// there are comes first.
+// appendOrdered writes a number that is not negative so that texts have the order of numbers: how
+// many digits there are comes first.
 func appendOrdered(b []byte, n int64) []byte {
 	at := len(b)
 	b = strconv.AppendInt(append(b, 0), n, 36)

@@ -35,7 +35,8 @@ func TestTheCasesOfAChoiceHaveOneBudget(t *testing.T) {
 	require.Contains(t, tb.state.Error, "it takes more than the limit of 3,000,000 units of work")
 }
 
-// TestADecisionIsCutWhenItTakesMuchEffort runs a dag of conditions, none of which takes too much by itself.
+// TestADecisionIsCutWhenItTakesMuchEffort runs a dag of conditions, none of which takes too much by
+// itself.
 func TestADecisionIsCutWhenItTakesMuchEffort(t *testing.T) {
 	var nodes []string
 	for i := range 12 {

@@ -11,9 +11,9 @@ import (
 // formatBefore is that of the release before.
 const formatBefore = max(Format-1, 1)
 
-// Row is a row of a journal that is put together decision by decision: {"f":1,"t":…,"e":[…]}, where t is the time of those
-// events that have none. It is written and read by hand because it is on the path of every step and of every page of a
-// history; a test holds both against encoding/json.
+// Row is a row of a journal that is put together decision by decision: {"f":1,"t":…,"e":[…]}, where
+// t is the time of those events that have none. It is written and read by hand because it is on the
+// path of every step and of every page of a history; a test holds both against encoding/json.
 type Row struct {
 	Format int // that it is written in, at most the constant; 0 = that which the release before reads
 

@@ -43,7 +43,8 @@ func ErrorKindOf(err error) ErrorKind {
 	return ""
 }
 
-// BadInputs refuses what a task is to be started with, because it is not what its flow declares. It tells all problems.
+// BadInputs refuses what a task is to be started with, because it is not what its flow declares. It
+// tells all problems.
 type BadInputs struct{ Problems types.Problems }
 
 func (e *BadInputs) Error() string { return e.Problems.Error() }

@@ -16,8 +16,8 @@ func NewState(task string, plan *Plan) *State {
 }
 
 // Evolve makes an event part of the state. It never fails and never decides: what an event does
-// depends on the event and the state alone. Of an event that does not fit (a journal from elsewhere)
-// nothing is applied.
+// depends on the event and the state alone. Of an event that does not fit (a journal from
+// elsewhere) nothing is applied.
 func Evolve(s *State, e *Event) {
 	if (s.Root == nil) != (e.Type == TaskCreated) {
 		return
@@ -123,7 +123,8 @@ func (s *State) applyCreated(e *Event) {
 	s.Root.mode.beginScope(s.Root)
 }
 
-// applyEnded leaves everything as it was when the task ended, for whoever looks at it later or retries it.
+// applyEnded leaves everything as it was when the task ended, for whoever looks at it later or
+// retries it.
 func (s *State) applyEnded(e *Event) {
 	s.Status, s.Error, s.EndedAt = TaskStatus(e.Status), e.Error, e.At
 	s.waiting = nil
@@ -200,8 +201,9 @@ func (s *State) beginChild(st *Step) {
 	st.Child.mode.beginScope(st.Child)
 }
 
-// addWaiting notes a step that waits. They are in the order of the definition, not in that of their beginnings, which a snapshot does not tell: what a signal
-// leads to must not depend on whether the state was read from one.
+// addWaiting notes a step that waits. They are in the order of the definition, not in that of their
+// beginnings, which a snapshot does not tell: what a signal leads to must not depend on whether the
+// state was read from one.
 func (s *State) addWaiting(st *Step) {
 	if st.Node.Kind == KindWaitEvent || st.Node.Kind == KindApproval {
 		at, _ := slices.BinarySearchFunc(s.waiting, st, comparePlaces)
@@ -212,7 +214,8 @@ func (s *State) addWaiting(st *Step) {
 	}
 }
 
-// forgetStep drops what the state keeps about a step, which was over at a time, and everything below it beside the step itself.
+// forgetStep drops what the state keeps about a step, which was over at a time, and everything
+// below it beside the step itself.
 func (s *State) forgetStep(st *Step, at int64) {
 	if i := slices.Index(s.waiting, st); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
@@ -224,7 +227,8 @@ func (s *State) forgetStep(st *Step, at int64) {
 	}
 }
 
-// forgetScope drops what the state keeps about a scope that was over at a time. Somebody may still be reading it.
+// forgetScope drops what the state keeps about a scope that was over at a time. Somebody may still
+// be reading it.
 func (s *State) forgetScope(sc *Scope, at int64) {
 	delete(s.scopes, sc.Path)
 	sc.overAt = at

@@ -15,7 +15,8 @@ type dagState struct {
 	left   int     // nodes that have yet to end
 }
 
-// readyHeap holds the indexes of nodes that can be decided about, the first in the definition first.
+// readyHeap holds the indexes of nodes that can be decided about, the first in the definition
+// first.
 type readyHeap []int32
 
 func (h readyHeap) Len() int { return len(h) }
@@ -43,7 +44,8 @@ func (dagMode) beginScope(sc *Scope) {
 	sc.linkDag()
 }
 
-// linkScope counts again what follows from the nodes, and links their steps and everything below them.
+// linkScope counts again what follows from the nodes, and links their steps and everything below
+// them.
 func (dagMode) linkScope(s *State, sc *Scope) error {
 	if len(sc.Nodes) != len(sc.Plan.Dag.List) {
 		return fmt.Errorf("flow: a snapshot of task %s has %d nodes in scope %q, its flow has %d", s.Task, len(sc.Nodes), sc.Path, len(sc.Plan.Dag.List))
@@ -199,7 +201,7 @@ func (sc *Scope) releaseDependents(n *PlanNode) {
 	}
 }
 
-// allowsDependent says whether a node that is over lets another one run.
+// allowsDependent reports whether a node that is over lets another one run.
 func (sc *Scope) allowsDependent(index int, dependent *PlanNode) bool {
 	n := &sc.Nodes[index]
 	return n.Status() == StepCompleted || dependent.Dag.Always && index != dependent.Dag.Entry || n.Status() == StepSkipped && n.Rare().Mode == SkipOptional
@@ -249,9 +251,9 @@ func (sc *Scope) resetNodes(which func(index int) bool) {
 	sc.linkDag()
 }
 
-// resetNode has a node run again, with what it keeps. Those that ran although it had not completed, or with
-// what has been undone (outputs, what runs always, and what follows from them) keep nothing: they
-// would work on something else.
+// resetNode has a node run again, with what it keeps. Those that ran although it had not completed,
+// or with what has been undone (outputs, what runs always, and what follows from them) keep
+// nothing: they would work on something else.
 func (sc *Scope) resetNode(index int) {
 	n := &sc.Nodes[index]
 	n.resetForRetry(n.keptResults())

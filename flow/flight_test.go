@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// afterLarge starts a flow whose first step has an output of 1 MiB, and returns what is dispatched then.
+// afterLarge starts a flow whose first step has an output of 1 MiB, and returns what is dispatched
+// then.
 func afterLarge(t *testing.T, text, params string) (*flow.State, []flow.Job) {
 	t.Helper()
 	s := flow.NewState("task-1", flowtest.Plan(t, text))
@@ -45,7 +46,8 @@ func TestUnitsShareTheirStepsInput(t *testing.T) {
 	require.Same(t, &jobs[0].Input[0], &job.Input[0])
 }
 
-// TestUnitsThatCopyTheirInputAreBoundedInFlight has each unit get all of the step's input with its item in it.
+// TestUnitsThatCopyTheirInputAreBoundedInFlight has each unit get all of the step's input with its
+// item in it.
 func TestUnitsThatCopyTheirInputAreBoundedInFlight(t *testing.T) {
 	items := strings.TrimSuffix(strings.Repeat("1,", 500), ",")
 	text := `{"nodes":{"a":{"service":"s"},"b":{"kind":"fanout","input_shape":"merged","depends_on":["a"],"each":{"items":"$run.l"},"service":"s"}}}`

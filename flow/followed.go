@@ -2,8 +2,9 @@ package flow
 
 import "slices"
 
-// FollowedError tells of failed steps of a node that its task went on after as if they had completed, because on_error says
-// follow. What an `error` edge leads on from is handled, and no such thing.
+// FollowedError tells of failed steps of a node that its task went on after as if they had
+// completed, because on_error says follow. What an `error` edge leads on from is handled, and no
+// such thing.
 type FollowedError struct {
 	Node  string
 	Times int
@@ -12,7 +13,8 @@ type FollowedError struct {
 	At    int64
 }
 
-// KeptFollowed bounds of how many nodes a task keeps such errors: those that failed last. The journal has all.
+// KeptFollowed bounds of how many nodes a task keeps such errors: those that failed last. The
+// journal has all.
 const KeptFollowed = 20
 
 // maxFollowedText is how many bytes of an error are kept with them.

@@ -5,8 +5,9 @@ import (
 	"crypto/sha256"
 )
 
-// Foresight is what a task would do that is not started. What needs nobody is decided, what was done before with the same input came to what is recorded,
-// and what nobody can know is left open, with all that waits for it.
+// Foresight is what a task would do that is not started. What needs nobody is decided, what was
+// done before with the same input came to what is recorded, and what nobody can know is left open,
+// with all that waits for it.
 type Foresight struct {
 	Steps  []Foreseen // in the order in which they would begin
 	Status TaskStatus // that it would end with; "" = that depends on what is open
@@ -41,8 +42,8 @@ const (
 	foreseenDecisions = 2000
 )
 
-// Foresee says what a task would do, and carries nothing out. Known is the history of a task of the same flow, with its plan: what it did counts where a
-// node does the same with the same input.
+// Foresee says what a task would do, and carries nothing out. Known is the history of a task of the
+// same flow, with its plan: what it did counts where a node does the same with the same input.
 func Foresee(plan *Plan, start Start, known []Event, old *Plan, env Env) (Foresight, error) {
 	f := &foreseer{env: env, plan: plan, s: NewState("foreseen", plan), known: findRecorded(known, old), stepIndex: map[Address]int{}}
 	shared := 0
@@ -143,7 +144,8 @@ func (f *foreseer) decideCommand(c Command, skip int) error {
 	return nil
 }
 
-// playTask goes on until nothing is left that is known. What is refused has become pointless meanwhile.
+// playTask goes on until nothing is left that is known. What is refused has become pointless
+// meanwhile.
 func (f *foreseer) playTask() {
 	for !f.s.Status.Ended() && !f.foresight.More {
 		switch {
@@ -190,7 +192,8 @@ func (f *foreseer) answerJob(j *Job) {
 	_ = f.decideCommand(r, 0)
 }
 
-// fireNextAlarm lets the time pass that something waits for which nothing else ends: it is false when there is none.
+// fireNextAlarm lets the time pass that something waits for which nothing else ends: it is false
+// when there is none.
 func (f *foreseer) fireNextAlarm() bool {
 	first := -1
 	for i, a := range f.alarms {

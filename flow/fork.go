@@ -7,12 +7,14 @@ import (
 	"slices"
 )
 
-// Fork is what a new task has of the history of another one, whose flow it runs in another version, or from an earlier step on.
+// Fork is what a new task has of the history of another one, whose flow it runs in another version,
+// or from an earlier step on.
 type Fork struct {
 	Task   string          // whose history it is
 	Began  json.RawMessage // the params that one began with
 	Events []Event         // that are shared, but for the first one
-	// Shared are values that the new task has in place of those it would share, by their keys. A dag has none.
+	// Shared are values that the new task has in place of those it would share, by their keys. A
+	// dag has none.
 	Shared map[string]json.RawMessage
 }
 
@@ -24,7 +26,8 @@ type ForkPlan struct {
 	Again  []ForkStep      // steps that are done again, those that have not ended among them
 }
 
-// Start is how the new task begins. Without params it has those of the other one, and so it has the values of shared that are not given.
+// Start is how the new task begins. Without params it has those of the other one, and so it has the
+// values of shared that are not given.
 func (p *ForkPlan) Start(version string, params json.RawMessage, shared map[string]json.RawMessage) Start {
 	if len(params) == 0 {
 		params = p.Params
@@ -62,10 +65,12 @@ type ForkPoint struct {
 // MaxFork bounds the history that a fork takes over, in bytes as it is stored.
 const MaxFork = 16 << 20
 
-// PlanFork finds what a task of a plan may share with another one. A step is kept when its node does the same in both plans, and so do all that it
-// followed: in a graph all steps before it, in a dag those that it depends on. Retries, time limits, edges and compensations may differ: they count
-// for what comes. Of the node at, in a graph, its last visit is done again. What was compensated is done again; signals
-// count that came before the first step of the root that is done again, in a dag all but those by which a step has ended that is done again.
+// PlanFork finds what a task of a plan may share with another one. A step is kept when its node
+// does the same in both plans, and so do all that it followed: in a graph all steps before it, in a
+// dag those that it depends on. Retries, time limits, edges and compensations may differ: they
+// count for what comes. Of the node at, in a graph, its last visit is done again. What was
+// compensated is done again; signals count that came before the first step of the root that is done
+// again, in a dag all but those by which a step has ended that is done again.
 func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (ForkPlan, error) {
 	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, closedGraphs: map[string]bool{}, partlyShared: map[string]bool{}, endedWhole: map[Address]bool{}, lastSignals: map[Address]*Event{}, endedBySignal: map[*Event][]Address{}, undone: map[Address]bool{}, undoneNodes: map[Address]bool{}, redone: map[Address]bool{}, sharedSignals: map[int]*Event{}}
 	for i := range history {
@@ -171,7 +176,7 @@ func (f *forker) checkFork() error {
 	return nil
 }
 
-// wasThere says whether the task was at the node that it is to go on from.
+// wasThere reports whether the task was at the node that it is to go on from.
 func (f *forker) wasThere() bool {
 	n := f.before.Plan.Root.Nodes[f.from]
 	return f.visits > 0 || n != nil && n.Dag != nil && f.before.Root.nodeState(n).Status() != ""
@@ -214,7 +219,8 @@ func (f *forker) answersAgain(signal *Event) bool {
 	return slices.ContainsFunc(f.endedBySignal[signal], func(a Address) bool { return f.redone[a] })
 }
 
-// dropRedoneAnswers returns the shared events without the signals that came before it was known that the step they have ended is done again.
+// dropRedoneAnswers returns the shared events without the signals that came before it was known
+// that the step they have ended is done again.
 func (f *forker) dropRedoneAnswers(events []Event) []Event {
 	var kept []Event
 	for i := range events {
@@ -225,7 +231,8 @@ func (f *forker) dropRedoneAnswers(events []Event) []Event {
 	return kept
 }
 
-// shareEvent makes an event part of the fork. What belongs to the task that it was of is left out: requests, keys it asked for, logs.
+// shareEvent makes an event part of the fork. What belongs to the task that it was of is left out:
+// requests, keys it asked for, logs.
 func (f *forker) shareEvent(e Event) {
 	e.Request, e.Permits, e.Log = "", nil, false
 	f.plan.Events = append(f.plan.Events, e)
@@ -249,7 +256,8 @@ func (f *forker) shareEntered(e Event) {
 	}
 }
 
-// redoReason says why a step that is about to begin, or to end without having begun, is done again; "" = it is not.
+// redoReason says why a step that is about to begin, or to end without having begun, is done again;
+// "" = it is not.
 func (f *forker) redoReason(sc *Scope, e *Event) ForkReason {
 	old, now := f.scopes[e.Scope].Nodes[e.Node], sc.Plan.Nodes[e.Node]
 	switch {
@@ -276,7 +284,7 @@ func (f *forker) isInsideUndone(e *Event) bool {
 	return false
 }
 
-// leadsTo says whether what is shared leads to a node.
+// leadsTo reports whether what is shared leads to a node.
 func (f *forker) leadsTo(sc *Scope, n *PlanNode, e *Event) bool {
 	if n == nil {
 		return sc.Plan.Dag != nil // it is no more
@@ -287,7 +295,8 @@ func (f *forker) leadsTo(sc *Scope, n *PlanNode, e *Event) bool {
 	return !slices.ContainsFunc(n.Dag.Deps, func(i int) bool { return !sc.Nodes[i].Ended() })
 }
 
-// redoFrom notes a step that is done again. In a graph so is all that follows; the step around has not ended then.
+// redoFrom notes a step that is done again. In a graph so is all that follows; the step around has
+// not ended then.
 func (f *forker) redoFrom(e *Event, why ForkReason) {
 	f.noteRedone(e.stepAddress(), why)
 	if sc := f.s.scopes[e.Scope]; sc != nil && sc.Plan.Dag == nil {
@@ -343,7 +352,7 @@ func (f *forker) shareEnded(e Event) {
 // maxForkOutputs bounds of how many steps a plan tells what they came to.
 const maxForkOutputs = 1000
 
-// isOver says whether nothing is left to do in a scope.
+// isOver reports whether nothing is left to do in a scope.
 func (sc *Scope) isOver() bool {
 	if sc.Plan.Dag != nil {
 		return sc.dag.left == 0
@@ -351,7 +360,8 @@ func (sc *Scope) isOver() bool {
 	return sc.Step == nil && sc.Cursor == ""
 }
 
-// redirectEdge has a step of a graph lead where the edges of the plan do. What ended the scope by failing is tried again.
+// redirectEdge has a step of a graph lead where the edges of the plan do. What ended the scope by
+// failing is tried again.
 func (f *forker) redirectEdge(sc *Scope, st *Step, e *Event) {
 	failed := e.Status == string(StepFailed)
 	if e.Attempt > 0 || failed && e.Next == "" {
@@ -387,8 +397,8 @@ func (d *decider) goOnFrom(f *Fork) {
 	d.s.waits.log = &d.approvals
 }
 
-// signalShared sends the values of shared that a fork is given. They come after the steps that are done again have been given
-// up, so none of these takes a signal that the new visit waits for.
+// signalShared sends the values of shared that a fork is given. They come after the steps that are
+// done again have been given up, so none of these takes a signal that the new visit waits for.
 func (d *decider) signalShared(f *Fork) {
 	for _, key := range slices.Sorted(maps.Keys(f.Shared)) {
 		d.emitEvent(Event{Type: SignalReceived, Key: key, Output: orNull(f.Shared[key]), By: byFork})

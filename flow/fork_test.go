@@ -283,8 +283,9 @@ func TestAForkOfABeginningGoesOnFromThere(t *testing.T) {
 	}
 }
 
-// TestAnyForkComesToItsEnd forks random histories, for the same definition and for another one: all promises hold for the new task, and with
-// the same definition and nothing undone it ends as the task itself does when it is retried.
+// TestAnyForkComesToItsEnd forks random histories, for the same definition and for another one: all
+// promises hold for the new task, and with the same definition and nothing undone it ends as the
+// task itself does when it is retried.
 func TestAnyForkComesToItsEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := flowtest.Rapid{T: rt}

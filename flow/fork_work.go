@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// sameWork says whether a node does the same in two scopes, so that what it did in one counts in the other. How often and for how long it is tried,
-// where it leads and what compensates it does not matter for that, nor what is inside of it: that is compared step by step.
+// sameWork reports whether a node does the same in two scopes, so that what it did in one counts in
+// the other. How often and for how long it is tried, where it leads and what compensates it does
+// not matter for that, nor what is inside of it: that is compared step by step.
 func sameWork(one *PlanScope, a *PlanNode, other *PlanScope, b *PlanNode) bool {
 	return reflect.DeepEqual(workOf(one, a), workOf(other, b))
 }

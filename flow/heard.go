@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Heard are the keys of shared that somebody in a flow waits for or reads, which is what a signal sets.
+// Heard are the keys of shared that somebody in a flow waits for or reads, which is what a signal
+// sets.
 type Heard struct {
 	All  bool // all of shared is read, so no key is in vain
 	Keys []string
@@ -27,7 +28,7 @@ func (p *Plan) Heard(params json.RawMessage) Heard {
 	return Heard{h.readsAll, slices.Sorted(maps.Keys(h.keys))}
 }
 
-// Has says whether a signal of a key is for somebody.
+// Has reports whether a signal of a key is for somebody.
 func (h Heard) Has(key string) bool { return h.All || slices.Contains(h.Keys, key) }
 
 // heardCollector collects such keys.
@@ -37,7 +38,8 @@ type heardCollector struct {
 	readsAll bool
 }
 
-// addScope goes through a scope. Below the root, nodes only wait for what is signaled: they read a shared state of their own.
+// addScope goes through a scope. Below the root, nodes only wait for what is signaled: they read a
+// shared state of their own.
 func (h *heardCollector) addScope(g *PlanScope, root bool) {
 	for _, n := range g.Nodes {
 		h.addWaitKey(g, n)
@@ -124,7 +126,8 @@ func (h *heardCollector) addCases(n *PlanNode) {
 // sharedInJSON are the texts in an expression in JSON that refer to shared.
 var sharedInJSON = regexp.MustCompile(`"\$shared\.[^"]*`)
 
-// sharedInCEL is what an expression does with shared: it looks at a key, or at something else of it.
+// sharedInCEL is what an expression does with shared: it looks at a key, or at something else of
+// it.
 var sharedInCEL = regexp.MustCompile(`\bshared\b\s*(?:\.\s*([A-Za-z_]\w*)\s*(\()?|\[\s*["']([^"']*)["']\s*\])?`)
 
 func (h *heardCollector) addCEL(c *expr.CEL) {

@@ -5,7 +5,8 @@ import (
 	"container/heap"
 )
 
-// holdStep decides about keeping a node from beginning, or about letting it. That it is as wanted already changes nothing.
+// holdStep decides about keeping a node from beginning, or about letting it. That it is as wanted
+// already changes nothing.
 func (d *decider) holdStep(a Address, hold bool) error {
 	sc := d.s.scopes[a.Scope]
 	switch {

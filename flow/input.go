@@ -100,8 +100,8 @@ func (sc *Scope) resolveText(text string, params json.RawMessage) json.RawMessag
 	}
 }
 
-// resolveFlat resolves a text inside a subflow, where `$params.x` and bare keys are single keys; a dotted
-// path counts only when there is no such key.
+// resolveFlat resolves a text inside a subflow, where `$params.x` and bare keys are single keys; a
+// dotted path counts only when there is no such key.
 func (sc *Scope) resolveFlat(text string, params json.RawMessage) json.RawMessage {
 	if key, ok := strings.CutPrefix(text, "$params."); ok {
 		if v, ok := expr.Field(params, key); ok {
@@ -119,8 +119,9 @@ func (sc *Scope) sharedPath(path string) json.RawMessage {
 	return orNull(expr.ParseRef("$shared." + path).Resolve(sc.referenceEnv(nil, nil)))
 }
 
-// awaitedValue is the value a wait_event or approval waits for: that of the signal that it has taken. With profile pocketflow it is what
-// stands under its reference, where a word without `$` is a key of shared, and a subflow also sees what was signaled to the task.
+// awaitedValue is the value a wait_event or approval waits for: that of the signal that it has
+// taken. With profile pocketflow it is what stands under its reference, where a word without `$` is
+// a key of shared, and a subflow also sees what was signaled to the task.
 func (s *State) awaitedValue(st *Step, param string) (value json.RawMessage, ok bool) {
 	if !st.scope.Plan.Pocketflow {
 		if st.Signal == nil {
@@ -181,8 +182,8 @@ func (st *Step) unitInput(i int) json.RawMessage { return st.scope.mode.unitInpu
 // stepInput is what a step works on.
 func (st *Step) stepInput() json.RawMessage { return st.scope.mode.stepInput(st) }
 
-// mergeParams returns the params of a unit's job: what a branch or item says laid over those of the step. A program among them is
-// the definition's, never one that the task was started with.
+// mergeParams returns the params of a unit's job: what a branch or item says laid over those of the
+// step. A program among them is the definition's, never one that the task was started with.
 func mergeParams(st *Step, exec *Exec) json.RawMessage {
 	params, own := st.Params, st.Node.Params
 	if len(exec.Params) > 0 && !st.Node.Single {
@@ -191,8 +192,9 @@ func mergeParams(st *Step, exec *Exec) json.RawMessage {
 	return withOwnProgram(params, own)
 }
 
-// withOwnProgram returns params in which only the definition's own params name a program, in all profiles: a worker or a starter
-// carries it out. Other values of that name are left alone. Letter case does not matter to all readers of JSON.
+// withOwnProgram returns params in which only the definition's own params name a program, in all
+// profiles: a worker or a starter carries it out. Other values of that name are left alone. Letter
+// case does not matter to all readers of JSON.
 func withOwnProgram(params, own json.RawMessage) json.RawMessage {
 	members, _ := expr.Members(params)
 	var foreign []string

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// dagInput is what a node's handler gets. It is made of outputs that do not change any more, so it can
-// be made again whenever somebody asks. A mapped one may fail.
+// dagInput is what a node's handler gets. It is made of outputs that do not change any more, so it
+// can be made again whenever somebody asks. A mapped one may fail.
 func (sc *Scope) dagInput(n *PlanNode) (json.RawMessage, error) {
 	d := n.Dag
 	switch d.Shape {
@@ -28,8 +28,8 @@ func (sc *Scope) dagInput(n *PlanNode) (json.RawMessage, error) {
 	return append(sc.appendSeen(b, d.Sees, false), '}'), nil
 }
 
-// mergedInput lays the run's input over the static one, and the dependencies over both. A dependency
-// without a result is null.
+// mergedInput lays the run's input over the static one, and the dependencies over both. A
+// dependency without a result is null.
 func (sc *Scope) mergedInput(n *PlanNode) json.RawMessage {
 	base := n.Dag.Static
 	if run := sc.openValue(sc.runOf(n)); expr.KindOf(run) == expr.KindObject {
@@ -42,8 +42,8 @@ func (sc *Scope) mergedInput(n *PlanNode) json.RawMessage {
 	return json.RawMessage("{}")
 }
 
-// mappedInput puts a mapped input together: of an expression, one reference, bindings, or, when nothing is said, all outputs
-// that the node sees..
+// mappedInput puts a mapped input together: of an expression, one reference, bindings, or, when
+// nothing is said, all outputs that the node sees..
 func (sc *Scope) mappedInput(n *PlanNode, a *expr.Allowance) (json.RawMessage, error) {
 	d := n.Dag
 	switch {
@@ -137,7 +137,8 @@ func (sc *Scope) seenOutput(n *PlanNode, name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// seesNothing says whether a name is that of a dependency without an output, because it was skipped or failed.
+// seesNothing reports whether a name is that of a dependency without an output, because it was
+// skipped or failed.
 func (sc *Scope) seesNothing(n *PlanNode, name string) bool {
 	return slices.ContainsFunc(n.Dag.Sees, func(s Seen) bool { return s.Name == name && sc.Nodes[s.Index].Status() != StepCompleted })
 }
@@ -174,7 +175,8 @@ func itemAt(items, extra []json.RawMessage, initial, unit int) json.RawMessage {
 	return null
 }
 
-// runOf is what `run` means to a node: what a prep of the branch around it returned, or the scope's.
+// runOf is what `run` means to a node: what a prep of the branch around it returned, or the
+// scope's.
 func (sc *Scope) runOf(n *PlanNode) json.RawMessage {
 	if n.Dag.Run >= 0 {
 		return orNull(sc.Nodes[n.Dag.Run].Output)
@@ -182,7 +184,8 @@ func (sc *Scope) runOf(n *PlanNode) json.RawMessage {
 	return orNull(sc.run)
 }
 
-// completedOutputs are the outputs of those nodes that completed, by name; null when there are none.
+// completedOutputs are the outputs of those nodes that completed, by name; null when there are
+// none.
 func (sc *Scope) completedOutputs(seen []Seen) json.RawMessage {
 	b := []byte{'{'}
 	b = sc.appendSeen(b, seen, false)
@@ -192,7 +195,8 @@ func (sc *Scope) completedOutputs(seen []Seen) json.RawMessage {
 	return append(b, '}')
 }
 
-// appendSeen adds the outputs of nodes as fields; those that were skipped or failed are left out, or null.
+// appendSeen adds the outputs of nodes as fields; those that were skipped or failed are left out,
+// or null.
 func (sc *Scope) appendSeen(b []byte, seen []Seen, nulls bool) []byte {
 	for _, s := range seen {
 		n := &sc.Nodes[s.Index]
@@ -249,8 +253,8 @@ func (sc *Scope) itemsOfEach(n *PlanNode) ([]json.RawMessage, error) {
 	return items, nil
 }
 
-// countOfEach is how many units there are, or how many for each item, and the same as it was written. What is more
-// than any step may have is cut.
+// countOfEach is how many units there are, or how many for each item, and the same as it was
+// written. What is more than any step may have is cut.
 func (sc *Scope) countOfEach(n *PlanNode) (count int, text string, err error) {
 	from := n.Dag.Count
 	switch {
@@ -268,7 +272,7 @@ func (sc *Scope) countOfEach(n *PlanNode) (count int, text string, err error) {
 	return int(min(f, math.MaxInt32)), string(expr.Compact(v)), nil
 }
 
-// isSkippedRef says whether a reference is to the output of a node that was skipped.
+// isSkippedRef reports whether a reference is to the output of a node that was skipped.
 func (sc *Scope) isSkippedRef(r *PlanRef) bool {
 	return r.From == FromDep && sc.Nodes[r.Dep].Status() == StepSkipped
 }

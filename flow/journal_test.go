@@ -63,8 +63,9 @@ func factsOf(s *flow.State, runs []flow.NodeRun) facts {
 	return f
 }
 
-// TestKeptJournalsAreReadForEver folds journals of every format ever written. One that no longer gives the
-// facts is a change of the past: a task of that release would be another one after an upgrade.
+// TestKeptJournalsAreReadForEver folds journals of every format ever written. One that no longer
+// gives the facts is a change of the past: a task of that release would be another one after an
+// upgrade.
 func TestKeptJournalsAreReadForEver(t *testing.T) {
 	keepMissing(t)
 	files, err := filepath.Glob("testdata/journals/*.jsonl")

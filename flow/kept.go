@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Kept is what a step that failed or was cut short leaves to the visit that tries it again: what it had
-// completed is not done once more, as long as it works on the same input.
+// Kept is what a step that failed or was cut short leaves to the visit that tries it again: what it
+// had completed is not done once more, as long as it works on the same input.
 type Kept struct {
 	Input   json.RawMessage
 	Initial int    // units it began with
@@ -45,8 +45,8 @@ func (sc *Scope) cutActive(s *State, at int64) {
 	}
 }
 
-// completedUnits are the units of a step with nothing but the results of those that completed; nil when none has, and
-// when all have: then it failed by what they put out together, and would again.
+// completedUnits are the units of a step with nothing but the results of those that completed; nil
+// when none has, and when all have: then it failed by what they put out together, and would again.
 func (st *Step) completedUnits() []Unit {
 	if st.Done == st.Failures || st.Done-st.Failures == len(st.Units) || st.Node.Single {
 		return nil
@@ -60,8 +60,8 @@ func (st *Step) completedUnits() []Unit {
 	return units
 }
 
-// reusableResults says of how many units, or of a scope, a step that is about to be entered has the results: its
-// last visit has left them, and it works on the same.
+// reusableResults says of how many units, or of a scope, a step that is about to be entered has the
+// results: its last visit has left them, and it works on the same.
 func (sc *Scope) reusableResults(n *PlanNode, e *Event) int {
 	k := sc.mode.keptResults(sc, n)
 	if k == nil || k.Units == nil && k.Child == nil || !sc.sameWork(n, k, e) {
@@ -76,8 +76,8 @@ func (sc *Scope) reusableResults(n *PlanNode, e *Event) int {
 	return max(count, 1)
 }
 
-// continuedVisit returns the visit whose keys the units of a step that is about to be entered keep, because a retry has them
-// do the same work again; 0 = none.
+// continuedVisit returns the visit whose keys the units of a step that is about to be entered keep,
+// because a retry has them do the same work again; 0 = none.
 func (sc *Scope) continuedVisit(n *PlanNode, e *Event) int {
 	if k := sc.mode.keptResults(sc, n); k != nil && sc.sameWork(n, k, e) {
 		return k.Since
@@ -85,7 +85,8 @@ func (sc *Scope) continuedVisit(n *PlanNode, e *Event) int {
 	return 0
 }
 
-// sameWork reports whether a step that is about to be entered has the input and the number of units of its last visit.
+// sameWork reports whether a step that is about to be entered has the input and the number of units
+// of its last visit.
 func (sc *Scope) sameWork(n *PlanNode, k *Kept, e *Event) bool {
 	if k.Initial != e.Total {
 		return false
@@ -111,7 +112,8 @@ func (st *Step) unitKeyVisit(unit int) int {
 	return st.keyVisit()
 }
 
-// originUnit returns the unit of the visit that a step continues; the zero Address when it continues none, and is in no scope that does.
+// originUnit returns the unit of the visit that a step continues; the zero Address when it
+// continues none, and is in no scope that does.
 func (st *Step) originUnit(unit int) Address {
 	scope, visit := st.scope.originPath(), st.unitKeyVisit(unit)
 	if visit == st.Visit && scope == st.scope.Path {
@@ -120,7 +122,8 @@ func (st *Step) originUnit(unit int) Address {
 	return Address{Scope: scope, Node: st.Key, Visit: visit, Unit: unit}
 }
 
-// originPath returns the path of a scope, with the visits that the steps around it continue in the place of theirs.
+// originPath returns the path of a scope, with the visits that the steps around it continue in the
+// place of theirs.
 func (sc *Scope) originPath() string {
 	if sc.parent == nil {
 		return sc.Path
@@ -132,8 +135,8 @@ func (sc *Scope) originPath() string {
 	return childScope(around, sc.parent.Key, sc.parent.keyVisit())
 }
 
-// applyKept gives a step that has just been entered what its last visit has left. Units that were appended
-// to that one are appended again, and only then have their results.
+// applyKept gives a step that has just been entered what its last visit has left. Units that were
+// appended to that one are appended again, and only then have their results.
 func (st *Step) applyKept(k *Kept) {
 	st.takeResults(k.Units, 0)
 	if len(k.Units) > len(st.Units) {
@@ -155,22 +158,23 @@ func (st *Step) takeResults(kept []Unit, from int) {
 	}
 }
 
-// copyForRetry is a copy of a scope that is over, for another visit of the step it belongs to. The first one
-// stays as somebody may be reading it.
+// copyForRetry is a copy of a scope that is over, for another visit of the step it belongs to. The
+// first one stays as somebody may be reading it.
 func (sc *Scope) copyForRetry() *Scope {
 	next := *sc
 	next.Nodes, next.Shared, next.Visits = slices.Clone(sc.Nodes), maps.Clone(sc.Shared), maps.Clone(sc.Visits)
 	return &next
 }
 
-// reopenFailed has a scope that failed or was cut short go on where it was: what failed, and what could not run
-// because of that, is as if it had not been there; so is what was undone.
+// reopenFailed has a scope that failed or was cut short go on where it was: what failed, and what
+// could not run because of that, is as if it had not been there; so is what was undone.
 func (sc *Scope) reopenFailed(undone map[string]bool) {
 	sc.mode.reopenScope(sc, undone)
 	sc.Failed, sc.FailedAt, sc.EnterAt, sc.Retries = "", "", 0, 0
 }
 
-// reopenScope has a subflow try again what failed in its dag. What somebody does not want to begin still does not.
+// reopenScope has a subflow try again what failed in its dag. What somebody does not want to begin
+// still does not.
 func (s *State) reopenScope(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil {
@@ -190,8 +194,8 @@ func (s *State) reopenScope(e *Event) {
 	sc.Retries, sc.EnterAt = e.Attempt, e.Due
 }
 
-// retryTask has a failed task go on: what failed, and what could not run because of that, is as if it had
-// not been there; so is what was undone.
+// retryTask has a failed task go on: what failed, and what could not run because of that, is as if
+// it had not been there; so is what was undone.
 func (s *State) retryTask(e *Event) {
 	var undone map[string]bool
 	ended := cmp.Or(s.EndedAt, e.At) // a fork may be of a task that has not ended
@@ -219,8 +223,9 @@ func (s *State) retryTask(e *Event) {
 	s.Root.reopenNode(e.Node)
 }
 
-// replaceParams has the root work on other params. Units of a dag that would work on something else than those whose results were kept are
-// done again; what is kept in other ways is compared when the step begins.
+// replaceParams has the root work on other params. Units of a dag that would work on something else
+// than those whose results were kept are done again; what is kept in other ways is compared when
+// the step begins.
 func (sc *Scope) replaceParams(params json.RawMessage) {
 	before := map[int][]json.RawMessage{}
 	for i := range sc.Nodes {
@@ -249,8 +254,9 @@ func (sc *Scope) unitsWork(n *PlanNode) (all []json.RawMessage) {
 	return all
 }
 
-// forgetInside drops from the scopes that are kept what units of dags had completed that worked on what their scope was given: it will be
-// given something else. Where a scope was given the input of its step, that is compared when the step begins.
+// forgetInside drops from the scopes that are kept what units of dags had completed that worked on
+// what their scope was given: it will be given something else. Where a scope was given the input of
+// its step, that is compared when the step begins.
 func (sc *Scope) forgetInside() {
 	sc.Kept = sc.Kept.forgetInside()
 	for i := range sc.Nodes {
@@ -279,7 +285,7 @@ func (k *Kept) forgetInside() *Kept {
 	return &next
 }
 
-// mayUseRun says whether units of a fanout may work on what their scope was given.
+// mayUseRun reports whether units of a fanout may work on what their scope was given.
 func (n *PlanNode) mayUseRun() bool {
 	return n.Dag.Items == nil || n.Dag.Items.From == FromRun || n.Dag.Shape == ShapeMerged
 }

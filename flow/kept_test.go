@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// bench drives a task of many units without the table's promises, which cost as much as the state is large.
+// bench drives a task of many units without the table's promises, which cost as much as the state
+// is large.
 type bench struct {
 	t     *testing.T
 	state *flow.State

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Keys are what a node's attempts, or a whole task, have to be given before they go on, so that never too many of a key are
-// under way in the whole cluster.
+// Keys are what a node's attempts, or a whole task, have to be given before they go on, so that
+// never too many of a key are under way in the whole cluster.
 type Keys struct {
 	Concurrency *KeyLimit // how many at once; nil = any
 	Rate        *KeyLimit // how many begin in a time; nil = any
@@ -41,7 +41,8 @@ type KeyText struct {
 // KeySource says what the reference of a key looks into.
 type KeySource uint8
 
-// Sources of keys. Item is that of a unit, Run what a dag works on; a Ref of either looks into its input.
+// Sources of keys. Item is that of a unit, Run what a dag works on; a Ref of either looks into its
+// input.
 const (
 	KeyFromEnv KeySource = iota
 	KeyFromItem
@@ -78,16 +79,16 @@ type Permits struct {
 	AskedAt int64 // for the one that it waits for
 }
 
-// Waits says whether there is one that has yet to be given.
+// Waits reports whether there is one that has yet to be given.
 func (p *Permits) Waits() bool { return p != nil && p.Got < len(p.List) }
 
 // Next is the one that it waits for.
 func (p *Permits) Next() *Permit { return &p.List[p.Got] }
 
-// isAwaiting says whether it waits for a key.
+// isAwaiting reports whether it waits for a key.
 func (p *Permits) isAwaiting(key string) bool { return p.Waits() && p.Next().Key == key }
 
-// isHolding says whether it has a key that it keeps.
+// isHolding reports whether it has a key that it keeps.
 func (p *Permits) isHolding(key string) bool {
 	for i := 0; p != nil && i < p.Got; i++ {
 		if p.List[i].Key == key && p.List[i].PerMS == 0 {
@@ -107,7 +108,8 @@ func (p *Permits) appendReleases(effects []Effect, a Address) []Effect {
 	return effects
 }
 
-// appendGot adds what follows from the permit that was given last: it is kept, or, of a rate, used up.
+// appendGot adds what follows from the permit that was given last: it is kept, or, of a rate, used
+// up.
 func (p *Permits) appendGot(effects []Effect, a Address) []Effect {
 	got := &p.List[p.Got-1]
 	if got.PerMS > 0 {
@@ -128,15 +130,17 @@ func decodePermits(e *Event) []Permit {
 	return list
 }
 
-// Kinds of permits, in front of their keys. What a task holds and what its jobs hold are never the same: a task that has its own may wait
-// for those of its jobs, and jobs wait for nobody who could wait for them.
+// Kinds of permits, in front of their keys. What a task holds and what its jobs hold are never the
+// same: a task that has its own may wait for those of its jobs, and jobs wait for nobody who could
+// wait for them.
 const (
 	tasksKey = "tasks:"
 	jobsKey  = "jobs:"
 	rateKey  = "rate:"
 )
 
-// encodePermits makes an event's list of what a node or a flow asks for. Place is whose keys they are that have no name.
+// encodePermits makes an event's list of what a node or a flow asks for. Place is whose keys they
+// are that have no name.
 func (k *Keys) encodePermits(kind, place string, value func(*KeyText) json.RawMessage) json.RawMessage {
 	priority := 0
 	if k.Priority.Text != "" {
@@ -196,7 +200,8 @@ func keyOf(name, between, value string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(key, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// priorityOf reads a priority: what is no number counts as 0, what is too large as the largest there is.
+// priorityOf reads a priority: what is no number counts as 0, what is too large as the largest
+// there is.
 func priorityOf(v json.RawMessage) int {
 	f, ok := expr.Number(v)
 	if !ok || math.IsNaN(f) {
@@ -250,11 +255,12 @@ func (p *Plan) taskPermits(params json.RawMessage) json.RawMessage {
 	})
 }
 
-// holderAddress is the place of the task itself among those that hold permits: each time it begins it asks anew.
+// holderAddress is the place of the task itself among those that hold permits: each time it begins
+// it asks anew.
 func (s *State) holderAddress() Address { return Address{Attempt: s.Asked} }
 
-// handleGranted goes on with what has been given its permit, or ends it because the key is full. What does not wait for it
-// any longer stays as it is.
+// handleGranted goes on with what has been given its permit, or ends it because the key is full.
+// What does not wait for it any longer stays as it is.
 func (d *decider) handleGranted(c Granted) {
 	if c.Node == "" {
 		d.taskGranted(c)
@@ -293,8 +299,8 @@ func (p *Permit) describeLimit() string {
 	return fmt.Sprintf("of which %d may be under way at once", p.Limit)
 }
 
-// taskGranted is granted for the task itself. Once that closes, which one that was retried may have to before it has begun anew, it is
-// told what it was told already, or what comes too late.
+// taskGranted is granted for the task itself. Once that closes, which one that was retried may have
+// to before it has begun anew, it is told what it was told already, or what comes too late.
 func (d *decider) taskGranted(c Granted) {
 	s := d.s
 	switch {

@@ -198,7 +198,8 @@ func TestLongKeysAreToldApart(t *testing.T) {
 	}
 }
 
-// A task is retried whose undoing was cut short, so it has something to undo before it has begun again.
+// A task is retried whose undoing was cut short, so it has something to undo before it has begun
+// again.
 func TestARefusalThatIsToldAgainWhileATaskUndoesChangesNothing(t *testing.T) {
 	tb := keyed(t, `{concurrency: {limit: 1, when_full: refuse}, nodes: {a: {service: s, compensate: undo}, b: {service: s, compensate: undo},
 		c: {service: boom, depends_on: [a, b]}, undo: {service: s}}}`, `{}`)

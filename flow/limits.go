@@ -56,7 +56,8 @@ func CheckJSON(v json.RawMessage) error {
 	return errors.New("is no valid JSON in UTF-8")
 }
 
-// checkValue refuses what is too large or nested too deep to be carried about, and what a store could not keep.
+// checkValue refuses what is too large or nested too deep to be carried about, and what a store
+// could not keep.
 func (l Limits) checkValue(what string, v json.RawMessage) error {
 	if len(v) > l.Value {
 		return Errorf(Limit, "%s has %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", what, len(v), l.Value)
@@ -70,7 +71,7 @@ func (l Limits) checkValue(what string, v json.RawMessage) error {
 	return nil
 }
 
-// Takes says whether a value of somebody outside is one that a task takes.
+// Takes reports whether a value of somebody outside is one that a task takes.
 func (l Limits) Takes(v json.RawMessage) bool {
 	return CheckJSON(v) == nil && l.OrDefault().checkValue("", v) == nil
 }
@@ -79,8 +80,9 @@ func (l Limits) tooDeep(what string) error {
 	return Errorf(Limit, "%s nests arrays and objects deeper than %d levels: make it flatter, or pass it as a text", what, l.Levels)
 }
 
-// Bounds of texts that others write: names (of flows, services, functions, labels, workers, keys, requests), errors, of
-// one attempt or of all units of a step together, and what a flow says of itself.
+// Bounds of texts that others write: names (of flows, services, functions, labels, workers, keys,
+// requests), errors, of one attempt or of all units of a step together, and what a flow says of
+// itself.
 const (
 	MaxName        = 256
 	MaxLabels      = 1000
@@ -90,8 +92,8 @@ const (
 	MaxDescription = 16 << 10
 )
 
-// truncateText cuts a text of others to what an event may hold. What is not UTF-8 would come back from the
-// journal as another text, so it is replaced before it goes in.
+// truncateText cuts a text of others to what an event may hold. What is not UTF-8 would come back
+// from the journal as another text, so it is replaced before it goes in.
 func truncateText(s string, limit int) string {
 	if len(s) > limit {
 		s = s[:limit]
@@ -99,15 +101,17 @@ func truncateText(s string, limit int) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// MaxDelay is the longest time that a definition, a task's params or a command may name, about three thousand years:
-// sums of such times and of the clock are far from what an int64 of milliseconds ends at.
+// MaxDelay is the longest time that a definition, a task's params or a command may name, about
+// three thousand years: sums of such times and of the clock are far from what an int64 of
+// milliseconds ends at.
 const MaxDelay = 100_000_000_000_000
 
-// maxDuration is what Milliseconds cuts a time to. A time.Duration ends at 292 years; whoever adds to this one stays below that.
+// maxDuration is what Milliseconds cuts a time to. A time.Duration ends at 292 years; whoever adds
+// to this one stays below that.
 const maxDuration = 100 * 365 * 24 * time.Hour
 
-// Milliseconds makes a Duration of so many of them, for whoever has to wait: a time that is in the past is none, and
-// one that a Duration could not hold is a hundred years.
+// Milliseconds makes a Duration of so many of them, for whoever has to wait: a time that is in the
+// past is none, and one that a Duration could not hold is a hundred years.
 func Milliseconds(ms int64) time.Duration {
 	return time.Duration(min(max(ms, 0), maxDuration.Milliseconds())) * time.Millisecond
 }
@@ -115,20 +119,22 @@ func Milliseconds(ms int64) time.Duration {
 // timeAfter is the time so many milliseconds from now.
 func (d *decider) timeAfter(ms int64) int64 { return d.env.Now + min(max(ms, 0), MaxDelay) }
 
-// CanonicalJSON returns a text that all spellings of a JSON value share, and no other value has; see expr.Canonical.
+// CanonicalJSON returns a text that all spellings of a JSON value share, and no other value has;
+// see expr.Canonical.
 func CanonicalJSON(v json.RawMessage) []byte { return expr.Canonical(v) }
 
 // NoText is what is wrong with a name that is not IsText.
 const NoText = "is not UTF-8 text, or holds the character U+0000: no store can keep it"
 
-// IsText says whether a name is one that every store can keep and look for. Values may hold anything that
-// JSON may.
+// IsText reports whether a name is one that every store can keep and look for. Values may hold
+// anything that JSON may.
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 // NoName is what is wrong with a text that is no IsName.
 const NoName = "holds the character U+FFFD, which stands for text that was lost, such as half of a surrogate pair (\"\\ud800\"): send the whole text as UTF-8"
 
-// IsName reports whether a text can tell something from everything else: it is one that stores keep, and none of it was lost on the way.
+// IsName reports whether a text can tell something from everything else: it is one that stores
+// keep, and none of it was lost on the way.
 func IsName(s string) bool { return IsText(s) && !strings.ContainsRune(s, utf8.RuneError) }
 
 // CheckNames refuses names that are not IsName; what they are is said in the error.

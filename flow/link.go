@@ -84,8 +84,8 @@ func (s *State) linkChild(st *Step) {
 	s.scopes[c.Path] = c
 }
 
-// childInputs is what the scope inside a step is given. One that declares what it takes gets nothing else of what is around it,
-// and its defaults are filled in.
+// childInputs is what the scope inside a step is given. One that declares what it takes gets
+// nothing else of what is around it, and its defaults are filled in.
 func (st *Step) childInputs() (params, run json.RawMessage) {
 	params, run = st.scope.mode.childInputs(st)
 	if in := st.Node.Sub.Inputs; in != nil {
@@ -95,8 +95,8 @@ func (st *Step) childInputs() (params, run json.RawMessage) {
 	return params, run
 }
 
-// declaredInputs is what the scope inside a step of a graph that declares inputs is given, before it is checked. What the step has
-// as its input was meant for it as it is.
+// declaredInputs is what the scope inside a step of a graph that declares inputs is given, before
+// it is checked. What the step has as its input was meant for it as it is.
 func (st *Step) declaredInputs() json.RawMessage {
 	params, run := st.scope.mode.childInputs(st)
 	switch sub := st.Node.Sub; {
@@ -118,8 +118,8 @@ func (sc *Scope) sharedSize() *int {
 	return &size
 }
 
-// unfoldUnits makes of a step's input and params what its units are about. Evolving and linking do it, so that whoever
-// reads a state need not change it.
+// unfoldUnits makes of a step's input and params what its units are about. Evolving and linking do
+// it, so that whoever reads a state need not change it.
 func (st *Step) unfoldUnits() {
 	switch st.Node.Kind {
 	case KindParallel:

@@ -19,9 +19,9 @@ func (p *PlanScope) Mode() Mode {
 	return ModeGraph
 }
 
-// scopeMode is everything in which the scopes of a task differ. A scope has one of three: graphMode, dagMode, or, for the
-// scope in which a task closes, closingMode, which is graphMode but for what leads from step to step. What is not
-// here is the same in all of them.
+// scopeMode is everything in which the scopes of a task differ. A scope has one of three:
+// graphMode, dagMode, or, for the scope in which a task closes, closingMode, which is graphMode but
+// for what leads from step to step. What is not here is the same in all of them.
 type scopeMode interface {
 	// Deciding: what comes next. See decidingMode.
 	canRedoUndone() bool // whether a retried task can do again what it has undone
@@ -51,8 +51,9 @@ type scopeMode interface {
 	childInputs(st *Step) (params, run json.RawMessage) // what the scope inside a step is given
 }
 
-// decidingMode is the part of a mode that decides. It is not in mode, because a decider that is given to who knows whom is on
-// the heap, and every decision would pay for that: decider.next, finish and endSingle tell the three apart themselves.
+// decidingMode is the part of a mode that decides. It is not in mode, because a decider that is
+// given to who knows whom is on the heap, and every decision would pay for that: decider.next,
+// finish and endSingle tell the three apart themselves.
 type decidingMode interface {
 	beginNext(d *decider, sc *Scope)                  // begins what can begin
 	finishStep(d *decider, st *Step, how stepOutcome) // ends a step, and goes on behind it

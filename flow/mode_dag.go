@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// dagMode has a counter for each node, of those before it that have yet to end. What it decides is in decide_dag.go,
-// what its events mean in evolve_dag.go, what its nodes work on in input_dag.go.
+// dagMode has a counter for each node, of those before it that have yet to end. What it decides is
+// in decide_dag.go, what its events mean in evolve_dag.go, what its nodes work on in input_dag.go.
 type dagMode struct{}
 
 // beginNext decides about the first node that can be decided about.
@@ -74,8 +74,8 @@ func (dagMode) outputSize(sc *Scope, levels int) valueSize {
 	return sc.madeOf(sc.Plan.Dag.Leaves, levels)
 }
 
-// stepInput is made again whenever somebody asks, of outputs that do not change any more. What the state keeps of a
-// fanout with items are those.
+// stepInput is made again whenever somebody asks, of outputs that do not change any more. What the
+// state keeps of a fanout with items are those.
 func (dagMode) stepInput(st *Step) json.RawMessage {
 	switch {
 	case len(st.Input) > 0 && st.Node.Dag.Items == nil:

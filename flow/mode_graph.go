@@ -49,8 +49,9 @@ func (how *stepOutcome) fillEvent(e *Event) {
 	}
 }
 
-// followEdge finds the next node. After a failure that is the one at the `error` edge; there is no other, unless a node of the
-// root says on_error: follow, which has the edges of success serve as well. The reason tells of that.
+// followEdge finds the next node. After a failure that is the one at the `error` edge; there is no
+// other, unless a node of the root says on_error: follow, which has the edges of success serve as
+// well. The reason tells of that.
 func followEdge(_ *Scope, n *PlanNode, how stepOutcome) (next, reason string) {
 	if how.failed == "" {
 		return n.nextAfter(how.action), ""
@@ -75,8 +76,8 @@ func (n *PlanNode) nextAfter(action string) string {
 	return n.Edges["default"]
 }
 
-// enterAgain makes a subflow that is tried again enter its failed child again. A child whose condition
-// cannot be evaluated would fail as before.
+// enterAgain makes a subflow that is tried again enter its failed child again. A child whose
+// condition cannot be evaluated would fail as before.
 func (d *decider) enterAgain(st *Step, e *Event) {
 	sc := st.scope
 	if d.s.isDraining() || sc.parent == nil || !sc.canRetry() {
@@ -109,7 +110,8 @@ func (graphMode) endSingle(d *decider, st *Step) {
 
 func (graphMode) canRedoUndone() bool { return false }
 
-// stepParams lays those of the node over those of its scope. With profile pocketflow the task wins at the root.
+// stepParams lays those of the node over those of its scope. With profile pocketflow the task wins
+// at the root.
 func (graphMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
 	switch {
 	case len(n.Params) == 0:
@@ -156,8 +158,8 @@ func (graphMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	}
 }
 
-// postAndForget has the output of a step that ends go where its post says, and forgets what is below it. Nil is a step
-// that is not active.
+// postAndForget has the output of a step that ends go where its post says, and forgets what is
+// below it. Nil is a step that is not active.
 func (s *State) postAndForget(sc *Scope, e *Event) *Step {
 	st := s.activeStep(e.Address())
 	if st == nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// NodeState is what a scope of dag mode knows about one of its nodes. It is small, because a dag may have 10,000 of them and a
-// member many tasks of it at once: what few nodes have is aside.
+// NodeState is what a scope of dag mode knows about one of its nodes. It is small, because a dag
+// may have 10,000 of them and a member many tasks of it at once: what few nodes have is aside.
 type NodeState struct {
 	Output    json.RawMessage
 	StartedAt int64
@@ -104,7 +104,7 @@ func (n *NodeState) unitCounts() UnitCount {
 	return UnitCount{Total: int(u.Total), Initial: int(u.Initial), Done: int(u.Total - u.Left + u.Failures), Failed: int(u.Failures)}
 }
 
-// Ended says whether the node is over.
+// Ended reports whether the node is over.
 func (n *NodeState) Ended() bool { return n.status.isEnded() }
 
 func (s nodeStatus) isEnded() bool {

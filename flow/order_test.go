@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// TestTheOrderOfCompletionsDoesNotMatter plays the same random dag in several orders. All of them end with
-// the same statuses, outputs and result; nothing begins before what it waits for has ended, and nothing
-// that could run is left.
+// TestTheOrderOfCompletionsDoesNotMatter plays the same random dag in several orders. All of them
+// end with the same statuses, outputs and result; nothing begins before what it waits for has
+// ended, and nothing that could run is left.
 func TestTheOrderOfCompletionsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { orderDoesNotMatter(rt, flowtest.Rapid{T: rt}) })
 }
@@ -32,8 +32,8 @@ func orderDoesNotMatter(t require.TestingT, d flowtest.Dice) {
 	}
 }
 
-// tame takes out of a definition what depends on time or on who comes first on purpose: deadlines, failing
-// fast, and flows of graph mode, whose shared state says who wrote last.
+// tame takes out of a definition what depends on time or on who comes first on purpose: deadlines,
+// failing fast, and flows of graph mode, whose shared state says who wrote last.
 func tame(part any) any {
 	n, ok := part.(flowtest.Object)
 	if !ok {
@@ -75,7 +75,8 @@ func playInOrder(t require.TestingT, plan *flow.Plan, next func(n int) int) ende
 	return playBy(t, plan, func(tb *table, open []flow.Address) flow.Command { return tb.completion(open[next(len(open))]) })
 }
 
-// playTogether has several of those in flight reported at once, each as often as chance will have it.
+// playTogether has several of those in flight reported at once, each as often as chance will have
+// it.
 func playTogether(t require.TestingT, plan *flow.Plan, next func(n int) int) ended {
 	return playBy(t, plan, func(tb *table, open []flow.Address) flow.Command {
 		var all flow.Reports

@@ -17,8 +17,9 @@ type Outline struct {
 	CreatedAt, UpdatedAt, EndedAt int64
 }
 
-// State is a task of which nothing else can be read: it has no steps. Without a plan, because that cannot be
-// read either, it is of one that has no nodes. It is the only state that events have not made what it is.
+// State is a task of which nothing else can be read: it has no steps. Without a plan, because that
+// cannot be read either, it is of one that has no nodes. It is the only state that events have not
+// made what it is.
 func (o Outline) State(plan *Plan) *State {
 	if plan == nil {
 		plan = &Plan{Root: &PlanScope{}}
@@ -37,8 +38,8 @@ func (o Outline) State(plan *Plan) *State {
 	return s
 }
 
-// Abandon ends a task that nobody can read, because somebody canceled it: nothing of it can be undone, and nothing
-// in flight can be called off.
+// Abandon ends a task that nobody can read, because somebody canceled it: nothing of it can be
+// undone, and nothing in flight can be called off.
 func Abandon(s *State, now int64, why string) Decision {
 	e := Event{Type: TaskEnded, Status: string(TaskCanceled), Error: truncateText("canceled without being read: "+why, maxErrorText), At: now}
 	Evolve(s, &e)

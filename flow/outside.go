@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// External is a piece of work outside: a job of another system that an attempt has begun there and waits for.
+// External is a piece of work outside: a job of another system that an attempt has begun there and
+// waits for.
 type External struct {
 	Task, Job string          // whose it is: the task, and the attempt by its job's id
 	Index     int             // among those of the attempt
@@ -28,20 +29,23 @@ type External struct {
 // ExternalStatus is how work outside is. The zero value is: it goes on.
 type ExternalStatus struct {
 	Ended bool
-	// BeganAt is since when it is under way, in Unix milliseconds, by whatever clock: of work that was Pending, and then at each look. 0 = it is not, or nobody knows.
+	// BeganAt is since when it is under way, in Unix milliseconds, by whatever clock: of work that
+	// was Pending, and then at each look. 0 = it is not, or nobody knows.
 	BeganAt int64
 	Output  json.RawMessage // of one that went well: JSON, or nil
 	Error   string          // of one that failed
-	// Details of the error, JSON, and Metrics, a list as in Report: of work that a program of ours does; nil = there are none. Those of the work with
-	// which its attempt ends are kept.
+	// Details of the error, JSON, and Metrics, a list as in Report: of work that a program of ours
+	// does; nil = there are none. Those of the work with which its attempt ends are kept.
 	Details, Metrics json.RawMessage
-	// Again is when to ask again, also after an error; 0 = after a second, and then after twice as long, up to ten seconds.
+	// Again is when to ask again, also after an error; 0 = after a second, and then after twice as
+	// long, up to ten seconds.
 	Again time.Duration
 	// Memo is kept for the next time, as External.Memo: JSON; nil = what was kept before.
 	Memo json.RawMessage
 }
 
-// Outside is what an attempt waits for that has begun work outside. Nobody carries it out meanwhile.
+// Outside is what an attempt waits for that has begun work outside. Nobody carries it out
+// meanwhile.
 type Outside struct {
 	Jobs        []OutsideJob
 	Left        int             // how many have not ended
@@ -58,7 +62,8 @@ type OutsideJob struct {
 	Output      json.RawMessage
 }
 
-// ExternalEnded says that work outside has ended. Error "" means it went well. Of what nobody waits for nothing changes.
+// ExternalEnded says that work outside has ended. Error "" means it went well. Of what nobody waits
+// for nothing changes.
 type ExternalEnded struct {
 	Address
 	Index  int
@@ -83,12 +88,14 @@ type (
 		Address
 		Index int
 	}
-	// Recall says that nobody waits for work outside any longer: whoever carries it out there should stop.
+	// Recall says that nobody waits for work outside any longer: whoever carries it out there
+	// should stop.
 	Recall struct {
 		Address
 		Indexes []int
 	}
-	// Adrift says so of work that was begun for an attempt which was over by then. Nothing that is stored knows of it.
+	// Adrift says so of work that was begun for an attempt which was over by then. Nothing that is
+	// stored knows of it.
 	Adrift struct{ Jobs []External }
 )
 
@@ -108,8 +115,8 @@ type externalJSON struct {
 	Pending bool            `json:"pending,omitempty"`
 }
 
-// waitsOutside says whether a report means that its attempt waits for work outside from now on. A list of that in which something is
-// missing makes it a failed one.
+// waitsOutside reports whether a report means that its attempt waits for work outside from now on.
+// A list of that in which something is missing makes it a failed one.
 func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 	jobs, output := c.Deferred, c.Output
 	if len(jobs) == 0 && st.Node.Deferred {
@@ -136,7 +143,8 @@ func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 	return true
 }
 
-// cancelOrphaned has work end that a starter has begun for an attempt which is over. One that waits is not: it has that work already.
+// cancelOrphaned has work end that a starter has begun for an attempt which is over. One that waits
+// is not: it has that work already.
 func (d *decider) cancelOrphaned(c *Report) {
 	if _, u := d.s.findAttempt(c.Address); len(c.Deferred) == 0 || u != nil && !d.s.Status.Ended() || checkExternals(c.Deferred) != nil {
 		return
@@ -194,7 +202,8 @@ func decodeExternals(e *Event) []externalJSON {
 	return list
 }
 
-// externalEnded notes the end of work outside. The attempt ends with the last of them, or with the first that failed.
+// externalEnded notes the end of work outside. The attempt ends with the last of them, or with the
+// first that failed.
 func (d *decider) externalEnded(c ExternalEnded) error {
 	st, u := d.s.findAttempt(c.Address)
 	if d.s.Status.Ended() || u == nil || u.Live.Outside == nil || !u.Live.Outside.isAwaiting(c.Index) {
@@ -230,7 +239,8 @@ func (d *decider) noteWorking(c Working) {
 	}
 }
 
-// noteWorkStarted notes since when somebody is at an attempt elsewhere, once. That was not before it was handed over, whatever the clock there says.
+// noteWorkStarted notes since when somebody is at an attempt elsewhere, once. That was not before
+// it was handed over, whatever the clock there says.
 func (d *decider) noteWorkStarted(st *Step, u *Unit, a Address, at int64) {
 	since := u.Live.StartedAt
 	switch x := u.Live.Outside; {
@@ -246,7 +256,8 @@ func (d *decider) noteWorkStarted(st *Step, u *Unit, a Address, at int64) {
 	d.emitEvent(e)
 }
 
-// Begins says whether an event tells that somebody is at an attempt from now on, or from its Until on. Of a program that tells by files that is its worker, not who has started it.
+// Begins reports whether an event tells that somebody is at an attempt from now on, or from its
+// Until on. Of a program that tells by files that is its worker, not who has started it.
 func (x *Exec) Begins(e *Event) bool {
 	switch e.Type {
 	case AttemptClaimed:
@@ -264,12 +275,13 @@ func areAllPending(list []externalJSON) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(x externalJSON) bool { return !x.Pending })
 }
 
-// isAwaiting says whether a job outside is awaited.
+// isAwaiting reports whether a job outside is awaited.
 func (x *Outside) isAwaiting(index int) bool {
 	return index >= 0 && index < len(x.Jobs) && !x.Jobs[index].Ended
 }
 
-// attemptOutput is the attempt's: what came with the jobs, else that of the only one, else a list of theirs.
+// attemptOutput is the attempt's: what came with the jobs, else that of the only one, else a list
+// of theirs.
 func (x *Outside) attemptOutput() json.RawMessage {
 	switch {
 	case len(x.Output) > 0:
@@ -327,7 +339,8 @@ func (x *Outside) noteEnded(e *Event) {
 	x.Left--
 }
 
-// appendTrack asks to look after the work outside of an event, which nobody carries out any longer here.
+// appendTrack asks to look after the work outside of an event, which nobody carries out any longer
+// here.
 func (s *State) appendTrack(effects []Effect, e *Event) []Effect {
 	st := s.activeStep(e.Address())
 	if st == nil {

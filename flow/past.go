@@ -2,8 +2,9 @@ package flow
 
 import "github.com/troupe-engine/troupe/flow/codec"
 
-// Past is how the newest visit of a node in graph mode went, once it is over: enough to show the whole graph of a task
-// without its history. A scope of dag mode has the same in its nodes. It is small, since every step of every task leaves one.
+// Past is how the newest visit of a node in graph mode went, once it is over: enough to show the
+// whole graph of a task without its history. A scope of dag mode has the same in its nodes. It is
+// small, since every step of every task leaves one.
 type Past struct {
 	StartedAt, EndedAt  int64
 	Total, Done, Failed int32 // units

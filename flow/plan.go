@@ -31,8 +31,8 @@ type PlanScope struct {
 	Flat  bool // the body of a subflow: keys of prep are flat, and the child's params win over the task's
 	Dag   *Dag // nil in graph mode
 
-	// Pocketflow reports whether a scope of graph mode keeps PocketFlow's own behaviour where it is less strict than ours: the
-	// version has that profile.
+	// Pocketflow reports whether a scope of graph mode keeps PocketFlow's own behaviour where it is
+	// less strict than ours: the version has that profile.
 	Pocketflow bool
 
 	Result string // graph mode: the key of shared that is its value; "" = all of shared
@@ -139,18 +139,19 @@ const (
 	ExecContainer ExecType = "container" // a program in an image of its own, which the member has a container host run, by exec
 )
 
-// Attachable says whether attached workers may get the jobs.
+// Attachable reports whether attached workers may get the jobs.
 func (x *Exec) Attachable() bool { return x.Type.Attachable() }
 
-// Attachable says whether attached workers may get jobs of this type.
+// Attachable reports whether attached workers may get jobs of this type.
 func (t ExecType) Attachable() bool { return t == ExecRemote || t == ExecHTTP }
 
-// Started says that the jobs are programs which the member starts: when one begins is stored, and one that began and is lost
-// with its member has failed.
+// Started says that the jobs are programs which the member starts: when one begins is stored, and
+// one that began and is lost with its member has failed.
 func (t ExecType) Started() bool { return t == ExecProcess || t == ExecPython || t == ExecLibrary }
 
-// Adopted says that what is begun for a job goes on without the member that has begun it, and is found by whoever is asked to begin it next. So a
-// member that is lost with such a job has not ended because of it, and says nothing about it.
+// Adopted says that what is begun for a job goes on without the member that has begun it, and is
+// found by whoever is asked to begin it next. So a member that is lost with such a job has not
+// ended because of it, and says nothing about it.
 func (t ExecType) Adopted() bool { return t == ExecOutside || t == ExecContainer }
 
 // Programmed says that the jobs are programs, whoever starts them.
@@ -257,8 +258,8 @@ func (x *Exec) Route() string {
 	return RoutePush
 }
 
-// QueueServices are the services that jobs of the plan may wait for in the queue, in order. Those that a
-// parallel reads from params are not known before it runs.
+// QueueServices are the services that jobs of the plan may wait for in the queue, in order. Those
+// that a parallel reads from params are not known before it runs.
 func (p *Plan) QueueServices() []string {
 	all := map[string]bool{}
 	p.Root.addServices(all)

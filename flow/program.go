@@ -1,7 +1,7 @@
 package flow
 
-// Program is what a process or python node runs on the host of whoever carries out its jobs. It is started inside a folder that
-// the host's operator allows.
+// Program is what a process or python node runs on the host of whoever carries out its jobs. It is
+// started inside a folder that the host's operator allows.
 type Program struct {
 	Command    string            `json:"command,omitempty"`      // process: a shell line, or a program
 	Args       []string          `json:"args,omitempty"`         // process: program and arguments, without a shell
@@ -25,7 +25,8 @@ type Program struct {
 	Container  *Container        `json:"container,omitempty"`    // container: what it runs in
 }
 
-// Secret is one that a program is given: as the value of its variable, or in a file that the variable names.
+// Secret is one that a program is given: as the value of its variable, or in a file that the
+// variable names.
 type Secret struct {
 	Secret string `json:"secret"`         // what it is called where it is kept
 	File   string `json:"file,omitempty"` // path of the file; "" = the variable has the value itself
@@ -41,7 +42,8 @@ const (
 	OutputMarker = "marker"
 )
 
-// Words of a program's report. ObjectStore is also the service of jobs outside whose workers nobody here starts.
+// Words of a program's report. ObjectStore is also the service of jobs outside whose workers nobody
+// here starts.
 const (
 	ReportExit  = "exit"
 	ObjectStore = "object_store"
@@ -55,14 +57,16 @@ func (x *Exec) ByFiles() bool {
 // MaxWarm is how many interpreters a node may have kept.
 const MaxWarm = 16
 
-// ProgramParam is the param in which workers find the program that they are to start. Only the definition of a flow sets it to one.
+// ProgramParam is the param in which workers find the program that they are to start. Only the
+// definition of a flow sets it to one.
 const ProgramParam = "exec"
 
 // Executors are what an Ork worker may be asked to run something as.
 var Executors = []string{"process", "python", "library"}
 
-// ProgramLost is what an attempt ends with whose program was lost with the member that had started it. It is not simply started once
-// more: what it has done by then nobody knows, so that is for the node's retries to say.
+// ProgramLost is what an attempt ends with whose program was lost with the member that had started
+// it. It is not simply started once more: what it has done by then nobody knows, so that is for the
+// node's retries to say.
 const ProgramLost = "engine restarted"
 
 // ProgramTimeout is what an attempt ends with whose program has taken longer than its timeout.

@@ -28,8 +28,8 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bytes []byte) { promisesHold(t, &flowtest.Bytes{Left: bytes}) })
 }
 
-// promisesHold plays one random history. The table holds the promises after each command; in the end
-// nothing may be stuck.
+// promisesHold plays one random history. The table holds the promises after each command; in the
+// end nothing may be stuck.
 func promisesHold(t require.TestingT, d flowtest.Dice) {
 	tb := newTable(t, flowtest.Plan(t, flowtest.RandomDefinition(d)))
 	tb.env.Limits = flow.Limits{Steps: 60, Events: 20, Value: 1_000, Shared: 3_000, Levels: 6, Deliveries: 3, Depth: 2, Units: 6}
@@ -76,7 +76,8 @@ func TestEventsSurviveTheJournal(t *testing.T) {
 	})
 }
 
-// randomEvent fills every field it can, as reflection sees them, so that a new one is not forgotten.
+// randomEvent fills every field it can, as reflection sees them, so that a new one is not
+// forgotten.
 func randomEvent(rt *rapid.T) flow.Event {
 	e := rapid.Make[flow.Event]().Draw(rt, "event")
 	for _, v := range []*json.RawMessage{&e.Input, &e.Output, &e.Details, &e.Metrics, &e.Params, &e.Permits} {
@@ -137,8 +138,8 @@ func TestSnapshotsThatCannotBeUsedAreOfNoUse(t *testing.T) {
 	}
 }
 
-// TestEventsThatDoNotFitAreNotApplied folds journals out of order, with gaps and repeats: nothing panics,
-// also not in what reads the state.
+// TestEventsThatDoNotFitAreNotApplied folds journals out of order, with gaps and repeats: nothing
+// panics, also not in what reads the state.
 func TestEventsThatDoNotFitAreNotApplied(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := flowtest.Rapid{T: rt}

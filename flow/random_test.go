@@ -181,7 +181,8 @@ func (tb *table) happen(d flowtest.Dice, i int) {
 	}
 }
 
-// drain lets the world do its duty until the task ends: jobs are carried out, alarms ring, signals come.
+// drain lets the world do its duty until the task ends: jobs are carried out, alarms ring, signals
+// come.
 func (tb *table) drain() bool {
 	if tb.state.Paused() && !tb.state.Status.Ended() {
 		tb.do(flow.Resume{})

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// readable are states with something of every kind under way, each folded from its journal as often as somebody asks,
-// and reloaded from a snapshot.
+// readable are states with something of every kind under way, each folded from its journal as often
+// as somebody asks, and reloaded from a snapshot.
 func readable(t *testing.T) map[string]func() *flow.State {
 	states := map[string]func() *flow.State{}
 	for name, tc := range map[string]struct{ definition, params string }{

@@ -2,7 +2,8 @@ package flow
 
 import "cmp"
 
-// checkRetriable says what keeps a node from being tried again by itself; without a name all are meant.
+// checkRetriable says what keeps a node from being tried again by itself; without a name all are
+// meant.
 func (s *State) checkRetriable(key string) error {
 	if key == "" {
 		return nil
@@ -22,8 +23,9 @@ func (s *State) checkRetriable(key string) error {
 	return nil
 }
 
-// reopenNode has a scope of dag mode that is over go on with one node that failed, with what follows from it, and with what was cut
-// short. What else failed stays so, and the scope fails with that in the end.
+// reopenNode has a scope of dag mode that is over go on with one node that failed, with what
+// follows from it, and with what was cut short. What else failed stays so, and the scope fails with
+// that in the end.
 func (sc *Scope) reopenNode(key string) {
 	named := sc.Plan.Nodes[key]
 	if named == nil || sc.Plan.Dag == nil {

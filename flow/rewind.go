@@ -36,5 +36,5 @@ func (w *Rewind) Idle(*State) bool { return false }
 // Done says that a later row has been seen.
 func (w *Rewind) Done() bool { return w.done }
 
-// HasBegun says whether a scope with a path is there, or was.
+// HasBegun reports whether a scope with a path is there, or was.
 func (s *State) HasBegun(path string) bool { return s.phaseOf(path) != phaseAhead }

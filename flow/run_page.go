@@ -1,7 +1,7 @@
 package flow
 
-// RunPage is a part of a task's history: so many of its runs, from a place on, or the one of an attempt. It is a
-// Walker.
+// RunPage is a part of a task's history: so many of its runs, from a place on, or the one of an
+// attempt. It is a Walker.
 type RunPage struct {
 	History
 	Places []Place // of the runs
@@ -18,7 +18,8 @@ type RunPage struct {
 	closing           map[Address]bool // steps that an attempt on the page will end; that tells its action
 }
 
-// NewRunPage is for the runs behind a place: so many, and so many bytes of inputs and outputs, but one at least.
+// NewRunPage is for the runs behind a place: so many, and so many bytes of inputs and outputs, but
+// one at least.
 func NewRunPage(after Place, most, bytes int) *RunPage {
 	return &RunPage{after: after, maxRuns: most, maxBytes: bytes}
 }
@@ -26,7 +27,8 @@ func NewRunPage(after Place, most, bytes int) *RunPage {
 // NewRunOf is for the run of an attempt.
 func NewRunOf(a Address) *RunPage { return &RunPage{onlyAttempt: a, maxRuns: 1} }
 
-// From begins, or goes on, with a state. Of attempts in flight it tells what has happened to them meanwhile.
+// From begins, or goes on, with a state. Of attempts in flight it tells what has happened to them
+// meanwhile.
 func (p *RunPage) From(s *State) {
 	p.State, p.page = s, p
 	if p.live == nil {
@@ -60,7 +62,7 @@ func (p *RunPage) Apply(e *Event, at Place) {
 // endAt says that the page ends at a place.
 func (p *RunPage) endAt(next Place) { p.full, p.More, p.Next = true, true, next }
 
-// admitRun says whether a run that begins now is part of the page, and keeps its place.
+// admitRun reports whether a run that begins now is part of the page, and keeps its place.
 func (p *RunPage) admitRun(a Address) bool {
 	if p == nil {
 		return true
@@ -77,7 +79,7 @@ func (p *RunPage) admitRun(a Address) bool {
 	return true
 }
 
-// canContain says whether a run may be part of the page.
+// canContain reports whether a run may be part of the page.
 func (p *RunPage) canContain(a Address) bool {
 	return p == nil || !p.full && (p.onlyAttempt.Node == "" || a == p.onlyAttempt)
 }

@@ -44,8 +44,8 @@ type NodeRun struct {
 	RetryAt   int64 // when its unit is tried again; 0 = it is not
 }
 
-// History folds a journal into node runs, in the order of the trace: an attempt has its place where it
-// began, a summary where its step ended.
+// History folds a journal into node runs, in the order of the trace: an attempt has its place where
+// it began, a summary where its step ended.
 type History struct {
 	State *State
 	Runs  []NodeRun

@@ -12,11 +12,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// A signal is stored until a step takes it: one that waits for its key, or one that waits for it later, the oldest signal first. A graph takes
-// each signal once. In a dag, where nodes wait beside each other, each node takes each signal once, so what happens does not depend on
-// which of them began first. Either way a step that is visited again waits for another signal. An answer ends the one visit that it names.
+// A signal is stored until a step takes it: one that waits for its key, or one that waits for it
+// later, the oldest signal first. A graph takes each signal once. In a dag, where nodes wait beside
+// each other, each node takes each signal once, so what happens does not depend on which of them
+// began first. Either way a step that is visited again waits for another signal. An answer ends the
+// one visit that it names.
 //
-// A scope with profile pocketflow waits for a value instead, as the original does: whatever is in shared when it looks, also what ended a wait before.
+// A scope with profile pocketflow waits for a value instead, as the original does: whatever is in
+// shared when it looks, also what ended a wait before.
 
 // StoredSignal is a signal that steps may take, or that one has taken.
 type StoredSignal struct {
@@ -29,8 +32,8 @@ type StoredSignal struct {
 // MaxSignals bounds how many signals of a task are stored that no step has taken.
 const MaxSignals = 1_000
 
-// ReadWaitKey reads what a wait says that it waits for, in a scope of the mode. A key is a key of shared, or a path of keys into it; a
-// reference to something else has the key as its value.
+// ReadWaitKey reads what a wait says that it waits for, in a scope of the mode. A key is a key of
+// shared, or a path of keys into it; a reference to something else has the key as its value.
 func ReadWaitKey(text string, mode Mode) (key string, reference bool, err error) {
 	key, _ = strings.CutPrefix(text, sharedPrefix)
 	switch {
@@ -69,7 +72,8 @@ func checkWaitKey(key string) error {
 	return nil
 }
 
-// waitKey returns the key that a node waits for: the one that it names, or the value of its reference.
+// waitKey returns the key that a node waits for: the one that it names, or the value of its
+// reference.
 func (sc *Scope) waitKey(n *PlanNode, text string, input json.RawMessage) (string, error) {
 	key, reference, err := ReadWaitKey(text, sc.Plan.Mode())
 	if err != nil || !reference {
@@ -92,7 +96,8 @@ func (sc *Scope) waitKey(n *PlanNode, text string, input json.RawMessage) (strin
 	return key, nil
 }
 
-// applySignal applies a signal or an answer: it sets shared, and is for the steps that wait for it, or stored for one that will.
+// applySignal applies a signal or an answer: it sets shared, and is for the steps that wait for it,
+// or stored for one that will.
 func (s *State) applySignal(e *Event) {
 	sc := s.Root
 	if e.Scope != "" {
@@ -116,7 +121,8 @@ func (s *State) applySignal(e *Event) {
 	}
 }
 
-// deliverSignal stores a signal that steps may wait for, and gives it to those that do. An empty value takes back those that are stored.
+// deliverSignal stores a signal that steps may wait for, and gives it to those that do. An empty
+// value takes back those that are stored.
 func (s *State) deliverSignal(sig StoredSignal) {
 	switch {
 	case !isDecision(s.Root.openValue(sig.Value)):
@@ -136,7 +142,8 @@ func (s *State) deliverSignal(sig StoredSignal) {
 	}
 }
 
-// takeSignal gives a waiting step the oldest signal that is for it. Those before that count for nothing are over for it, too.
+// takeSignal gives a waiting step the oldest signal that is for it. Those before that count for
+// nothing are over for it, too.
 func (s *State) takeSignal(st *Step) {
 	if len(s.Signals) == 0 || st.Signal != nil || st.awaitedParam() == "" || st.scope.Plan.Pocketflow {
 		return
@@ -165,7 +172,8 @@ func (s *State) isOver(sig StoredSignal) bool {
 	})
 }
 
-// readerKey names what a step takes signals for: its node in the dag around it, else the whole task, and the key that it waits for.
+// readerKey names what a step takes signals for: its node in the dag around it, else the whole
+// task, and the key that it waits for.
 func (st *Step) readerKey() string {
 	for at := st; at != nil; at = at.scope.parent {
 		if at.scope.Plan.Dag != nil {
@@ -186,7 +194,8 @@ func (st *Step) nodePath() string {
 	return place
 }
 
-// signalValue returns what a signal means to a step that waits for its key, or for a part of its value.
+// signalValue returns what a signal means to a step that waits for its key, or for a part of its
+// value.
 func (st *Step) signalValue(sig *StoredSignal) (v json.RawMessage, ok bool) {
 	rest, ok := partOf(st.AwaitedKey(), sig.Key)
 	switch {
@@ -231,7 +240,8 @@ func (s *State) mayAwait(key string) bool {
 	return slices.ContainsFunc(s.awaitedKeys(), func(w awaitedKey) bool { return w.matchesKey(key) })
 }
 
-// awaitedKeys returns what the nodes of the flow wait for, those of scopes with profile pocketflow apart.
+// awaitedKeys returns what the nodes of the flow wait for, those of scopes with profile pocketflow
+// apart.
 func (s *State) awaitedKeys() []awaitedKey {
 	if s.awaitedCache == nil {
 		all := map[awaitedKey]bool{}
@@ -242,7 +252,8 @@ func (s *State) awaitedKeys() []awaitedKey {
 	return s.awaitedCache
 }
 
-// collectAwaited adds what the nodes of a scope wait for. Within is the place of the scope, and dag that of the node around it in the innermost dag.
+// collectAwaited adds what the nodes of a scope wait for. Within is the place of the scope, and dag
+// that of the node around it in the innermost dag.
 func collectAwaited(all map[awaitedKey]bool, g *PlanScope, within, dag string) {
 	if g == nil {
 		return
@@ -263,7 +274,8 @@ func collectAwaited(all map[awaitedKey]bool, g *PlanScope, within, dag string) {
 	}
 }
 
-// checkStored refuses a signal for which there is no room among those that no step has taken. One that a step waits for has room.
+// checkStored refuses a signal for which there is no room among those that no step has taken. One
+// that a step waits for has room.
 func (d *decider) checkStored(sig StoredSignal) error {
 	if !isDecision(d.s.Root.openValue(sig.Value)) || !d.s.mayAwait(sig.Key) || slices.ContainsFunc(d.s.waiting, func(st *Step) bool { return st.awaitsKey(sig.Key) }) {
 		return nil
@@ -284,7 +296,8 @@ func (d *decider) checkStored(sig StoredSignal) error {
 	return nil
 }
 
-// withPathSet returns what the first key of a path into shared holds once a value is set there; nil if the path is one key.
+// withPathSet returns what the first key of a path into shared holds once a value is set there; nil
+// if the path is one key.
 func (sc *Scope) withPathSet(key string, v json.RawMessage) json.RawMessage {
 	first, rest, nested := strings.Cut(key, ".")
 	if !nested || sc.Plan.Pocketflow {

@@ -48,7 +48,8 @@ func TestAClaimIsKeptByAWorkerThatLivesAndHasIt(t *testing.T) {
 	}
 }
 
-// TestAClaimIsNotBeforeWhatLedToIt: members take the store's time for a little less than it is, and not by the same amount.
+// TestAClaimIsNotBeforeWhatLedToIt: members take the store's time for a little less than it is, and
+// not by the same amount.
 func TestAClaimIsNotBeforeWhatLedToIt(t *testing.T) {
 	const registered, until = int64(1_100), int64(2_000) // by another member
 	for name, tt := range map[string]struct {

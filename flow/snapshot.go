@@ -6,8 +6,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// Snapshot is a state as bytes: pieces that follow each other. Large values are pieces of their own and shared with the state, so that a snapshot
-// takes little memory beside it; nobody changes a value.
+// Snapshot is a state as bytes: pieces that follow each other. Large values are pieces of their own
+// and shared with the state, so that a snapshot takes little memory beside it; nobody changes a
+// value.
 type Snapshot [][]byte
 
 // Len is how many bytes it has.
@@ -48,8 +49,8 @@ func (s *State) roomForSnapshot() int {
 	return n
 }
 
-// DecodeSnapshot reads a state of a plan's task; its values share the bytes of b. ok is false for a snapshot that
-// is of no use here: of another format, or broken, or of another plan.
+// DecodeSnapshot reads a state of a plan's task; its values share the bytes of b. ok is false for a
+// snapshot that is of no use here: of another format, or broken, or of another plan.
 func DecodeSnapshot(b []byte, plan *Plan) (s *State, ok bool) {
 	if len(b) == 0 || b[0] != snapshotFormat {
 		return nil, false

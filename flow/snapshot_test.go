@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// TestSnapshotsHoldEveryField fills all that a snapshot keeps, as reflection sees it, so that a new field is
-// not forgotten.
+// TestSnapshotsHoldEveryField fills all that a snapshot keeps, as reflection sees it, so that a new
+// field is not forgotten.
 func TestSnapshotsHoldEveryField(t *testing.T) {
 	var s State
 	n := 0
@@ -28,7 +28,8 @@ func TestSnapshotsHoldEveryField(t *testing.T) {
 	require.Equal(t, s, again)
 }
 
-// TestANodeOfOneUnitHasNothingAside holds for what a dag has most of: the parts that a snapshot has of it come back, too.
+// TestANodeOfOneUnitHasNothingAside holds for what a dag has most of: the parts that a snapshot has
+// of it come back, too.
 func TestANodeOfOneUnitHasNothingAside(t *testing.T) {
 	n := NodeState{Output: json.RawMessage("1"), StartedAt: 5, EndedAt: 6, Visit: 1}
 	n.status, _ = StepCompleted.statusIndex()
@@ -54,8 +55,8 @@ func TestASnapshotWithAStatusThatNoNodeHasIsOfNoUse(t *testing.T) {
 	require.NotEmpty(t, read.Broken())
 }
 
-// fill gives a value and all below it a content that is not zero, and no other field has. Scopes and steps are
-// inside each other, so it ends at some depth.
+// fill gives a value and all below it a content that is not zero, and no other field has. Scopes
+// and steps are inside each other, so it ends at some depth.
 func fill(v reflect.Value, n *int, depth int) {
 	*n++
 	switch v.Interface().(type) {

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// State is one task: what its events have made of it. Only Evolve changes it; see Outline.State for one without events.
+// State is one task: what its events have made of it. Only Evolve changes it; see Outline.State for
+// one without events.
 //
-// A snapshot keeps the exported fields, but for the parts of the plan and Scope.Params: these and the others follow from
-// the rest (see link.go).
+// A snapshot keeps the exported fields, but for the parts of the plan and Scope.Params: these and
+// the others follow from the rest (see link.go).
 type State struct {
 	Task    string
 	Version string  // of the flow; Plan is its compiled form
@@ -171,7 +172,8 @@ type Live struct {
 // Scope finds by its path.
 func (s *State) Scope(path string) *Scope { return s.scopes[path] }
 
-// Active are the steps of a task that somebody or something keeps busy, without those inside others.
+// Active are the steps of a task that somebody or something keeps busy, without those inside
+// others.
 func (s *State) Active() []*Step {
 	if s.Root == nil || s.Status.Ended() {
 		return nil
@@ -224,29 +226,31 @@ func (s *State) findAttempt(a Address) (*Step, *Unit) {
 	return st, u
 }
 
-// Holds says whether a claim is still the one in force.
+// Holds reports whether a claim is still the one in force.
 func (s *State) Holds(a Address, token string) bool {
 	_, u := s.findAttempt(a)
 	return u != nil && u.Live.Worker != "" && u.Live.Token == token
 }
 
-// Answered says whether a request has had its effect.
+// Answered reports whether a request has had its effect.
 func (s *State) Answered(request string) bool {
 	return slices.Contains(s.AnsweredIDs, request)
 }
 
-// Paused says whether nothing new may start until the task is resumed. One that has ended meanwhile is over.
+// Paused reports whether nothing new may start until the task is resumed. One that has ended
+// meanwhile is over.
 func (s *State) Paused() bool { return s.PausedAt != 0 && s.ResumedAt == 0 && !s.Status.Ended() }
 
-// holdsStartedSteps says whether a pause also holds back what is left of steps that have begun: retries, and units that
-// wait for their time or for a place. To pgflow those are queued already, and go on.
+// holdsStartedSteps reports whether a pause also holds back what is left of steps that have begun:
+// retries, and units that wait for their time or for a place. To pgflow those are queued already,
+// and go on.
 func (s *State) holdsStartedSteps() bool { return s.Paused() && s.Plan.Profile != ProfilePgflow }
 
 // isCanceling says that nothing new may start, but what is in flight goes on.
 func (s *State) isCanceling() bool { return s.CancelAt != 0 && s.Closing == nil }
 
-// isDraining reports whether what no carrier has begun is canceled, because the task is being canceled gently. With pgflow's
-// profile what is queued goes on, and so do retries.
+// isDraining reports whether what no carrier has begun is canceled, because the task is being
+// canceled gently. With pgflow's profile what is queued goes on, and so do retries.
 func (s *State) isDraining() bool { return s.isCanceling() && s.Plan.Profile != ProfilePgflow }
 
 // Result is a task's result.

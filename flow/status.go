@@ -13,7 +13,7 @@ const (
 	TaskCanceled  TaskStatus = "canceled"
 )
 
-// Ended says whether a task in this status is over for good.
+// Ended reports whether a task in this status is over for good.
 func (s TaskStatus) Ended() bool {
 	return s == TaskCompleted || s == TaskFailed || s == TaskCanceled
 }
@@ -47,7 +47,7 @@ var unitStatusNames = [...]string{"pending", "dispatched", "running", "completed
 
 func (s UnitStatus) String() string { return unitStatusNames[s] }
 
-// Ended says whether a unit in this status is over for good.
+// Ended reports whether a unit in this status is over for good.
 func (s UnitStatus) Ended() bool { return s >= UnitCompleted }
 
 // AttemptStatus is the state of an attempt.

@@ -16,9 +16,10 @@ func (q *StepQuery) matchesStatus(status StepStatus) bool {
 	return len(q.States) == 0 || slices.Contains(q.States, status)
 }
 
-// StepPage is a part of the steps of a scope. Those of a dag are in the order of its definition and are told by a
-// state. Those of a graph leave no trace in the state: they are gathered from the journal, in the order in which
-// they began. With the root come, behind its own, those of the scopes in which the task closed.
+// StepPage is a part of the steps of a scope. Those of a dag are in the order of its definition and
+// are told by a state. Those of a graph leave no trace in the state: they are gathered from the
+// journal, in the order in which they began. With the root come, behind its own, those of the
+// scopes in which the task closed.
 type StepPage struct {
 	State *State
 	Steps []StepView
@@ -97,7 +98,7 @@ func (p *StepPage) Apply(e *Event, at Place) {
 	}
 }
 
-// mayCutSteps says whether such an event may cut steps short that it does not name.
+// mayCutSteps reports whether such an event may cut steps short that it does not name.
 func mayCutSteps(t EventType) bool {
 	switch t {
 	case StepEnded, ScopeRetried, TaskClosing, TaskRetried, TaskEnded:
@@ -106,7 +107,8 @@ func mayCutSteps(t EventType) bool {
 	return false
 }
 
-// updateCounts notes how far the active steps are: those that are cut short may leave no trace in the state.
+// updateCounts notes how far the active steps are: those that are cut short may leave no trace in
+// the state.
 func (p *StepPage) updateCounts() {
 	for a, i := range p.active {
 		if st := p.State.activeStep(a); st != nil {
@@ -151,8 +153,8 @@ func (p *StepPage) applyEnded(st *Step, e *Event) {
 	p.dropUnwanted(i)
 }
 
-// dropUnwanted drops a step again that has become what is not meant. It is the last one: the steps of a graph follow
-// each other.
+// dropUnwanted drops a step again that has become what is not meant. It is the last one: the steps
+// of a graph follow each other.
 func (p *StepPage) dropUnwanted(i int) {
 	if !p.query.matchesStatus(p.Steps[i].Status) {
 		p.Steps = slices.Delete(p.Steps, i, i+1)
@@ -189,7 +191,7 @@ func (p *StepPage) Done() bool {
 	return len(p.active) == 0 && (p.full || p.State.Root != nil && p.State.phaseOf(p.query.Scope) == phaseOver)
 }
 
-// Known says whether the task has, or had, the scope.
+// Known reports whether the task has, or had, the scope.
 func (p *StepPage) Known() bool {
 	closed := len(p.query.Scope) > 0 && p.query.Scope[:1] == closingScope && p.State.Closings > 0
 	return closed || len(p.Steps) > 0 || p.query.Scope == "" || p.State.phaseOf(p.query.Scope) != phaseAhead

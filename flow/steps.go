@@ -130,7 +130,8 @@ func (s *State) Live(a Address) *Live {
 	return u.Live
 }
 
-// ClosingScope is the path of the scope in which the task closes, or has closed the last time; "" when it has not.
+// ClosingScope is the path of the scope in which the task closes, or has closed the last time; ""
+// when it has not.
 func (s *State) ClosingScope() string {
 	if s.Closing == nil {
 		return ""
@@ -152,7 +153,7 @@ func (v *StepView) markWithdrawn(at int64) {
 	v.Units.Flying, v.Units.Retrying = 0, 0
 }
 
-// isWithdrawn says whether a node has begun and will not end.
+// isWithdrawn reports whether a node has begun and will not end.
 func (s *State) isWithdrawn(n *NodeState) bool {
 	return n.Status() == StepStarted && (n.Step == nil || s.Status.Ended())
 }

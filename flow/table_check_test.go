@@ -38,7 +38,8 @@ func (tb *table) oncePerAttempt(e *flow.Event) {
 	}
 }
 
-// checkDags counts anew what scopes of dag mode count as they go, and looks for what could run and does not.
+// checkDags counts anew what scopes of dag mode count as they go, and looks for what could run and
+// does not.
 func (tb *table) checkDags(sc *flow.Scope) {
 	s := tb.state
 	if s.Status == "" || s.Status.Ended() {
@@ -80,7 +81,7 @@ func (tb *table) checkDags(sc *flow.Scope) {
 	require.True(tb.t, left > 0 || s.Permits.Waits(), "scope %q is over and nobody has noticed", sc.Path)
 }
 
-// below says whether a scope is inside a step.
+// below reports whether a scope is inside a step.
 func below(scope string, step flow.Address) bool {
 	child := flow.PathOfChild(step.Scope, step.Node, step.Visit)
 	return scope == child || strings.HasPrefix(scope, child+"/")

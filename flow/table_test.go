@@ -15,10 +15,10 @@ import (
 // epoch is when every test begins, in Unix milliseconds.
 const epoch = 1_700_000_000_000
 
-// table is a whole engine on a workbench: it drives one task by commands, keeps the journal and what
-// the effects asked of the world, in virtual time. After every command it holds the promises of the
-// package: folding the journal gives the state, a reloaded snapshot decides the same, a refusal
-// changes nothing, and what is outstanding is what the effects said and nobody has ended.
+// table is a whole engine on a workbench: it drives one task by commands, keeps the journal and
+// what the effects asked of the world, in virtual time. After every command it holds the promises
+// of the package: folding the journal gives the state, a reloaded snapshot decides the same, a
+// refusal changes nothing, and what is outstanding is what the effects said and nobody has ended.
 type table struct {
 	t      require.TestingT
 	state  *flow.State

@@ -1,7 +1,7 @@
 package flow
 
-// Tally is what a decision tells about a node to whoever counts. It says nothing that the events do not, but says it without
-// the state at that moment, and once for all units of a step.
+// Tally is what a decision tells about a node to whoever counts. It says nothing that the events do
+// not, but says it without the state at that moment, and once for all units of a step.
 type Tally struct {
 	Node  *PlanNode
 	Scope string // of the task
@@ -55,7 +55,8 @@ func (d *decider) tallyEnd(e *Event) {
 	}
 }
 
-// visitStart is since when the visit that has just ended went on, 0 = it did not, and with how many units.
+// visitStart is since when the visit that has just ended went on, 0 = it did not, and with how many
+// units.
 func (s *State) visitStart(e *Event) (since int64, units int) {
 	sc := s.scopes[e.Scope]
 	switch {

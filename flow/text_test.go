@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// sameState says that two states are the same, but for blanks in values, which a journal does not keep.
+// sameState says that two states are the same, but for blanks in values, which a journal does not
+// keep.
 func sameState(t require.TestingT, want, got *flow.State, because ...any) {
 	require.Equal(t, stateText(want), stateText(got), because...)
 }

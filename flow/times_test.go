@@ -83,7 +83,8 @@ func timedFlows(ms, other int64, seconds float64, attempts uint16, kind uint8) [
 	}
 }
 
-// timesAreAhead plays a flow in which everything fails, and goes to the time of the next alarm now and then.
+// timesAreAhead plays a flow in which everything fails, and goes to the time of the next alarm now
+// and then.
 func timesAreAhead(t *testing.T, plan *flow.Plan, ms int64) {
 	s, env := flow.NewState("t", plan), flow.Env{Now: epoch, Member: "m"}
 	alarms, jobs := []flow.Alarm(nil), []flow.Job(nil)

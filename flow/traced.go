@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// Traced is how a task belongs to the traces of those around it. A task without one has a trace of its own, which is told.
+// Traced is how a task belongs to the traces of those around it. A task without one has a trace of
+// its own, which is told.
 type Traced struct {
 	Parent    string `json:"p,omitempty"` // the span of whoever started it, as a traceparent; "" = nobody told one
 	State     string `json:"s,omitempty"` // what its tracestate was
@@ -20,8 +21,8 @@ const (
 	maxTraceState                       = 512
 )
 
-// ReadTraced reads the headers of W3C Trace Context; nil when there is no parent, or one that has to be ignored. A state that is
-// too long, or has what no header has, is ignored alone.
+// ReadTraced reads the headers of W3C Trace Context; nil when there is no parent, or one that has
+// to be ignored. A state that is too long, or has what no header has, is ignored alone.
 func ReadTraced(parent, state string) *Traced {
 	if !validParent(parent) {
 		return nil
@@ -54,7 +55,8 @@ func hexDigit(c byte) byte {
 	return c - '0'
 }
 
-// Above are the ids of the span that the task is below, in hexadecimal; "" when it has a trace of its own.
+// Above are the ids of the span that the task is below, in hexadecimal; "" when it has a trace of
+// its own.
 func (t *Traced) Above() (trace, span string) {
 	if t == nil || t.Link {
 		return "", ""
@@ -62,7 +64,8 @@ func (t *Traced) Above() (trace, span string) {
 	return t.Linked()
 }
 
-// Linked are the ids of the span that was told at the start, whether the task is below it or points to it.
+// Linked are the ids of the span that was told at the start, whether the task is below it or points
+// to it.
 func (t *Traced) Linked() (trace, span string) {
 	if t == nil || len(t.Parent) < parentLen {
 		return "", ""
@@ -70,7 +73,7 @@ func (t *Traced) Linked() (trace, span string) {
 	return t.Parent[traceAt : spanAt-1], t.Parent[spanAt : flagsAt-1]
 }
 
-// Sampled says whether the task's spans are told however it ends.
+// Sampled reports whether the task's spans are told however it ends.
 func (t *Traced) Sampled() bool { return t == nil || !t.Unsampled }
 
 // CodeTraced is how it travels.

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts in testdata anew")
 
-// TestTranscripts plays the scripts in testdata. A script is a definition, `---`, and lines of commands;
-// the indented lines below a command are what happened, written by `go test -update`.
+// TestTranscripts plays the scripts in testdata. A script is a definition, `---`, and lines of
+// commands; the indented lines below a command are what happened, written by `go test -update`.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)

@@ -23,13 +23,13 @@ func (l *UnitList) States() []UnitRun {
 	return runs
 }
 
-// isOver says whether the units are as they will always be.
+// isOver reports whether the units are as they will always be.
 func (l *UnitList) isOver() bool {
 	return l.State.Status.Ended() || l.State.activeStep(l.Step.Address()) != l.Step
 }
 
-// Settled says whether the list will always be what it is: its visit is over. A list of a task that has ended is not, since
-// a retry may go on with it.
+// Settled reports whether the list will always be what it is: its visit is over. A list of a task
+// that has ended is not, since a retry may go on with it.
 func (l *UnitList) Settled() bool {
 	return l.Step != nil && l.State.activeStep(l.Step.Address()) != l.Step
 }

@@ -22,7 +22,8 @@ type UnitView struct {
 	Due      int64
 }
 
-// UnitList tells the units of a visit of a node, also when it is over. It is a Walker for that visit.
+// UnitList tells the units of a visit of a node, also when it is over. It is a Walker for that
+// visit.
 type UnitList struct {
 	State *State
 	Step  *Step // nil = it has not begun

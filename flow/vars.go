@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Var is a variable of a program's environment in whose text values stand that are known when an attempt begins.
+// Var is a variable of a program's environment in whose text values stand that are known when an
+// attempt begins.
 type Var struct {
 	Name  string
 	Parts []VarPart
@@ -28,10 +29,12 @@ type VarRef struct {
 	Or *string // what stands there when there is nothing, or null; nil = that fails the attempt
 }
 
-// MaxVariable is how many bytes a variable of a program has at most: a kernel takes no more than 128 KiB for one.
+// MaxVariable is how many bytes a variable of a program has at most: a kernel takes no more than
+// 128 KiB for one.
 const MaxVariable = 96 << 10
 
-// maxVariables is how many bytes all filled variables of a program have at most: a kernel takes hardly more, and each attempt holds them.
+// maxVariables is how many bytes all filled variables of a program have at most: a kernel takes
+// hardly more, and each attempt holds them.
 const maxVariables = 1 << 20
 
 // readsShared says that the variable may have another text later, because shared stands in it.
@@ -39,7 +42,8 @@ func (v *Var) readsShared() bool {
 	return slices.ContainsFunc(v.Parts, func(p VarPart) bool { return p.Ref != nil && p.Ref.Of < 0 && strings.HasPrefix(p.Ref.Text, "$shared") })
 }
 
-// sharedVars are those that an attempt keeps which begins now; nil = none. One that cannot be filled in is none of them.
+// sharedVars are those that an attempt keeps which begins now; nil = none. One that cannot be
+// filled in is none of them.
 func (st *Step) sharedVars(unit int) (kept map[string]string) {
 	list, size := st.unitExec(unit).Vars, 0
 	for i := range list {
@@ -59,7 +63,8 @@ func (st *Step) sharedVars(unit int) (kept map[string]string) {
 	return kept
 }
 
-// fillVariables are the filled variables of a unit's attempt, and about how many bytes were read for them.
+// fillVariables are the filled variables of a unit's attempt, and about how many bytes were read
+// for them.
 func (st *Step) fillVariables(unit int) (filled map[string]string, read int, err error) {
 	list := st.unitExec(unit).Vars
 	filled, size := make(map[string]string, len(list)), 0
@@ -141,8 +146,8 @@ func (r *VarRef) resolveText(in *expr.Env, there bool, written string) (string, 
 	return "", Errorf(Invalid, "there is no %s", written)
 }
 
-// fillIn puts the variables of an attempt where whoever starts its program looks for them. An attempt in which one is missing is given to
-// nobody: it fails in the decision in which it begins.
+// fillIn puts the variables of an attempt where whoever starts its program looks for them. An
+// attempt in which one is missing is given to nobody: it fails in the decision in which it begins.
 func (st *Step) fillIn(j *Job) {
 	vars, _, _ := st.fillVariables(j.Unit)
 	if j.Exec.Program == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// filled starts a task in which everybody puts out the same, and tells the variables that each attempt had.
+// filled starts a task in which everybody puts out the same, and tells the variables that each
+// attempt had.
 func filled(t *testing.T, definition, params, output string) (tb *table, envs map[string]map[string]string) {
 	envs = map[string]map[string]string{}
 	tb = newTable(t, flowtest.Plan(t, "# in YAML\n"+definition))
@@ -136,7 +137,8 @@ func TestAnAttemptWhoseVariableHasNoValueTakesNoPlace(t *testing.T) {
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
 }
 
-// A signal may write to shared at any time, but whoever is given an attempt once more finds what it had at first.
+// A signal may write to shared at any time, but whoever is given an attempt once more finds what it
+// had at first.
 func TestAnAttemptKeepsWhatStoodInItsVariables(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, "# in YAML\n"+`{nodes: {a: {start_delay: 1s, `+program+`env: {A: "${shared.x}"}}}}}`))
 	_, err := tb.do(flow.Start{Version: "v", Params: json.RawMessage(`{}`)})

@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Visit is how a visit of a node went, small enough that those of a whole task can be held beside those of another one.
+// Visit is how a visit of a node went, small enough that those of a whole task can be held beside
+// those of another one.
 type Visit struct {
 	Address
 	Status   StepStatus
@@ -19,7 +20,8 @@ type Visit struct {
 	StartedAt, EndedAt int64 // 0 = it has not begun, or not ended
 }
 
-// Glimpse is what is remembered of a value: enough to tell whether another one is equal, and to show its beginning.
+// Glimpse is what is remembered of a value: enough to tell whether another one is equal, and to
+// show its beginning.
 type Glimpse struct {
 	Bytes int
 	Begin string
@@ -43,8 +45,8 @@ func (g *PlanScope) glimpseOf(v json.RawMessage) Glimpse {
 // MaxVisits bounds how many visits of a task are gathered.
 const MaxVisits = 5000
 
-// Visits gathers the visits of all nodes of a task from its journal, in the order in which they began; nodes of a dag that were skipped have their
-// place where that was said.
+// Visits gathers the visits of all nodes of a task from its journal, in the order in which they
+// began; nodes of a dag that were skipped have their place where that was said.
 type Visits struct {
 	State *State
 	List  []Visit

@@ -54,7 +54,8 @@ func Waiting(s *State) []Wait {
 	return waits
 }
 
-// isUnderWay reports whether a wait is for work that has begun, which a task that is being canceled gently waits for.
+// isUnderWay reports whether a wait is for work that has begun, which a task that is being canceled
+// gently waits for.
 func (w *Wait) isUnderWay() bool { return w.For == "job" || w.For == "claim" || w.For == WaitsOutside }
 
 // appendWaits tells what a scope waits for; goesOn says that nodes may yet begin.
@@ -118,7 +119,8 @@ func (st *Step) describeWaits() []Wait {
 	return waits
 }
 
-// whatToSignal returns the key to signal. A signal to a flow with profile pocketflow sets no path, but an object in which it leads on.
+// whatToSignal returns the key to signal. A signal to a flow with profile pocketflow sets no path,
+// but an object in which it leads on.
 func (st *Step) whatToSignal() string {
 	key := st.AwaitedKey()
 	if first, path, nested := strings.Cut(key, "."); nested && st.scope.Plan.Pocketflow && !strings.HasPrefix(key, "$") {
@@ -137,7 +139,7 @@ func (st *Step) awaitedParam() string { return awaitedParams[st.Node.Kind] }
 
 var awaitedParams = map[Kind]string{KindWaitEvent: paramSignal, KindApproval: paramApproval}
 
-// awaitsKey says whether a step waits for a key of shared, or for something within it.
+// awaitsKey reports whether a step waits for a key of shared, or for something within it.
 func (st *Step) awaitsKey(key string) bool {
 	rest, ok := strings.CutPrefix(st.AwaitedKey(), key)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -194,8 +196,9 @@ func (l *Live) Since() int64 {
 	return l.StartedAt
 }
 
-// Idle says whether a task has nothing to do but wait, so that a row in a store can stand for it,
-// and when it is due (0 = only a message can bring it back). Jobs carried by a member keep it busy.
+// Idle reports whether a task has nothing to do but wait, so that a row in a store can stand for
+// it, and when it is due (0 = only a message can bring it back). Jobs carried by a member keep it
+// busy.
 func Idle(s *State) (due int64, ok bool) {
 	if s.Status != "" && !s.Status.Ended() && s.actingScope().hasCarriedJob() {
 		return 0, false // most that are asked: no need to put their jobs together
@@ -204,9 +207,10 @@ func Idle(s *State) (due int64, ok bool) {
 	return due, true
 }
 
-// Parked says whether a task waits for nothing but a time, a signal, or what somebody decides or completes, so that it may be a long time
-// until it goes on, and when it is due (0 = only a message can bring it back). Nobody has work of it, nor is to have, and it asks for no permit. Tasks whose steps have
-// scopes or units inside, or of which very many wait, do not count.
+// Parked reports whether a task waits for nothing but a time, a signal, or what somebody decides or
+// completes, so that it may be a long time until it goes on, and when it is due (0 = only a message
+// can bring it back). Nobody has work of it, nor is to have, and it asks for no permit. Tasks whose
+// steps have scopes or units inside, or of which very many wait, do not count.
 func Parked(s *State) (due int64, ok bool) {
 	if s.Status == "" || s.Status.Ended() {
 		return 0, false
@@ -218,10 +222,12 @@ func Parked(s *State) (due int64, ok bool) {
 	return due, !others
 }
 
-// maxParkedWaits is how many steps of a dag may wait at once for its task to count as parked: all of them are looked at with every row.
+// maxParkedWaits is how many steps of a dag may wait at once for its task to count as parked: all
+// of them are looked at with every row.
 const maxParkedWaits = 64
 
-// fewPlain says whether few steps of a scope are active, none of which has units or a scope of its own.
+// fewPlain reports whether few steps of a scope are active, none of which has units or a scope of
+// its own.
 func (sc *Scope) fewPlain() bool {
 	composite := func(st *Step) bool { return st.Node.isComposite() }
 	if sc.Step != nil {
@@ -230,7 +236,8 @@ func (sc *Scope) fewPlain() bool {
 	return len(sc.dag.active) <= maxParkedWaits && !slices.ContainsFunc(sc.dag.active, composite)
 }
 
-// firstAlarm is when the first alarm among some effects rings (0 = none does), and whether there are others than alarms.
+// firstAlarm is when the first alarm among some effects rings (0 = none does), and whether there
+// are others than alarms.
 func firstAlarm(effects []Effect) (at int64, others bool) {
 	for _, e := range effects {
 		alarm, ok := e.(Alarm)
@@ -242,7 +249,7 @@ func firstAlarm(effects []Effect) (at int64, others bool) {
 	return at, others
 }
 
-// hasCarriedJob says whether a job of a scope, or of one inside, is for a member to carry out.
+// hasCarriedJob reports whether a job of a scope, or of one inside, is for a member to carry out.
 func (sc *Scope) hasCarriedJob() bool {
 	for _, st := range sc.Active() {
 		if st.Child != nil && st.Child.hasCarriedJob() {

@@ -9,7 +9,8 @@ import (
 // WaitKinds is a set of what a task waits for that is not done by a worker.
 type WaitKinds uint8
 
-// What a task may wait for. Jobs under way and retries are not among them: these go on by themselves.
+// What a task may wait for. Jobs under way and retries are not among them: these go on by
+// themselves.
 const (
 	WaitApproval WaitKinds = 1 << iota // somebody decides
 	WaitEvent                          // a signal comes
@@ -52,7 +53,8 @@ type Awaited struct {
 	Due   int64  `json:"due,omitempty"` // 0 = no end
 }
 
-// waitList are the steps of a task that wait. They are kept as waits begin and end, so that a step of another kind costs nothing.
+// waitList are the steps of a task that wait. They are kept as waits begin and end, so that a step
+// of another kind costs nothing.
 type waitList struct {
 	steps []*Step // approvals first, then events, and so on; of each kind the one that has waited longest first
 	count [len(waitWords)]int
@@ -61,9 +63,9 @@ type waitList struct {
 	log *approvalLog // of the decision that is being made; nil = nobody wants to know
 }
 
-// Waits are the kinds of what a task waits for, and the step that tells most about it: one that waits for somebody's approval before
-// others, and of those the one that has waited longest; nil = it waits for nothing.
-// As long as that is the same step, it is the same value.
+// Waits are the kinds of what a task waits for, and the step that tells most about it: one that
+// waits for somebody's approval before others, and of those the one that has waited longest; nil =
+// it waits for nothing. As long as that is the same step, it is the same value.
 func (s *State) Waits() (WaitKinds, *Awaited) {
 	var kinds WaitKinds
 	if len(s.waits.steps) == 0 {
@@ -144,8 +146,9 @@ func (w *waitList) endAll(at int64) {
 	*w = waitList{log: w.log}
 }
 
-// compareWaits orders steps by what they wait for, and since when. It depends on nothing that a snapshot does not keep, so that the same state tells the same
-// step. A scope has one active visit of a node.
+// compareWaits orders steps by what they wait for, and since when. It depends on nothing that a
+// snapshot does not keep, so that the same state tells the same step. A scope has one active visit
+// of a node.
 func compareWaits(a, b *Step) int {
 	return cmp.Or(cmp.Compare(a.waitsFor, b.waitsFor), cmp.Compare(a.waitsSince(), b.waitsSince()), cmp.Compare(a.scope.Path, b.scope.Path), cmp.Compare(a.Key, b.Key))
 }
@@ -170,7 +173,7 @@ func (st *Step) countManual() (n int) {
 	return n
 }
 
-// isManual says whether an attempt in flight waits for somebody who completes it.
+// isManual reports whether an attempt in flight waits for somebody who completes it.
 func (st *Step) isManual(u *Unit, i int) bool {
 	return st.unitExec(i).Type == ExecDirect && !u.Live.Permits.Waits()
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// sameWaits holds what a state keeps of its waits against the same read from a snapshot, and against what Waiting tells.
+// sameWaits holds what a state keeps of its waits against the same read from a snapshot, and
+// against what Waiting tells.
 func sameWaits(t require.TestingT, s *flow.State) {
 	if s.Status == "" {
 		return

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Place is where something is in a task's journal: in which row, at which of its events, and as which of the
-// things that this event begins. The zero place is before everything.
+// Place is where something is in a task's journal: in which row, at which of its events, and as
+// which of the things that this event begins. The zero place is before everything.
 type Place struct {
 	Seq       int64
 	Index     int // of the event in its row
@@ -22,8 +22,8 @@ func (p Place) Compare(q Place) int {
 // beforeEvent is the place in front of all that an event begins.
 func (p Place) beforeEvent() Place { return Place{p.Seq, p.Index, -1} }
 
-// Walker looks for something in a journal. Whoever reads it may leave out parts that do not concern the walker,
-// if there is a later state to go on from.
+// Walker looks for something in a journal. Whoever reads it may leave out parts that do not concern
+// the walker, if there is a later state to go on from.
 type Walker interface {
 	// From has it go on from a state, which it may change.
 	From(s *State)
@@ -31,15 +31,15 @@ type Walker interface {
 	Apply(e *Event, at Place)
 	// Busy says that whatever happens next concerns it.
 	Busy() bool
-	// Idle says that nothing of what happens until a later state concerns it. Of a walker that looks for one thing it may
-	// be asked before From.
+	// Idle says that nothing of what happens until a later state concerns it. Of a walker that
+	// looks for one thing it may be asked before From.
 	Idle(later *State) bool
 	// Done says that nothing does any more.
 	Done() bool
 }
 
-// maxEventsRead is how many events a page is looked for in. When they are over, it is as long as it has become, and
-// the next page goes on from there.
+// maxEventsRead is how many events a page is looked for in. When they are over, it is as long as it
+// has become, and the next page goes on from there.
 const maxEventsRead = 20_000
 
 // scopePhase is how far a scope is.
@@ -69,8 +69,8 @@ func (s *State) phaseOf(path string) scopePhase {
 	return phaseOver
 }
 
-// closingPhase is that of a scope in which the task closes and which is not there: a retry has taken it away, or it has
-// yet to begin.
+// closingPhase is that of a scope in which the task closes and which is not there: a retry has
+// taken it away, or it has yet to begin.
 func (s *State) closingPhase(path string) scopePhase {
 	n, err := strconv.Atoi(strings.TrimPrefix(path, closingScope))
 	if path == closingScope {
@@ -90,7 +90,7 @@ func (sc *Scope) Entered(node string) int {
 	return 0
 }
 
-// hasBegun says whether an attempt has begun by now.
+// hasBegun reports whether an attempt has begun by now.
 func (s *State) hasBegun(a Address) bool {
 	p := s.phaseOf(a.Scope)
 	if p != phaseActive {
@@ -136,7 +136,7 @@ func (w *ScopeWalk) Idle(later *State) bool { return later.phaseOf(w.path) != ph
 // Done says that the scope is over.
 func (w *ScopeWalk) Done() bool { return w.Scope != nil && w.State.scopes[w.path] == nil }
 
-// Has says whether a scope has a node.
+// Has reports whether a scope has a node.
 func (sc *Scope) Has(node string) bool { return sc.Plan.Nodes[node] != nil }
 
 // Busy is false: it waits for the end of its scope.

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// walk gives a table's journal to a walker from before a row on. Checkpoints come after rows as the dice fall; it
-// begins at the last one before that row, and skips to another as far as nothing concerns the walker.
+// walk gives a table's journal to a walker from before a row on. Checkpoints come after rows as the
+// dice fall; it begins at the last one before that row, and skips to another as far as nothing
+// concerns the walker.
 func (tb *table) walk(d flowtest.Dice, from int64, w flow.Walker) {
 	states := tb.checkpoints(d)
 	at := int64(0)
@@ -69,8 +70,8 @@ func (tb *table) furthest(states map[int64][]byte, at int64, w flow.Walker) int6
 	return found
 }
 
-// TestPagesAreTheWhole holds the parts of a task's history, however they are cut and from whichever checkpoint they
-// are read, against the whole.
+// TestPagesAreTheWhole holds the parts of a task's history, however they are cut and from whichever
+// checkpoint they are read, against the whole.
 func TestPagesAreTheWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := flowtest.Rapid{T: rt}

@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Number is what a job has told of one name with the same labels, such as how many rows it has read.
+// Number is what a job has told of one name with the same labels, such as how many rows it has
+// read.
 type Number struct {
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels,omitempty"`
@@ -17,7 +18,8 @@ type Number struct {
 	Last   float64           `json:"last"`  // the newest
 }
 
-// Numbers are those of a job, within bounds: what would be more is left out. The zero value has none; it is not safe for concurrent use.
+// Numbers are those of a job, within bounds: what would be more is left out. The zero value has
+// none; it is not safe for concurrent use.
 type Numbers struct {
 	list    []Number
 	indexes map[string]int // places in list, by name and labels
@@ -30,7 +32,8 @@ const (
 	maxNumberBytes = 32 << 10 // of all names and labels
 )
 
-// Add counts a value. One that is no number, or would make the sum none, is left out, and so is one without a name.
+// Add counts a value. One that is no number, or would make the sum none, is left out, and so is one
+// without a name.
 func (n *Numbers) Add(name string, value float64, labels map[string]string) {
 	n.Merge(Number{Name: name, Labels: labels, Count: 1, Sum: value, Last: value})
 }
@@ -87,8 +90,10 @@ type lockedNumbers struct {
 	list Numbers
 }
 
-// Count tells a number of the job of a handler's context, such as how many rows it has read. All of a name and the same labels are added up; they are kept
-// with the attempt (`metrics`), whatever becomes of it, and the members count them by name for whoever scrapes them. Of a job up to 100 different ones are kept.
+// Count tells a number of the job of a handler's context, such as how many rows it has read. All of
+// a name and the same labels are added up; they are kept with the attempt (`metrics`), whatever
+// becomes of it, and the members count them by name for whoever scrapes them. Of a job up to 100
+// different ones are kept.
 func Count(ctx context.Context, name string, value float64, labels map[string]string) {
 	Tell(ctx, Number{Name: name, Labels: labels, Count: 1, Sum: value, Last: value})
 }

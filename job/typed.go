@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Typed makes a handler of a function that takes the input of its jobs as a value of Go, and whose result is one. The error says why no
-// handler can be made of it.
+// Typed makes a handler of a function that takes the input of its jobs as a value of Go, and whose
+// result is one. The error says why no handler can be made of it.
 func Typed[In, Out any](name string, fn func(context.Context, In) (Out, error)) (Handler, error) {
 	switch {
 	case name == "":
@@ -75,7 +75,8 @@ func inputError[In any](what string, raw json.RawMessage, err error) error {
 	return fmt.Errorf("%s cannot be read: %w", where, err)
 }
 
-// findBadField finds the field of an object that a type does not take, for errors that do not name one: those of types with a form of their own.
+// findBadField finds the field of an object that a type does not take, for errors that do not name
+// one: those of types with a form of their own.
 func findBadField[In any](raw json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -90,7 +91,8 @@ func findBadField[In any](raw json.RawMessage) string {
 	return ""
 }
 
-// kindOf is what encoding/json calls a value, with its article. A number that does not fit is told itself.
+// kindOf is what encoding/json calls a value, with its article. A number that does not fit is told
+// itself.
 func kindOf(value string) string {
 	switch kind, text, _ := strings.Cut(value, " "); {
 	case kind == "number" && text != "":

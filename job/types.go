@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// jsonDirection is reading or writing JSON: which types see to themselves, and to the keys of an object.
+// jsonDirection is reading or writing JSON: which types see to themselves, and to the keys of an
+// object.
 type jsonDirection struct {
 	self, text reflect.Type
 }
@@ -66,7 +67,7 @@ func (d jsonDirection) visitFields(t reflect.Type, at string, seen map[reflect.T
 	return nil
 }
 
-// hasMethod says whether a type, or a pointer to it, does it by a method of its own.
+// hasMethod reports whether a type, or a pointer to it, does it by a method of its own.
 func (d jsonDirection) hasMethod(t, method reflect.Type) bool {
 	return t.Implements(method) || reflect.PointerTo(t).Implements(method)
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Approvals is the store's side of what tasks ask people for: rows made and ended by the commits of the tasks, and gone with them.
+// Approvals is the store's side of what tasks ask people for: rows made and ended by the commits of
+// the tasks, and gone with them.
 type Approvals interface {
 	// ListApprovals lists those of a filter, the one that has waited longest first.
 	ListApprovals(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, error)

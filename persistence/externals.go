@@ -7,13 +7,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Externals is the store's side of work outside: rows made and ended by the commits of the tasks that wait for it. How often it was looked at, and
-// when it will be the next time, is kept beside the journals.
+// Externals is the store's side of work outside: rows made and ended by the commits of the tasks
+// that wait for it. How often it was looked at, and when it will be the next time, is kept beside
+// the journals.
 type Externals interface {
 	// NextExternals lists what is to be looked at of tasks of shards, the earliest first.
 	NextExternals(ctx context.Context, shards ShardSet, limit int) ([]ExternalRow, error)
-	// NoteExternals notes what looking at some came to. Those that are not there any more stay so. ErrFenced: whoever looked may not write any more, since
-	// others have what he knew.
+	// NoteExternals notes what looking at some came to. Those that are not there any more stay so.
+	// ErrFenced: whoever looked may not write any more, since others have what he knew.
 	NoteExternals(ctx context.Context, incarnation string, notes []ExternalNote) error
 	// ExternalsOf lists those of a task, in order of job and index.
 	ExternalsOf(ctx context.Context, task string) ([]ExternalRow, error)
@@ -54,7 +55,8 @@ type ExternalChanges struct {
 	Recall  []ExternalID
 }
 
-// Tracked are the rows that are new: what nobody waits for any longer by the same commit is called off.
+// Tracked are the rows that are new: what nobody waits for any longer by the same commit is called
+// off.
 func (c *ExternalChanges) Tracked(task string) []ExternalRow {
 	rows := make([]ExternalRow, 0, len(c.Track))
 	for _, r := range c.Track {

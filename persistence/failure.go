@@ -8,8 +8,9 @@ import (
 // FailureChars is how many characters of an error Failure looks at.
 const FailureChars = 200
 
-// Failure is the beginning of a task's error with # in place of each number, so that what fails in the same way is told
-// alike: "pay2: card # refused". What is before the first colon names a node, and stays as it is.
+// Failure is the beginning of a task's error with # in place of each number, so that what fails in
+// the same way is told alike: "pay2: card # refused". What is before the first colon names a node,
+// and stays as it is.
 func Failure(err string) string {
 	if cut := prefixBytes(err, FailureChars); cut < len(err) {
 		err = err[:cut]

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Fork plans a task of a version that goes on from the history of another one of the same flow; see flow.PlanFork. ErrNotFound when there is no
-// such task.
+// Fork plans a task of a version that goes on from the history of another one of the same flow; see
+// flow.PlanFork. ErrNotFound when there is no such task.
 func (r *Reader) Fork(ctx context.Context, task, version string, at ForkAt) (plan flow.ForkPlan, err error) {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
@@ -32,8 +32,9 @@ func (r *Reader) Fork(ctx context.Context, task, version string, at ForkAt) (pla
 	return flow.PlanFork(task, history, before, after, flow.ForkPoint{Node: at.Node, Part: at.Row > 0})
 }
 
-// Foresee says what a task that starts so would do, where what another one of the same flow did counts as far as it is the same; see flow.Foresee. Nothing counts of
-// no task, "", and of a history that is too long to be looked at.
+// Foresee says what a task that starts so would do, where what another one of the same flow did
+// counts as far as it is the same; see flow.Foresee. Nothing counts of no task, "", and of a
+// history that is too long to be looked at.
 func (r *Reader) Foresee(ctx context.Context, task string, start flow.Start, env flow.Env) (told flow.Foresight, err error) {
 	after, err := r.Plan(ctx, start.Version)
 	switch {
@@ -66,7 +67,8 @@ type ForkAt struct {
 // errEnough ends the reading of a journal.
 var errEnough = errors.New("enough was read")
 
-// historyUntil are the events of a task up to a row, 0 = all of them, unless they are more than a fork may have.
+// historyUntil are the events of a task up to a row, 0 = all of them, unless they are more than a
+// fork may have.
 func (r *Reader) historyUntil(ctx context.Context, task string, last int64) (history []flow.Event, err error) {
 	read, seen := 0, int64(0)
 	err = r.eachRow(ctx, task, 0, func(row Row, events []flow.Event) error {

@@ -4,16 +4,18 @@ import "context"
 
 // Hooks keeps by what others outside start tasks and signal them, and which deliveries have come.
 type Hooks interface {
-	// PutHook writes a hook. Its Revision is 1 for one that is not there, and else one more than what is stored: ErrStale when
-	// somebody else has written it meanwhile.
+	// PutHook writes a hook. Its Revision is 1 for one that is not there, and else one more than
+	// what is stored: ErrStale when somebody else has written it meanwhile.
 	PutHook(ctx context.Context, h Hook) error
 	Hook(ctx context.Context, name string) (*Hook, error) // ErrNotFound
 	// ListHooks lists hooks in order of name after a given one.
 	ListHooks(ctx context.Context, after string, limit int) ([]Hook, error)
-	// DeleteHook leaves what is known of deliveries: a hook of the same name does not carry them out again. ErrNotFound.
+	// DeleteHook leaves what is known of deliveries: a hook of the same name does not carry them
+	// out again. ErrNotFound.
 	DeleteHook(ctx context.Context, name string) error
 
-	// BeginDelivery notes a delivery unless it is known: then it tells what is known of it, else nil.
+	// BeginDelivery notes a delivery unless it is known: then it tells what is known of it, else
+	// nil.
 	BeginDelivery(ctx context.Context, d Delivery) (known *Delivery, err error)
 	// EndDelivery notes what a delivery came to. The first answer stays.
 	EndDelivery(ctx context.Context, hook, id string, answer []byte) error
@@ -21,7 +23,8 @@ type Hooks interface {
 	ForgetDeliveries(ctx context.Context, before int64, limit int) (int, error)
 }
 
-// Hook is what starts tasks, or signals them, when a delivery comes that is signed with one of its secrets.
+// Hook is what starts tasks, or signals them, when a delivery comes that is signed with one of its
+// secrets.
 type Hook struct {
 	Name      string
 	Settings  []byte       // JSON, as flow/hook reads it
@@ -32,7 +35,8 @@ type Hook struct {
 	UpdatedAt int64
 }
 
-// HookSecret is what deliveries are signed with. It is kept as it is, since nothing less can check a signature.
+// HookSecret is what deliveries are signed with. It is kept as it is, since nothing less can check
+// a signature.
 type HookSecret struct {
 	Text  string `json:"text"`
 	Until int64  `json:"until,omitempty"` // Unix milliseconds; 0 = for good

@@ -13,24 +13,28 @@ import (
 
 // Logs keeps what attempts print, in chunks, in the order in which they came.
 type Logs interface {
-	// AppendLog adds chunks to the logs of their attempts, in the order given. Lines that their source has numbered no higher than one
-	// that is there are left out, and those of a task that there is not. Of each attempt the newest chunks stay: as many as have keep
-	// characters together, and the last one.
+	// AppendLog adds chunks to the logs of their attempts, in the order given. Lines that their
+	// source has numbered no higher than one that is there are left out, and those of a task that
+	// there is not. Of each attempt the newest chunks stay: as many as have keep characters
+	// together, and the last one.
 	AppendLog(ctx context.Context, chunks []LogChunk, keep int) error
-	// ReadLog lists chunks in order of their numbers. Whoever has read up to a number has missed nothing before it.
+	// ReadLog lists chunks in order of their numbers. Whoever has read up to a number has missed
+	// nothing before it.
 	ReadLog(ctx context.Context, f LogFilter) ([]LogPart, error)
 }
 
 // LogChunk are lines of an attempt that are stored together.
 type LogChunk struct {
 	Task, Job string // Job is the attempt's
-	// Source is who numbers the lines, from 1 up: whoever carries out the attempt, each time that somebody is given it.
+	// Source is who numbers the lines, from 1 up: whoever carries out the attempt, each time that
+	// somebody is given it.
 	Source string
 	Number int64 // of the last line
 	Lines  []LogLine
 }
 
-// LogLine is what an attempt has printed at once: a line with its end, or a part of a long one. It is UTF-8.
+// LogLine is what an attempt has printed at once: a line with its end, or a part of a long one. It
+// is UTF-8.
 type LogLine = lines.Line
 
 // LogFilter picks chunks of a task.
@@ -65,7 +69,8 @@ func (s LogSize) Plus(list []LogLine) LogSize {
 	return s
 }
 
-// LogTails is what a store knows of logs before chunks are added to them. What is not in a map is as if empty.
+// LogTails is what a store knows of logs before chunks are added to them. What is not in a map is
+// as if empty.
 type LogTails struct {
 	Tasks   map[string]int64    // number of the last chunk; a task that is not in it is not there
 	Jobs    map[string]LogSize  // all that was ever added
@@ -108,10 +113,12 @@ func (c *LogChunk) linesAfter(number int64) []LogLine {
 	return c.Lines[min(max(number-first+1, 0), int64(len(c.Lines))):]
 }
 
-// Cut tells how many characters of an attempt's log are too many: chunks that begin among them go, but for the last chunk.
+// Cut tells how many characters of an attempt's log are too many: chunks that begin among them go,
+// but for the last chunk.
 func (t *LogTails) Cut(job string, keep int) int64 { return max(t.Jobs[job].Chars-int64(keep), 0) }
 
-// formatLog is the first byte of a chunk. What begins with another one was written by a later release and is not read.
+// formatLog is the first byte of a chunk. What begins with another one was written by a later
+// release and is not read.
 const formatLog = 1
 
 var errLogFormat = errors.New("persistence: a part of a log is in a form that this release does not know")

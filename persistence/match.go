@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Match says whether a filter picks a task: what a list would have, wherever it begins and however long it is. Whose jobs are Queued is not in a row:
-// only the store knows that.
+// Match reports whether a filter picks a task: what a list would have, wherever it begins and
+// however long it is. Whose jobs are Queued is not in a row: only the store knows that.
 func (f *TaskFilter) Match(t *TaskRow) bool {
 	for key, value := range f.Labels {
 		if has, ok := t.Labels[key]; !ok || has != value {

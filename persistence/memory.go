@@ -9,7 +9,8 @@ import (
 
 // Room is the memory in which one caller reads.
 type Room interface {
-	// Take has the caller hold so many bytes, if it does not hold more. It may wait, and it may refuse.
+	// Take has the caller hold so many bytes, if it does not hold more. It may wait, and it may
+	// refuse.
 	Take(ctx context.Context, bytes int64) error
 	// Keep gives back what the caller holds beyond so many bytes.
 	Keep(bytes int64)
@@ -22,8 +23,9 @@ func InRoom(ctx context.Context, room Room) context.Context {
 	return context.WithValue(ctx, roomKey{}, room)
 }
 
-// What tasks take by what the store holds of them: while they are read, since the driver has it, too, and a unit is ten
-// times as large as what is stored of it; and as long as they are looked at. Of less than largeTask nobody is asked.
+// What tasks take by what the store holds of them: while they are read, since the driver has it,
+// too, and a unit is ten times as large as what is stored of it; and as long as they are looked at.
+// Of less than largeTask nobody is asked.
 const (
 	readCost  = 6
 	keepCost  = 2
@@ -81,14 +83,15 @@ func (r *Reader) measureTasks(ctx context.Context, tasks []string) ([]int64, err
 	return sizes, nil
 }
 
-// Of a list as many tasks are in memory at once as have so many bytes together, or one that has more.
+// Of a list as many tasks are in memory at once as have so many bytes together, or one that has
+// more.
 const (
 	tasksAtOnce = 100
 	bytesAtOnce = 4 << 20
 )
 
-// Each visits tasks in order, when there is room for them, and tells of each what View would tell. Unknown ones are left
-// out. One that cannot be read is visited, too: it says so.
+// Each visits tasks in order, when there is room for them, and tells of each what View would tell.
+// Unknown ones are left out. One that cannot be read is visited, too: it says so.
 func (r *Reader) Each(ctx context.Context, tasks []string, visit func(*View) error) error {
 	sizes, err := r.measureTasks(ctx, tasks)
 	for len(tasks) > 0 && err == nil {
@@ -103,7 +106,8 @@ func (r *Reader) Each(ctx context.Context, tasks []string, visit func(*View) err
 	return err
 }
 
-// visitTogether visits some tasks that are read at once. What they have taken is given back, so that nobody who has some waits for more.
+// visitTogether visits some tasks that are read at once. What they have taken is given back, so
+// that nobody who has some waits for more.
 func (r *Reader) visitTogether(ctx context.Context, tasks []string, bytes int64, visit func(*View) error) error {
 	var views []*View
 	err := inRoom(ctx, bytes, func() (err error) {

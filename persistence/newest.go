@@ -8,17 +8,18 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// Newest wraps a store so that it remembers what every start of a task asks for: which flow has a slug, and
-// the newest published version of each flow. What is created or deleted through the wrapper is known at once, so there is one
-// for all who use the store here. What another member creates or deletes is known no later than NewestAge after, by the clock now, and at once where
+// Newest wraps a store so that it remembers what every start of a task asks for: which flow has a
+// slug, and the newest published version of each flow. What is created or deleted through the
+// wrapper is known at once, so there is one for all who use the store here. What another member
+// creates or deletes is known no later than NewestAge after, by the clock now, and at once where
 // Forget is told; a store that is Locked has no other.
 func Newest(store Store, now func() time.Time) *NewestStore {
 	return &NewestStore{Store: store, now: now, locked: store.Locked(),
 		flows: lru.New[*cachedRead[Flow]](maxFlowBytes), versions: lru.New[*cachedRead[Version]](maxNewestBytes)}
 }
 
-// NewestAge is how long a member may begin tasks of a version to which another one has published a newer. When half of it is over
-// somebody reads anew, while others go on with what there is.
+// NewestAge is how long a member may begin tasks of a version to which another one has published a
+// newer. When half of it is over somebody reads anew, while others go on with what there is.
 const NewestAge = time.Second
 
 // Bounds on what is remembered.
@@ -30,8 +31,9 @@ const (
 // NewestStore is a store with a memory; see Newest.
 type NewestStore struct {
 	Store
-	// Changed hears of each flow that was published to, or deleted, or whose schedules changed, here, before whoever did that is answered. It has other members
-	// Forget it. nil = there are none.
+	// Changed hears of each flow that was published to, or deleted, or whose schedules changed,
+	// here, before whoever did that is answered. It has other members Forget it. nil = there are
+	// none.
 	Changed func(ctx context.Context, flow string)
 
 	now      func() time.Time
@@ -49,7 +51,8 @@ type cachedRead[V any] struct {
 	refreshing bool      // somebody is asking anew
 }
 
-// FindVersion returns a version of a flow; the newest one, which number 0 asks for, is remembered for a while.
+// FindVersion returns a version of a flow; the newest one, which number 0 asks for, is remembered
+// for a while.
 func (n *NewestStore) FindVersion(ctx context.Context, flow string, number int) (*Version, error) {
 	ask := func() (*Version, error) { return n.Store.FindVersion(ctx, flow, number) }
 	if number != 0 {
@@ -68,7 +71,8 @@ func (n *NewestStore) FlowBySlug(ctx context.Context, slug string) (*Flow, error
 	})
 }
 
-// readThrough is a copy of what a cache has, else what the store says, which the cache has from then on.
+// readThrough is a copy of what a cache has, else what the store says, which the cache has from
+// then on.
 func readThrough[V any](n *NewestStore, c *lru.Cache[*cachedRead[V]], key string, ask func() (*V, error), size func(*V) int) (*V, error) {
 	n.mu.Lock()
 	now, changes := n.now(), n.changes
@@ -91,7 +95,7 @@ func readThrough[V any](n *NewestStore, c *lru.Cache[*cachedRead[V]], key string
 	return &own, nil
 }
 
-// isDue says whether the caller has to ask anew what was read at some time.
+// isDue reports whether the caller has to ask anew what was read at some time.
 func (n *NewestStore) isDue(at time.Time, again *bool, now time.Time) bool {
 	age := now.Sub(at)
 	if n.locked || age < NewestAge/2 || *again && age < NewestAge {
@@ -150,7 +154,8 @@ func (n *NewestStore) Clear() {
 	n.flows.Clear()
 }
 
-// Forget forgets a flow that has changed. All slugs go with it: flows are deleted rarely, and slugs are known again soon.
+// Forget forgets a flow that has changed. All slugs go with it: flows are deleted rarely, and slugs
+// are known again soon.
 func (n *NewestStore) Forget(flow string) {
 	n.forgetFlow(flow)
 	n.mu.Lock()

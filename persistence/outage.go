@@ -2,9 +2,11 @@ package persistence
 
 import "errors"
 
-// Outage is an error of a store that is not available, with the reason for it. It is ErrUnavailable, too.
+// Outage is an error of a store that is not available, with the reason for it. It is
+// ErrUnavailable, too.
 type Outage struct {
-	// Reason says in a few words what is wrong, such as "its disk is full". It names no path and no address, so answers may show it.
+	// Reason says in a few words what is wrong, such as "its disk is full". It names no path and no
+	// address, so answers may show it.
 	Reason string
 	Err    error
 }

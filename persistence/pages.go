@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Runs tells a part of a task's history: so many runs behind a place, and so many bytes of their values.
+// Runs tells a part of a task's history: so many runs behind a place, and so many bytes of their
+// values.
 func (r *Reader) Runs(ctx context.Context, task string, after flow.Place, most, bytes int) (*flow.RunPage, error) {
 	p := flow.NewRunPage(after, most, bytes)
 	return p, r.Walk(ctx, task, after.Seq, p)
@@ -24,8 +25,8 @@ func (r *Reader) Run(ctx context.Context, task string, a flow.Address) (*flow.No
 	return &p.Runs[0], nil
 }
 
-// Steps tells a part of the steps of a scope. ErrNotFound when there is no such task, flow.NotFound when it has no
-// such scope.
+// Steps tells a part of the steps of a scope. ErrNotFound when there is no such task, flow.NotFound
+// when it has no such scope.
 func (r *Reader) Steps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error) {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
@@ -62,7 +63,8 @@ func (r *Reader) graphSteps(ctx context.Context, task string, q flow.StepQuery, 
 	return p, nil
 }
 
-// dagSteps tells those of a dag by its state, and behind those of the root the ones that the task closed with.
+// dagSteps tells those of a dag by its state, and behind those of the root the ones that the task
+// closed with.
 func (r *Reader) dagSteps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error) {
 	s, sc, err := r.findScope(ctx, task, q.Scope)
 	if err != nil {
@@ -95,8 +97,8 @@ func (r *Reader) findScope(ctx context.Context, task, path string) (*flow.State,
 	return at.State, at.Scope, err
 }
 
-// Units tells the units of a visit of a node, 0 being the newest one. flow.NotFound when the task has no such node;
-// one that has not begun has no units.
+// Units tells the units of a visit of a node, 0 being the newest one. flow.NotFound when the task
+// has no such node; one that has not begun has no units.
 func (r *Reader) Units(ctx context.Context, task string, at flow.Address) (*flow.UnitList, error) {
 	if kept := r.lists.get(task, at); kept != nil {
 		_, err := r.store.Task(ctx, task) // it may have been deleted
@@ -126,7 +128,8 @@ func (r *Reader) Units(ctx context.Context, task string, at flow.Address) (*flow
 	return l, r.cacheUnits(ctx, task, at, l)
 }
 
-// cacheUnits keeps the units of a visit that is over: whoever reads one page of them mostly reads the next.
+// cacheUnits keeps the units of a visit that is over: whoever reads one page of them mostly reads
+// the next.
 func (r *Reader) cacheUnits(ctx context.Context, task string, at flow.Address, l *flow.UnitList) error {
 	if !l.Settled() {
 		return nil

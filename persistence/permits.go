@@ -8,19 +8,23 @@ import (
 	"strings"
 )
 
-// Permits is the store's side of limits that span members: who waits for a key, and who has it. Rows are made and ended by
-// the commits of tasks; that somebody is given a key is decided here, one decision about a key after the other, whoever asks
-// for it: so no limit is exceeded, even when two members believe that they own a key.
+// Permits is the store's side of limits that span members: who waits for a key, and who has it.
+// Rows are made and ended by the commits of tasks; that somebody is given a key is decided here,
+// one decision about a key after the other, whoever asks for it: so no limit is exceeded, even when
+// two members believe that they own a key.
 type Permits interface {
-	// Rule decides about a key, and answers with those who have to hear of it: those of this decision, and up to PermitsToldAtOnce of
-	// earlier ones who have not answered although they were told PermitToldMS ago, or, with Anew, at any time. ErrFenced when
-	// the incarnation may not write.
+	// Rule decides about a key, and answers with those who have to hear of it: those of this
+	// decision, and up to PermitsToldAtOnce of earlier ones who have not answered although they
+	// were told PermitToldMS ago, or, with Anew, at any time. ErrFenced when the incarnation may
+	// not write.
 	Rule(ctx context.Context, incarnation string, q PermitQuestion) (Ruling, error)
-	// OpenKeys lists keys of shards for which somebody waits, or has not heard that he need not, in order after a given one.
+	// OpenKeys lists keys of shards for which somebody waits, or has not heard that he need not, in
+	// order after a given one.
 	OpenKeys(ctx context.Context, shards ShardSet, after string, limit int) ([]string, error)
 	// PermitsOf lists what a task waits for or has, in order of holder and key.
 	PermitsOf(ctx context.Context, task string) ([]PermitRow, error)
-	// ForgetKeys deletes what is remembered of up to limit keys that nobody has asked for in a while, and tells of how many.
+	// ForgetKeys deletes what is remembered of up to limit keys that nobody has asked for in a
+	// while, and tells of how many.
 	ForgetKeys(ctx context.Context, limit int) (int, error)
 }
 
@@ -40,7 +44,8 @@ type Ruling struct {
 	Retold  bool        // some were told again; they may have to be once more
 }
 
-// Add adds somebody who has to hear something: whoever is to end before he has answered hears that he was given the key first.
+// Add adds somebody who has to hear something: whoever is to end before he has answered hears that
+// he was given the key first.
 func (r *Ruling) Add(row PermitRow) {
 	switch row.State {
 	case PermitGiven:
@@ -94,7 +99,7 @@ type PermitChanges struct {
 	Release []PermitID // nobody waits for them, or has them, any more
 }
 
-// Released says whether a permit is.
+// Released reports whether a permit is.
 func (c *PermitChanges) Released(holder, key string) bool {
 	return slices.Contains(c.Release, PermitID{holder, key})
 }
@@ -141,7 +146,8 @@ type PermitVerdict struct {
 	IdleAt                  int64 // from when on the state says nothing
 }
 
-// Decide gives the key to those who are next as long as there is room. Nobody overtakes one who waits: his limit may be the smaller one.
+// Decide gives the key to those who are next as long as there is room. Nobody overtakes one who
+// waits: his limit may be the smaller one.
 func (b *PermitBook) Decide() PermitVerdict {
 	d := &permitDecision{b: b, v: PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS}, window: readWindow(b.State.Begun), held: b.Held, decided: map[PermitID]bool{}}
 	d.window.notAfter(b.Now)
@@ -169,7 +175,7 @@ type permitDecision struct {
 	full    bool // somebody waits
 }
 
-// hasRoom says whether there is some for somebody, or when there may be.
+// hasRoom reports whether there is some for somebody, or when there may be.
 func (d *permitDecision) hasRoom(r *PermitRow) (again int64, room bool) {
 	if r.PerMS > 0 {
 		return d.window.hasRoom(d.b.Now, r.PerMS, r.Limit)
@@ -226,8 +232,9 @@ func (d *permitDecision) evictHolders() {
 // wholeMinute rounds a time up: what is in an index of a store is not to change with each decision.
 func wholeMinute(ms int64) int64 { return (ms + 59_999) / 60_000 * 60_000 }
 
-// InTurn puts those who wait for a key in the order in which they are given it: of each Fair one, from behind the last one on, and of
-// these the highest priority and then the one who has asked first; then of each the next.
+// InTurn puts those who wait for a key in the order in which they are given it: of each Fair one,
+// from behind the last one on, and of these the highest priority and then the one who has asked
+// first; then of each the next.
 func InTurn(rows []PermitRow, cursor string) {
 	slices.SortFunc(rows, func(a, b PermitRow) int { return cmp.Or(cmp.Compare(a.Fair, b.Fair), a.compareTurn(&b)) })
 	round := map[PermitID]int{}
@@ -256,11 +263,12 @@ func (r *PermitRow) compareTurn(other *PermitRow) int {
 		cmp.Compare(r.Holder, other.Holder))
 }
 
-// Precedes says whether one who waits comes before another one of the same Fair.
+// Precedes reports whether one who waits comes before another one of the same Fair.
 func Precedes(a, b *PermitRow) bool { return a.compareTurn(b) < 0 }
 
-// rateWindow is when those began whom a rate counts: in no stretch of time of its length do more begin than its limit. Those who
-// begin at almost the same time are counted together, as if all had begun with the last of them: never too few are counted.
+// rateWindow is when those began whom a rate counts: in no stretch of time of its length do more
+// begin than its limit. Those who begin at almost the same time are counted together, as if all had
+// begun with the last of them: never too few are counted.
 type rateWindow struct {
 	spanMS int64 // the longest time that somebody has asked for
 	slots  []windowSlot
@@ -271,14 +279,15 @@ type windowSlot struct {
 	n           int
 }
 
-// slotsPerWindow is into how many parts a time is divided, and maxSlots how many are kept before those are made fewer that are
-// divided more finely than anybody needs: there are times of two lengths in it.
+// slotsPerWindow is into how many parts a time is divided, and maxSlots how many are kept before
+// those are made fewer that are divided more finely than anybody needs: there are times of two
+// lengths in it.
 const (
 	slotsPerWindow = 256
 	maxSlots       = 4 * slotsPerWindow
 )
 
-// hasRoom says whether one more may begin, or when.
+// hasRoom reports whether one more may begin, or when.
 func (w *rateWindow) hasRoom(now, perMS int64, limit int) (again int64, ok bool) {
 	n := 0
 	for i := len(w.slots) - 1; i >= 0 && w.slots[i].last > now-perMS; i-- {
@@ -303,7 +312,8 @@ func (w *rateWindow) addBegin(now, perMS int64) {
 	}
 }
 
-// mergeSlots counts together those who count for a longer time than the present one only, as if it had been asked for by that.
+// mergeSlots counts together those who count for a longer time than the present one only, as if it
+// had been asked for by that.
 func (w *rateWindow) mergeSlots(before int64) {
 	kept := w.slots[:1]
 	for _, s := range w.slots[1:] {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARateIsNeverExceeded draws when somebody asks: in no stretch of time of the rate's length do more begin than its
-// limit, and nobody waits much longer than he has to.
+// TestARateIsNeverExceeded draws when somebody asks: in no stretch of time of the rate's length do
+// more begin than its limit, and nobody waits much longer than he has to.
 func TestARateIsNeverExceeded(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -47,7 +47,8 @@ func TestARateIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// TestARateThatWasMadeShorterRemembersLittle has one begin by the day, and then a hundred each second for an hour.
+// TestARateThatWasMadeShorterRemembersLittle has one begin by the day, and then a hundred each
+// second for an hour.
 func TestARateThatWasMadeShorterRemembersLittle(t *testing.T) {
 	const day, second = 24 * 3600_000, 1_000
 	w := &rateWindow{}
@@ -131,7 +132,8 @@ func TestNobodyStarvesAndNobodyIsOverLimit(t *testing.T) {
 	}
 }
 
-// TestWhoTakesAPlaceThatWasGivenByTheSameDecisionIsDecidedAboutAgain: only who has a key can make room.
+// TestWhoTakesAPlaceThatWasGivenByTheSameDecisionIsDecidedAboutAgain: only who has a key can make
+// room.
 func TestWhoTakesAPlaceThatWasGivenByTheSameDecisionIsDecidedAboutAgain(t *testing.T) {
 	row := func(holder, full string) PermitRow { return PermitRow{Holder: holder, Key: "k", Limit: 1, Full: full} }
 	b := &PermitBook{Waiting: []PermitRow{row("old", ""), row("new", fullCancel)}}
@@ -147,7 +149,8 @@ func TestWhoTakesAPlaceThatWasGivenByTheSameDecisionIsDecidedAboutAgain(t *testi
 	require.False(t, b.Decide().More, "he is on his way")
 }
 
-// TestWhenAKeyMayBeForgottenChangesSeldom: it is in an index of the store, and is written by each decision.
+// TestWhenAKeyMayBeForgottenChangesSeldom: it is in an index of the store, and is written by each
+// decision.
 func TestWhenAKeyMayBeForgottenChangesSeldom(t *testing.T) {
 	const begin = 1_700_000_000_000
 	seen := map[int64]bool{}

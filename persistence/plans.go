@@ -20,7 +20,8 @@ func (r *Reader) Plan(ctx context.Context, version string) (*flow.Plan, error) {
 // Forget lets go of a version that is known to be there no longer.
 func (r *Reader) Forget(version string) { r.plans.forgetPlan(version) }
 
-// maxPlanBytes bounds the memory of plans that are kept; those in use by a task are kept by it anyway.
+// maxPlanBytes bounds the memory of plans that are kept; those in use by a task are kept by it
+// anyway.
 const maxPlanBytes = 64 << 20
 
 // planCache are those of the versions that were used last. They are immutable, so they are kept.
@@ -35,7 +36,8 @@ type planCache struct {
 	large sync.Mutex // held while the plan of a large definition is made: one at a time
 }
 
-// largeDefinition is from how many bytes on a definition waits for others: making its plan takes many times as much.
+// largeDefinition is from how many bytes on a definition waits for others: making its plan takes
+// many times as much.
 const largeDefinition = 64 << 10
 
 func newPlans(store Store, limits flow.Limits) planCache {
@@ -105,8 +107,8 @@ func (p *planCache) clear() {
 	p.kept.Clear()
 }
 
-// lowerVersion makes the plan of a version that was published. It was checked then, by the rules and limits of that
-// time; those of today must not keep its tasks from going on.
+// lowerVersion makes the plan of a version that was published. It was checked then, by the rules
+// and limits of that time; those of today must not keep its tasks from going on.
 func lowerVersion(v *Version, limits flow.Limits) (*flow.Plan, error) {
 	d, err := define.ParsePublished(v.Definition)
 	if d == nil {

@@ -36,18 +36,22 @@ type Publication struct {
 	Now                     int64
 	Limits                  flow.Limits
 	Strict                  bool // a warning keeps the definition from being used, too
-	// Secret refuses the name of a secret that programs of the member are not given; nil = nobody knows.
+	// Secret refuses the name of a secret that programs of the member are not given; nil = nobody
+	// knows.
 	Secret func(name string) error
-	// Func returns an error for the name of a function that the member does not have; nil = it is not known.
+	// Func returns an error for the name of a function that the member does not have; nil = it is
+	// not known.
 	Func func(name string) error
-	// CheckSlug says whether the slug is one; nil = CheckSlug.
+	// CheckSlug reports whether the slug is one; nil = CheckSlug.
 	CheckSlug func(slug string) error
-	// Profile is written into a definition of graph mode that names none; "" = define.ProfileTroupe.
+	// Profile is written into a definition of graph mode that names none; "" =
+	// define.ProfileTroupe.
 	Profile string
 	// Parse reads the definition; nil = define.Parse.
 	Parse func([]byte) (*define.Definition, error)
-	// After is the number of the newest version that the caller has compared the definition with, 0 = there was none. Of those who publish
-	// after the same one only one does, ErrOvertaken is for the others. nil = whatever was published before.
+	// After is the number of the newest version that the caller has compared the definition with, 0
+	// = there was none. Of those who publish after the same one only one does, ErrOvertaken is for
+	// the others. nil = whatever was published before.
 	After *int
 }
 
@@ -62,9 +66,10 @@ type Prepared struct {
 	Warnings   define.Problems
 }
 
-// Prepare compiles a definition as it will be kept: with the newest versions of the flows that it embeds by
-// name inside it, and saying what it left unsaid, so that it stays what it is. Everything that is wrong with it is told; prepared is nil if
-// there is an error among the problems. It is the one way in for every kind of publishing.
+// Prepare compiles a definition as it will be kept: with the newest versions of the flows that it
+// embeds by name inside it, and saying what it left unsaid, so that it stays what it is. Everything
+// that is wrong with it is told; prepared is nil if there is an error among the problems. It is the
+// one way in for every kind of publishing.
 func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
 	prepared, unreadable, problems, err := prepareDefinition(ctx, store, p)
 	switch {
@@ -78,8 +83,9 @@ func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 	return prepared, problems, nil
 }
 
-// Sketch is Prepare for who only looks at what a definition means: prepared is nil only when nothing can be understood of it. Tasks of
-// it may not begin when there is an error among the problems.
+// Sketch is Prepare for who only looks at what a definition means: prepared is nil only when
+// nothing can be understood of it. Tasks of it may not begin when there is an error among the
+// problems.
 func Sketch(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
 	prepared, _, problems, err = prepareDefinition(ctx, store, p)
 	if prepared != nil && prepared.Plan == nil {
@@ -113,7 +119,8 @@ func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepare
 	return &Prepared{d, plan, text, problems}, unreadable, problems, nil
 }
 
-// hashOf is the same for texts that differ in white space alone, as a definition does that a client has read and sends back.
+// hashOf is the same for texts that differ in white space alone, as a definition does that a client
+// has read and sends back.
 func hashOf(text []byte) string {
 	var b bytes.Buffer
 	if json.Compact(&b, text) == nil {
@@ -147,9 +154,10 @@ type Published struct {
 }
 
 // Publish compiles a definition and makes it the newest version of the flow with its slug, which is
-// created when there is none. The same definition again is the same version. A definition that does not compile is refused with
-// all its problems, as define.Problems. Its schedule, which has the slug as its name, is set; one that
-// an earlier version has made and this one does not have is deleted.
+// created when there is none. The same definition again is the same version. A definition that does
+// not compile is refused with all its problems, as define.Problems. Its schedule, which has the
+// slug as its name, is set; one that an earlier version has made and this one does not have is
+// deleted.
 func Publish(ctx context.Context, store Library, p Publication) (*Published, error) {
 	if err := p.checkSlug(); err != nil {
 		return nil, err
@@ -200,7 +208,8 @@ func PublishPrepared(ctx context.Context, store Library, p Publication, ready *P
 // publishTries is how often a publication is tried while others delete the flow.
 const publishTries = 3
 
-// storeVersion makes a definition the newest version of its flow. ErrNotFound when the flow is deleted meanwhile.
+// storeVersion makes a definition the newest version of its flow. ErrNotFound when the flow is
+// deleted meanwhile.
 func (p *Publication) storeVersion(ctx context.Context, store Flows, ready *Prepared) (v *Version, created bool, err error) {
 	f, err := flowFor(ctx, store, p, ready.Definition)
 	if err != nil {
@@ -236,7 +245,8 @@ func (p *Publication) storeVersion(ctx context.Context, store Flows, ready *Prep
 	return v, created, nil
 }
 
-// versionID lets one be first: of several who publish the same after the same version, or anything after a version that was compared.
+// versionID lets one be first: of several who publish the same after the same version, or anything
+// after a version that was compared.
 func (p *Publication) versionID(flow string, number int, hash string) string {
 	if p.After != nil {
 		hash = ""
@@ -255,7 +265,8 @@ func asJSON(text []byte) ([]byte, error) {
 	return define.YAMLToJSON(text)
 }
 
-// flowFor finds the flow of a slug or creates it. Of two who create it at once, one finds the other's.
+// flowFor finds the flow of a slug or creates it. Of two who create it at once, one finds the
+// other's.
 func flowFor(ctx context.Context, store Flows, p *Publication, d *define.Definition) (*Flow, error) {
 	f, err := store.FlowBySlug(ctx, p.Slug)
 	if !errors.Is(err, ErrNotFound) {

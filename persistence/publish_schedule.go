@@ -15,7 +15,8 @@ type Library interface {
 	Schedules
 }
 
-// mayBeScheduled refuses a definition whose schedule would take the place of one that somebody set by hand, or of another flow's.
+// mayBeScheduled refuses a definition whose schedule would take the place of one that somebody set
+// by hand, or of another flow's.
 func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *define.Definition) error {
 	if d.Schedule == nil {
 		return nil
@@ -32,7 +33,8 @@ func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *defi
 	return nil
 }
 
-// applySchedule has the flow's schedule be what the definition of a version says, unless a later one says something else. One that was set by hand stays.
+// applySchedule has the flow's schedule be what the definition of a version says, unless a later
+// one says something else. One that was set by hand stays.
 func (p *Publication) applySchedule(ctx context.Context, store Library, v *Version, d *define.Definition) error {
 	if d.Schedule == nil {
 		return p.removeSchedule(ctx, store, v)

@@ -61,7 +61,8 @@ func (r *Reader) View(ctx context.Context, task string) (*View, error) {
 	}
 }
 
-// loadViews reads several tasks at once; an unknown one has a nil view, one that cannot be read says so.
+// loadViews reads several tasks at once; an unknown one has a nil view, one that cannot be read
+// says so.
 func (r *Reader) loadViews(ctx context.Context, tasks []string) ([]*View, error) {
 	records, err := r.store.Load(ctx, tasks)
 	if err != nil {
@@ -86,7 +87,8 @@ func (r *Reader) loadViews(ctx context.Context, tasks []string) ([]*View, error)
 	return views, nil
 }
 
-// Fold makes a view of a record. ErrNotFound when the task has lost its journal, because it is being deleted.
+// Fold makes a view of a record. ErrNotFound when the task has lost its journal, because it is
+// being deleted.
 func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	plan, err := r.Plan(ctx, rec.VersionID)
 	if flow.ErrorKindOf(err) == flow.NotFound {
@@ -109,7 +111,8 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	return v.checkBegun()
 }
 
-// rooms are memory for the events of a row until the state has them, which is most of what folding would allocate.
+// rooms are memory for the events of a row until the state has them, which is most of what folding
+// would allocate.
 var rooms = sync.Pool{New: func() any { return new([8]flow.Event) }}
 
 func (v *View) foldRows(rows []Row) error {
@@ -134,7 +137,8 @@ func (v *View) foldRows(rows []Row) error {
 	return nil
 }
 
-// lostContent says that a state depends on a content that could not be had. Whether that may pass is known by who keeps it.
+// lostContent says that a state depends on a content that could not be had. Whether that may pass
+// is known by who keeps it.
 func lostContent(s *flow.State) error {
 	err := s.Lost()
 	if errors.Is(err, flow.ErrNoContent) {
@@ -208,7 +212,8 @@ func (r *Reader) Began(ctx context.Context, task string) (int64, error) {
 // Replayer takes a journal event by event, from the first one on.
 type Replayer interface{ Apply(*flow.Event) }
 
-// Replay gives a task's whole journal to whom begin makes for its plan. ErrNotFound when there is none, or none any more.
+// Replay gives a task's whole journal to whom begin makes for its plan. ErrNotFound when there is
+// none, or none any more.
 func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan) Replayer) error {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
@@ -263,7 +268,8 @@ func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit fu
 	}
 }
 
-// Permits are the keys that a task waits for or has, by the store; how many wait before it is as of now.
+// Permits are the keys that a task waits for or has, by the store; how many wait before it is as of
+// now.
 func (r *Reader) Permits(ctx context.Context, task string) ([]PermitRow, error) {
 	rows, err := r.store.PermitsOf(ctx, task)
 	if err != nil {

@@ -12,11 +12,13 @@ import (
 	"github.com/troupe-engine/troupe/flow/schedule"
 )
 
-// Schedules keeps when tasks are begun by the clock. That a slot has one task is not up to the store: what is decided about it is written
-// first (Schedule.State), by whoever read the revision before, and its task has a key made of it.
+// Schedules keeps when tasks are begun by the clock. That a slot has one task is not up to the
+// store: what is decided about it is written first (Schedule.State), by whoever read the revision
+// before, and its task has a key made of it.
 type Schedules interface {
-	// PutSchedule writes a schedule that was read with this Revision, which grows by one; 0 = a new one. ErrDuplicate: there is a schedule
-	// of that name or id. ErrStale: it was changed since, or deleted. ErrNotFound: there is no such flow.
+	// PutSchedule writes a schedule that was read with this Revision, which grows by one; 0 = a new
+	// one. ErrDuplicate: there is a schedule of that name or id. ErrStale: it was changed since, or
+	// deleted. ErrNotFound: there is no such flow.
 	PutSchedule(ctx context.Context, s Schedule) error
 	Schedule(ctx context.Context, name string) (*Schedule, error) // ErrNotFound
 	ListSchedules(ctx context.Context, f ScheduleFilter) ([]Schedule, error)
@@ -37,7 +39,8 @@ type Schedule struct {
 	Params  json.RawMessage   `json:"params,omitempty"` // of its tasks
 	Labels  map[string]string `json:"labels,omitempty"` // likewise, beside those that tell what started them
 	Enabled bool              `json:"enabled"`
-	// Version is the number of the flow's version whose definition says when it fires; 0 = somebody set it by hand.
+	// Version is the number of the flow's version whose definition says when it fires; 0 = somebody
+	// set it by hand.
 	Version   int            `json:"version,omitempty"`
 	State     schedule.State `json:"state"`
 	CreatedAt int64          `json:"created_at"`
@@ -70,8 +73,9 @@ type ScheduleChange struct {
 	Labels       map[string]string
 	Enabled      *bool // nil = as it was; a new one is enabled
 	Now          int64
-	// Version is the number of the flow's newest version where the schedule is the flow's own: it has the slug as its name, whatever that is, and later
-	// versions say anew when it fires. 0 = somebody sets it by hand.
+	// Version is the number of the flow's newest version where the schedule is the flow's own: it
+	// has the slug as its name, whatever that is, and later versions say anew when it fires. 0 =
+	// somebody sets it by hand.
 	Version int
 	defined bool // that version's definition says it
 }
@@ -79,8 +83,9 @@ type ScheduleChange struct {
 // scheduleTries is how often a change is tried while others change the same schedule.
 const scheduleTries = 20
 
-// SetSchedule makes a schedule, or changes all of it but what it has decided. One that fires at other times, or for another flow, begins anew: no slot
-// before now is caught up. The error of a spec that cannot be used is schedule.Faults.
+// SetSchedule makes a schedule, or changes all of it but what it has decided. One that fires at
+// other times, or for another flow, begins anew: no slot before now is caught up. The error of a
+// spec that cannot be used is schedule.Faults.
 func SetSchedule(ctx context.Context, store Schedules, c ScheduleChange) (set *Schedule, created bool, err error) {
 	if c.Version == 0 {
 		if err := CheckScheduleName(c.Name); err != nil {
@@ -101,7 +106,7 @@ func SetSchedule(ctx context.Context, store Schedules, c ScheduleChange) (set *S
 // errScheduled: this version of the flow, or a later one, has said already when it fires.
 var errScheduled = errors.New("persistence: the schedule is that of this version, or of a later one")
 
-// checkChange says whether the change may be made of what there is.
+// checkChange reports whether the change may be made of what there is.
 func (c *ScheduleChange) checkChange(s *Schedule) error {
 	switch {
 	case s.Revision == 0:
@@ -171,7 +176,8 @@ func (s *Schedule) NextSlot() int64 {
 	return 0
 }
 
-// EnableSchedule has a schedule fire, or fire no longer. What was due while it did not is not caught up. ErrNotFound.
+// EnableSchedule has a schedule fire, or fire no longer. What was due while it did not is not
+// caught up. ErrNotFound.
 func EnableSchedule(ctx context.Context, store Schedules, name string, enabled bool, now int64) (*Schedule, error) {
 	return changeSchedule(ctx, store, name, func(s *Schedule) error {
 		if s.Revision == 0 {
@@ -185,7 +191,8 @@ func EnableSchedule(ctx context.Context, store Schedules, name string, enabled b
 	})
 }
 
-// changeSchedule reads a schedule, changes it and writes it, again when somebody else has changed it meanwhile. One that there is not has no revision.
+// changeSchedule reads a schedule, changes it and writes it, again when somebody else has changed
+// it meanwhile. One that there is not has no revision.
 func changeSchedule(ctx context.Context, store Schedules, name string, change func(*Schedule) error) (*Schedule, error) {
 	for range scheduleTries {
 		s, err := store.Schedule(ctx, name)

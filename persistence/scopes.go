@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Sight is a scope of a task, and the state in which it is to be seen: that of now, or for a scope that is over the last one
-// in which it was there.
+// Sight is a scope of a task, and the state in which it is to be seen: that of now, or for a scope
+// that is over the last one in which it was there.
 type Sight struct {
 	State *flow.State
 	Scope *flow.Scope
@@ -28,8 +28,8 @@ func (r *Reader) Sight(ctx context.Context, v *View, path string) (Sight, error)
 	return Sight{w.State, w.Scope}, nil
 }
 
-// ViewAt reads a task as it was when a row of its journal had been written; of one that is not there yet, as it is. What the
-// task's own row says is that of now.
+// ViewAt reads a task as it was when a row of its journal had been written; of one that is not
+// there yet, as it is. What the task's own row says is that of now.
 func (r *Reader) ViewAt(ctx context.Context, task string, row int64) (*View, error) {
 	now, err := r.store.Task(ctx, task)
 	if err != nil {

@@ -2,10 +2,12 @@ package persistence
 
 import "slices"
 
-// Shards is how many parts the tasks of a cluster are divided into. A store is made for as many, so it never changes.
+// Shards is how many parts the tasks of a cluster are divided into. A store is made for as many, so
+// it never changes.
 const Shards = 1024
 
-// ShardOf says in which part a task is. It is a promise to what is stored: the same id is in the same part for ever.
+// ShardOf says in which part a task is. It is a promise to what is stored: the same id is in the
+// same part for ever.
 func ShardOf(task string) int {
 	hash := uint64(14695981039346656037) // FNV-1a …
 	for i := range len(task) {
@@ -20,7 +22,7 @@ func ShardOf(task string) int {
 // ShardSet picks tasks by their shards, each named once; nil = all of them.
 type ShardSet []int
 
-// Has says whether a task is meant.
+// Has reports whether a task is meant.
 func (s ShardSet) Has(task string) bool { return s == nil || slices.Contains(s, ShardOf(task)) }
 
 // AllShards is every shard, in order.

@@ -16,7 +16,8 @@ func TestATaskIsInTheSameShardForEver(t *testing.T) {
 	}
 }
 
-// Of 100 tasks for each shard, whose number has a standard deviation of 10, none has 60 more or less.
+// Of 100 tasks for each shard, whose number has a standard deviation of 10, none has 60 more or
+// less.
 func TestTasksOfSimilarNamesAreSpreadOverTheShards(t *testing.T) {
 	for _, format := range []string{"task-%d", "task-01985000-0000-7000-8000-%012d", "%dx"} {
 		var tasks [persistence.Shards]int

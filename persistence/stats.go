@@ -8,10 +8,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/stats"
 )
 
-// Stats keeps how tasks have gone, counted by minutes and by hours. What is counted twice, or not, does no harm but to these numbers.
+// Stats keeps how tasks have gone, counted by minutes and by hours. What is counted twice, or not,
+// does no harm but to these numbers.
 type Stats interface {
-	// AddStats adds to what is there, in one transaction. Whoever adds at the same time adds to the same. A spot is named once, and its scope has
-	// StatsScope bytes at most. What is of a flow that is not there is left out: it was counted just before that was deleted.
+	// AddStats adds to what is there, in one transaction. Whoever adds at the same time adds to the
+	// same. A spot is named once, and its scope has StatsScope bytes at most. What is of a flow
+	// that is not there is left out: it was counted just before that was deleted.
 	AddStats(ctx context.Context, rows []StatsRow) error
 	// ReadStats lists rows in the order of their spots.
 	ReadStats(ctx context.Context, f StatsFilter) ([]StatsRow, error)
@@ -40,7 +42,7 @@ type StatsSpot struct {
 	Width, Bucket int64 // Bucket is when it begins
 }
 
-// OfNodes says whether it is about a node, and not about tasks.
+// OfNodes reports whether it is about a node, and not about tasks.
 func (s *StatsSpot) OfNodes() bool { return s.Node != "" }
 
 // StatsFilter picks rows. Zero fields do not filter, but for Flows, Nodes and Width.
@@ -53,7 +55,7 @@ type StatsFilter struct {
 	From, To    int64 // when buckets begin: from inclusive, to exclusive
 }
 
-// Picks says whether a row is meant.
+// Picks reports whether a row is meant.
 func (f *StatsFilter) Picks(s *StatsSpot) bool {
 	return slices.Contains(f.Flows, s.Flow) && s.OfNodes() == f.Nodes && (f.Node == "" || s.Node == f.Node && s.Scope == f.Scope) &&
 		(f.Version == "" || s.Version == f.Version) && s.Width == f.Width && s.Bucket >= f.From && s.Bucket < f.To

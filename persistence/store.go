@@ -17,12 +17,13 @@ var (
 	ErrUnknown = errors.New("persistence: no such task")
 	// ErrExists: a task with this id was created before.
 	ErrExists = errors.New("persistence: the task exists already")
-	// ErrNoVersion: the version of a task that begins is not there, or no longer: its flow was deleted.
+	// ErrNoVersion: the version of a task that begins is not there, or no longer: its flow was
+	// deleted.
 	ErrNoVersion = errors.New("persistence: no such flow version")
 	// ErrFenced: the incarnation that sends is not (or no longer) a member. Nothing was written.
 	ErrFenced = errors.New("persistence: this member was fenced off")
-	// ErrRewound: the store does not know the incarnation that sends. The store went back in time, or is another one.
-	// An ErrRewound is an ErrFenced, too.
+	// ErrRewound: the store does not know the incarnation that sends. The store went back in time,
+	// or is another one. An ErrRewound is an ErrFenced, too.
 	ErrRewound = fmt.Errorf("%w: the store does not know this member: it went back in time, or is another store", ErrFenced)
 	// ErrNotFound: no such flow, version or worker.
 	ErrNotFound = errors.New("persistence: not found")
@@ -30,9 +31,11 @@ var (
 	ErrTaken = errors.New("persistence: another member is using this store")
 	// ErrStranger: the store belongs to a cluster of another name.
 	ErrStranger = errors.New("persistence: the store belongs to another cluster")
-	// ErrFormat: who wants to join cannot work with what the members of this store write, or they not with what it writes.
+	// ErrFormat: who wants to join cannot work with what the members of this store write, or they
+	// not with what it writes.
 	ErrFormat = errors.New("persistence: program and store do not fit together")
-	// ErrPlace: who wants to join keeps large values elsewhere than the members of this store, or they than it.
+	// ErrPlace: who wants to join keeps large values elsewhere than the members of this store, or
+	// they than it.
 	ErrPlace = errors.New("persistence: large values are kept elsewhere")
 	// ErrHeld: a transaction of a program in which a task of the flow begins has not ended yet.
 	ErrHeld = errors.New("persistence: a transaction holds the flow")
@@ -41,8 +44,8 @@ var (
 	// ErrRefused: the store refused a value; the batch was not written. Sent in parts, all but the
 	// one bad commit will be.
 	ErrRefused = errors.New("persistence: the store refused a value")
-	// ErrUnavailable: the store cannot be reached, or has no room, for now. Of a write it is unknown
-	// whether it was done.
+	// ErrUnavailable: the store cannot be reached, or has no room, for now. Of a write it is
+	// unknown whether it was done.
 	ErrUnavailable = errors.New("persistence: the store is not available")
 )
 
@@ -65,7 +68,7 @@ type Store interface {
 	Views
 	Holds
 
-	// Ping says whether the store can be reached.
+	// Ping reports whether the store can be reached.
 	Ping(ctx context.Context) error
 	// Lanes is how many batches are worth committing at once.
 	Lanes() int
@@ -75,15 +78,15 @@ type Store interface {
 // Journal is the hot path.
 type Journal interface {
 	// Commit writes a batch in one transaction, in which a task appears once. The answer has an
-	// error for each commit (nil, ErrStale, ErrUnknown, ErrExists, ErrNoVersion). The second result is about the whole
-	// batch: ErrFenced or ErrRefused when nothing was written, or a failure after which it is unknown
-	// whether anything was.
+	// error for each commit (nil, ErrStale, ErrUnknown, ErrExists, ErrNoVersion). The second result
+	// is about the whole batch: ErrFenced or ErrRefused when nothing was written, or a failure
+	// after which it is unknown whether anything was.
 	Commit(ctx context.Context, incarnation string, batch []Commit) ([]error, error)
-	// Load reads what is needed to fold tasks: the newest snapshot or checkpoint and the rows after it.
-	// The answer has the order of ids; an unknown task has a nil record.
+	// Load reads what is needed to fold tasks: the newest snapshot or checkpoint and the rows after
+	// it. The answer has the order of ids; an unknown task has a nil record.
 	Load(ctx context.Context, ids []string) ([]*Record, error)
-	// Sizes tells how many bytes of snapshot and rows Load would read of tasks, without reading them. The answer has the
-	// order of ids; an unknown task has 0.
+	// Sizes tells how many bytes of snapshot and rows Load would read of tasks, without reading
+	// them. The answer has the order of ids; an unknown task has 0.
 	Sizes(ctx context.Context, ids []string) ([]int64, error)
 	// Rows reads a part of a task's journal after a sequence number.
 	Rows(ctx context.Context, task string, after int64, p Part) ([]Row, error)
@@ -91,7 +94,8 @@ type Journal interface {
 	Checkpoints(ctx context.Context, task string) ([]int64, error)
 	// Checkpoint reads the one after a row. ErrNotFound when there is none.
 	Checkpoint(ctx context.Context, task string, seq int64) (snapshot []byte, err error)
-	// Unfinished lists tasks of shards that have neither ended nor are at rest, in order of id after a given one.
+	// Unfinished lists tasks of shards that have neither ended nor are at rest, in order of id
+	// after a given one.
 	Unfinished(ctx context.Context, shards ShardSet, after string, limit int) ([]string, error)
 	// DueWakes lists tasks of shards at rest whose time has come by before, earliest first.
 	DueWakes(ctx context.Context, shards ShardSet, before int64, limit int) ([]Wake, error)
@@ -108,10 +112,11 @@ type Commit struct {
 
 	Columns  *Columns      // nil = unchanged
 	Snapshot flow.Snapshot // of the state after Seq; nil = none
-	// Checkpoint keeps Snapshot for good, as a place where reading the history may begin; else the next one
-	// takes its place. Only with Events.
+	// Checkpoint keeps Snapshot for good, as a place where reading the history may begin; else the
+	// next one takes its place. Only with Events.
 	Checkpoint bool
-	// Rest says whether the task is at rest from now on; nil = as it was. The end of a rest deletes its wake.
+	// Rest reports whether the task is at rest from now on; nil = as it was. The end of a rest
+	// deletes its wake.
 	Rest *Rest
 
 	Enqueue []QueueRow
@@ -122,13 +127,15 @@ type Commit struct {
 	Approvals []ApprovalRow    // that begin or end; each at most once
 }
 
-// CheckpointDue says whether a journal of so many bytes since the last snapshot, which had so many, is worth a
-// checkpoint: then reading it takes longer than reading the state, and keeping one costs no more than the journal.
+// CheckpointDue reports whether a journal of so many bytes since the last snapshot, which had so
+// many, is worth a checkpoint: then reading it takes longer than reading the state, and keeping one
+// costs no more than the journal.
 func CheckpointDue(journal, snapshot int) bool { return journal >= max(checkpointBytes, snapshot) }
 
 const checkpointBytes = 64 << 10
 
-// LargeSnapshot is from how many bytes on a snapshot should be a checkpoint: stores keep those in parts, and any other as a whole.
+// LargeSnapshot is from how many bytes on a snapshot should be a checkpoint: stores keep those in
+// parts, and any other as a whole.
 const LargeSnapshot = 1 << 20
 
 // Create is what a task is from the beginning to its end.
@@ -140,8 +147,8 @@ type Create struct {
 	CreatedAt         int64
 }
 
-// Columns are the columns of a task that listings show. U+FFFD stands in a text for what no database
-// keeps in one: NUL and bytes that are not UTF-8.
+// Columns are the columns of a task that listings show. U+FFFD stands in a text for what no
+// database keeps in one: NUL and bytes that are not UTF-8.
 type Columns struct {
 	Status     string // flow.TaskStatus
 	Cursor     string
@@ -155,7 +162,8 @@ type Columns struct {
 	Wait       flow.Awaited   // the one that is told first, an approval before others; zero = none
 }
 
-// Rest says whether a task is at rest: nobody need have it in memory, a due time or a message brings it back.
+// Rest reports whether a task is at rest: nobody need have it in memory, a due time or a message
+// brings it back.
 type Rest struct {
 	Resting bool
 	Due     int64 // of its wake; 0 = none
@@ -177,11 +185,12 @@ type Row struct {
 	Events []byte
 }
 
-// Part is how much of a journal is read at once: at most so many rows, and none behind so many bytes of events, so
-// it takes no more memory than that and one row. The first row is always among them.
+// Part is how much of a journal is read at once: at most so many rows, and none behind so many
+// bytes of events, so it takes no more memory than that and one row. The first row is always among
+// them.
 type Part struct{ Rows, Bytes int }
 
-// Full says whether there may be more behind the rows that were read.
+// Full reports whether there may be more behind the rows that were read.
 func (p Part) Full(rows []Row) bool {
 	bytes := 0
 	for _, r := range rows {
@@ -201,15 +210,20 @@ type Tasks interface {
 	Task(ctx context.Context, id string) (*TaskRow, error)          // ErrNotFound
 	ListTasks(ctx context.Context, f TaskFilter) ([]TaskRow, error) // without their params
 	CountTasks(ctx context.Context, f TaskFilter) (int, error)      // ignores order and paging
-	// CountTasksBy counts them by their status, or by something else. It ignores order and paging. By status, where a filter asks for nothing but
-	// flows, states and times of creation, each state in which tasks have ended is counted by itself up to Most, and those that have not ended are
-	// together; whatever else is asked, so many tasks in all. A group of which there are more, or may be, says so; one that has no task is missing.
+	// CountTasksBy counts them by their status, or by something else. It ignores order and paging.
+	// By status, where a filter asks for nothing but flows, states and times of creation, each
+	// state in which tasks have ended is counted by itself up to Most, and those that have not
+	// ended are together; whatever else is asked, so many tasks in all. A group of which there are
+	// more, or may be, says so; one that has no task is missing.
 	CountTasksBy(ctx context.Context, f TaskFilter, by By) (map[string]Group, error)
-	// NewestOf tells the newest tasks of each of some flows, so many of each at most, the flows in order of their ids.
+	// NewestOf tells the newest tasks of each of some flows, so many of each at most, the flows in
+	// order of their ids.
 	NewestOf(ctx context.Context, flows []string, each int) ([]TaskMark, error)
-	// CountByShard counts the tasks that have not ended, in shards that have some. It looks at each of them.
+	// CountByShard counts the tasks that have not ended, in shards that have some. It looks at each
+	// of them.
 	CountByShard(ctx context.Context) (map[int]ShardTasks, error)
-	// EndedBetween lists the tasks that ended from a time on and before another one, in the order in which DeleteEnded deletes them.
+	// EndedBetween lists the tasks that ended from a time on and before another one, in the order
+	// in which DeleteEnded deletes them.
 	EndedBetween(ctx context.Context, from, before int64, limit int) ([]TaskEnd, error)
 	// DeleteEnded deletes up to limit tasks that ended before a time, with everything of theirs.
 	DeleteEnded(ctx context.Context, before int64, limit int) (int, error)
@@ -285,8 +299,9 @@ type TaskFilter struct {
 // OfFlows says that the filter names flows.
 func (f *TaskFilter) OfFlows() bool { return f.FlowID != "" || f.FlowSlug != "" || len(f.FlowIDs) > 0 }
 
-// Indexed is the filter without the conditions that no index answers: each task that it picks has to be looked at for them. False: there
-// are none. Whoever lists by such conditions bounds how many are looked at by Through.
+// Indexed is the filter without the conditions that no index answers: each task that it picks has
+// to be looked at for them. False: there are none. Whoever lists by such conditions bounds how many
+// are looked at by Through.
 func (f TaskFilter) Indexed() (wider TaskFilter, searches bool) {
 	wider = f
 	wider.Text, wider.Failure, wider.Node, wider.Version, wider.LastedFrom, wider.LastedTo = "", "", "", 0, 0, 0
@@ -313,11 +328,14 @@ type Group struct {
 
 // Queue is the store's side of jobs that wait for pollers: rows made and ended by commits.
 type Queue interface {
-	// QueueRows lists waiting rows in order of (EnqueuedAt, Turn) after a position; services nil = all.
+	// QueueRows lists waiting rows in order of (EnqueuedAt, Turn) after a position; services nil =
+	// all.
 	QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]QueueRow, error)
-	// QueueFor lists waiting rows of a service in the same order that a poller of some kind may have.
+	// QueueFor lists waiting rows of a service in the same order that a poller of some kind may
+	// have.
 	QueueFor(ctx context.Context, f QueueFilter, afterAt int64, afterTurn string, limit int) ([]QueueRow, error)
-	// QueueBefore counts the rows of the same service that are before a task's job, up to most. ErrNotFound when it does not wait.
+	// QueueBefore counts the rows of the same service that are before a task's job, up to most.
+	// ErrNotFound when it does not wait.
 	QueueBefore(ctx context.Context, task, job string, most int) (int, error)
 	// QueueServices lists the services that have waiting rows, in order of name.
 	QueueServices(ctx context.Context) ([]string, error)
@@ -357,15 +375,17 @@ type Flows interface {
 	ListFlows(ctx context.Context, offset, limit int) ([]Flow, int, error)
 	// ListTried: the flows that are only tried, of before a time, oldest first.
 	ListTried(ctx context.Context, before int64, limit int) ([]Flow, error)
-	// CreateVersion: number 0 = the highest of the flow plus 1; numbers may repeat. ErrNotFound when there is no such flow.
+	// CreateVersion: number 0 = the highest of the flow plus 1; numbers may repeat. ErrNotFound
+	// when there is no such flow.
 	CreateVersion(ctx context.Context, v Version) error
 	Version(ctx context.Context, id string) (*Version, error)
 	// FindVersion: number 0 = the highest published one; of equal numbers the first created.
 	FindVersion(ctx context.Context, flowID string, number int) (*Version, error)
 	ListVersions(ctx context.Context, flowID string) ([]Version, error) // highest number first, without their definitions
-	// DeleteFlow deletes up to limit tasks of a flow, the newest first, with everything of theirs, whatever they are doing, and
-	// tells how many. With the last of them, which is when there were fewer, the flow goes and its versions; no
-	// task of it begins after that. Its schedules go first. ErrHeld when it has waited too long for transactions in which tasks of it begin.
+	// DeleteFlow deletes up to limit tasks of a flow, the newest first, with everything of theirs,
+	// whatever they are doing, and tells how many. With the last of them, which is when there were
+	// fewer, the flow goes and its versions; no task of it begins after that. Its schedules go
+	// first. ErrHeld when it has waited too long for transactions in which tasks of it begin.
 	DeleteFlow(ctx context.Context, id string, limit int) (tasks int, err error)
 }
 
@@ -392,7 +412,8 @@ type Version struct {
 // Workers keeps the registry across restarts.
 type Workers interface {
 	PutWorker(ctx context.Context, w Worker) error // upsert by ID
-	// TouchWorkers notes signs of life. Times only go forward: members may hear of one worker in any order.
+	// TouchWorkers notes signs of life. Times only go forward: members may hear of one worker in
+	// any order.
 	TouchWorkers(ctx context.Context, beats []Heartbeat) error
 	ListWorkers(ctx context.Context) ([]Worker, error) // in order of first registration
 	DeleteWorker(ctx context.Context, id string) error // an unknown one is no error

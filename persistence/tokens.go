@@ -8,7 +8,8 @@ type Tokens interface {
 	AddToken(ctx context.Context, t Token) error
 	// ListTokens lists all of them in order of name.
 	ListTokens(ctx context.Context) ([]Token, error)
-	// UseToken notes that a token was used at a time, unless a later one is noted or it is not there.
+	// UseToken notes that a token was used at a time, unless a later one is noted or it is not
+	// there.
 	UseToken(ctx context.Context, id string, at int64) error
 	DeleteToken(ctx context.Context, id string) error // ErrNotFound
 }

@@ -16,12 +16,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// statusTried is that of a version which nobody has published. Its flow is its own, and no list has it.
+// statusTried is that of a version which nobody has published. Its flow is its own, and no list has
+// it.
 const statusTried = "tried"
 
-// Try compiles a definition as Publish does, and keeps it for one task: as the only version of a flow that is only tried. What belongs to a
-// flow that people see stays as it is, its schedule among it. The same key is the same flow; another definition with it is a conflict, "" is
-// a key of its own.
+// Try compiles a definition as Publish does, and keeps it for one task: as the only version of a
+// flow that is only tried. What belongs to a flow that people see stays as it is, its schedule
+// among it. The same key is the same flow; another definition with it is a conflict, "" is a key of
+// its own.
 func Try(ctx context.Context, store Flows, p Publication, key string) (v *Version, warnings define.Problems, err error) {
 	ready, problems, err := Prepare(ctx, store, p)
 	switch {

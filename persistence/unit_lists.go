@@ -8,13 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// unitLists are the units of visits that are over, which were read last. They do not change any more, so many may read one at once.
+// unitLists are the units of visits that are over, which were read last. They do not change any
+// more, so many may read one at once.
 type unitLists struct {
 	mu   sync.Mutex
 	kept *lru.Cache[*flow.UnitList]
 }
 
-// maxListBytes bounds the memory of lists that are kept, and unitCost is what a unit takes beside its values.
+// maxListBytes bounds the memory of lists that are kept, and unitCost is what a unit takes beside
+// its values.
 const (
 	maxListBytes = 64 << 20
 	unitCost     = 100

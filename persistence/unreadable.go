@@ -7,14 +7,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// ErrUnreadable reports that this release of Troupe cannot read the journal of a task, or the version of the flow that
-// it runs.
+// ErrUnreadable reports that this release of Troupe cannot read the journal of a task, or the
+// version of the flow that it runs.
 var ErrUnreadable = errors.New("the task cannot be read")
 
-// Readable says whether a state is all there; else it is what the task's row tells.
+// Readable reports whether a state is all there; else it is what the task's row tells.
 func (v *View) Readable() bool { return v.Unreadable == nil }
 
-// outlineView is a view of a task that cannot be read, for those who show many at once: one must not hide the others.
+// outlineView is a view of a task that cannot be read, for those who show many at once: one must
+// not hide the others.
 func (r *Reader) outlineView(ctx context.Context, rec *Record, why error) *View {
 	plan, err := r.Plan(ctx, rec.VersionID)
 	if err != nil {

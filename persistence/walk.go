@@ -9,9 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// journalWalk is one way of a walker through a task's journal. It begins at the checkpoint before what is asked for, and
-// wherever nothing concerns the walker for a while, it goes on at the last checkpoint of that while: what a page of
-// a long history costs depends on the page and on how large the task's state is, not on how long the history is.
+// journalWalk is one way of a walker through a task's journal. It begins at the checkpoint before
+// what is asked for, and wherever nothing concerns the walker for a while, it goes on at the last
+// checkpoint of that while: what a page of a long history costs depends on the page and on how
+// large the task's state is, not on how long the history is.
 type journalWalk struct {
 	r           *Reader
 	task        string
@@ -23,8 +24,8 @@ type journalWalk struct {
 	eventBuffer []flow.Event // for those of a row
 }
 
-// Walk gives a task's journal to a walker, from before a row on until it is done. ErrNotFound when there is no such
-// task, or none any more.
+// Walk gives a task's journal to a walker, from before a row on until it is done. ErrNotFound when
+// there is no such task, or none any more.
 func (r *Reader) Walk(ctx context.Context, task string, from int64, w flow.Walker) error {
 	return r.walkJournal(ctx, task, w, func(x *journalWalk) error { return x.beginAt(ctx, from) })
 }
@@ -56,8 +57,9 @@ func (r *Reader) walkJournal(ctx context.Context, task string, w flow.Walker, be
 	})
 }
 
-// beginLate goes to the last checkpoint until which nothing concerns the walker. What is looked for is more often near
-// the end than near the beginning, so it looks from there, further back each time, and then halves.
+// beginLate goes to the last checkpoint until which nothing concerns the walker. What is looked for
+// is more often near the end than near the beginning, so it looks from there, further back each
+// time, and then halves.
 func (x *journalWalk) beginLate(ctx context.Context) error {
 	low, high := 0, len(x.marks) // before low nothing concerns it, from high on something does
 	var found *flow.State
@@ -129,7 +131,8 @@ func (x *journalWalk) checkpointState(ctx context.Context, mark int) (*flow.Stat
 	return s, nil
 }
 
-// nearby is how many parts are read before it looks further ahead: what belongs to a page is mostly near it.
+// nearby is how many parts are read before it looks further ahead: what belongs to a page is mostly
+// near it.
 const nearby = 2
 
 func (x *journalWalk) runWalk(ctx context.Context) error {
@@ -148,8 +151,8 @@ func (x *journalWalk) runWalk(ctx context.Context) error {
 	return nil
 }
 
-// skipIdle goes to the last checkpoint until which nothing concerns the walker. It looks further ahead with each that
-// is so, and then halves.
+// skipIdle goes to the last checkpoint until which nothing concerns the walker. It looks further
+// ahead with each that is so, and then halves.
 func (x *journalWalk) skipIdle(ctx context.Context) error {
 	if x.w.Busy() {
 		return nil

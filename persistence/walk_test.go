@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// longTask is a store with one task, which loops: a step more with each row, a checkpoint after every hundredth.
+// longTask is a store with one task, which loops: a step more with each row, a checkpoint after
+// every hundredth.
 type longTask struct {
 	persistence.Store
 	row   persistence.TaskRow

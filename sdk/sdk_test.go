@@ -58,7 +58,8 @@ func TestTypeScript(t *testing.T) {
 	packs(t)
 }
 
-// packs makes the package that npm would publish, and uses it as somebody does who has installed it.
+// packs makes the package that npm would publish, and uses it as somebody does who has installed
+// it.
 func packs(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,8 +133,9 @@ func run(t *testing.T, folder, program string, args ...string) {
 	require.Regexp(t, `(?m)^(Ran|ℹ pass) [1-9]`, string(out), "no test was run")
 }
 
-// TestTheProtocolOfTypeScriptIsTheMembers compares what was generated for both of attach.proto. That of TypeScript is made by npm's
-// @bufbuild/protoc-gen-es with the options target=ts and import_extension=js.
+// TestTheProtocolOfTypeScriptIsTheMembers compares what was generated for both of attach.proto.
+// That of TypeScript is made by npm's @bufbuild/protoc-gen-es with the options target=ts and
+// import_extension=js.
 func TestTheProtocolOfTypeScriptIsTheMembers(t *testing.T) {
 	generated, err := os.ReadFile("typescript/src/attach_pb.ts")
 	require.NoError(t, err)

@@ -24,7 +24,8 @@ func newAnswer(g cases.Given) Answer {
 	return Answer{list: []cases.Given{g}}
 }
 
-// unsaid is how often an answer is given of which nothing is said: once, and the last one from then on.
+// unsaid is how often an answer is given of which nothing is said: once, and the last one from then
+// on.
 const unsaid = -1
 
 // Returns answers with a value, as JSON.
@@ -49,12 +50,14 @@ func Echo() Answer { return newAnswer(cases.Given{Echo: true}) }
 // Silent never answers.
 func Silent() Answer { return newAnswer(cases.Given{Silent: true}) }
 
-// Func has a handler answer, which sees the whole job, as troupe and worker call it. A panic is an error; a fatal error is not tried again.
+// Func has a handler answer, which sees the whole job, as troupe and worker call it. A panic is an
+// error; a fatal error is not tried again.
 func Func(f job.Handler) Answer {
 	return newAnswer(cases.Given{Func: func(c *rehearse.Call) rehearse.Answer { return askHandler(f, c) }})
 }
 
-// Handler has a function answer that takes its input as a value of Go, as troupe.Handle and worker.Handle have it.
+// Handler has a function answer that takes its input as a value of Go, as troupe.Handle and
+// worker.Handle have it.
 func Handler[In, Out any](f func(context.Context, In) (Out, error)) Answer {
 	typed, err := job.Typed("of the mock", f)
 	a := Func(typed)
@@ -113,7 +116,8 @@ func (a Answer) Unit(unit int) Answer {
 	})
 }
 
-// When gives it only when an expression in CEL holds, which knows input, params, attempt, unit, visit and call.
+// When gives it only when an expression in CEL holds, which knows input, params, attempt, unit,
+// visit and call.
 func (a Answer) When(cel string) Answer {
 	return a.changeLast(func(g *cases.Given) (err error) {
 		g.When, err = cases.CallCondition(cel)

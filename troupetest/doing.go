@@ -24,8 +24,8 @@ func (f *Test) At(span string) *Doing {
 	return &Doing{f: f, at: d}
 }
 
-// WhenWaiting is when a step begins: a node, or one that waits for a key. Said several times of one name, the first is for the first such wait, and the
-// last for all after it.
+// WhenWaiting is when a step begins: a node, or one that waits for a key. Said several times of one
+// name, the first is for the first such wait, and the last for all after it.
 func (f *Test) WhenWaiting(name string) *Doing { return &Doing{f: f, waiting: name} }
 
 // After is so much later.

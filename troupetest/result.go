@@ -22,7 +22,8 @@ type Result struct {
 	story *rehearse.Story
 }
 
-// Call is an attempt that somebody was asked to carry out. One that was delivered twice is one call: its job has the same id.
+// Call is an attempt that somebody was asked to carry out. One that was delivered twice is one
+// call: its job has the same id.
 type Call struct {
 	Node, Service string
 	Input, Output json.RawMessage
@@ -54,7 +55,7 @@ func (r *Result) CallsOf(name string) (all []Call) {
 	return all
 }
 
-// Called says whether a node, service or function was called and answered well.
+// Called reports whether a node, service or function was called and answered well.
 func (r *Result) Called(name string) bool {
 	for _, c := range r.CallsOf(name) {
 		if c.OK {

@@ -92,7 +92,8 @@ func (f *Test) Until(span string) *Test {
 	return f
 }
 
-// Faults says what seeds may draw: order, repeat and crash, which they draw if nothing is said, timeouts and errors.
+// Faults says what seeds may draw: order, repeat and crash, which they draw if nothing is said,
+// timeouts and errors.
 func (f *Test) Faults(words ...string) *Test {
 	f.t.Helper()
 	f.play.Kinds = rehearse.Kinds{}
@@ -155,8 +156,9 @@ func (f *Test) Run(params any) *Result {
 	return r
 }
 
-// Seeds plays a task undisturbed and then under the misfortunes of n seeds. What check says has to hold each time. The first story in which it does not is
-// made as small as it can be, and ends the test.
+// Seeds plays a task undisturbed and then under the misfortunes of n seeds. What check says has to
+// hold each time. The first story in which it does not is made as small as it can be, and ends the
+// test.
 func (f *Test) Seeds(n int, params any, check func(*Result) error) {
 	f.t.Helper()
 	p := f.preparePlay(params)

@@ -113,8 +113,9 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// keepAttached keeps the worker attached to one of its servers until ctx ends, it has left, or the engine denies it. One with jobs goes to the next server at once when
-// the stream breaks: what it holds stays its own for a while only, wherever it comes with that.
+// keepAttached keeps the worker attached to one of its servers until ctx ends, it has left, or the
+// engine denies it. One with jobs goes to the next server at once when the stream breaks: what it
+// holds stays its own for a while only, wherever it comes with that.
 func (a *attachedWorker) keepAttached(ctx context.Context) error {
 	var pause backoff
 	for server := 0; ctx.Err() == nil && !a.hasLeft(); {
@@ -151,17 +152,19 @@ func (a *attachedWorker) keepAttached(ctx context.Context) error {
 	return nil
 }
 
-// minStreamTime is how long a stream has to have lasted since the welcome for the worker to go on elsewhere without a pause, and to try on as after the first outage.
+// minStreamTime is how long a stream has to have lasted since the welcome for the worker to go on
+// elsewhere without a pause, and to try on as after the first outage.
 const minStreamTime = time.Second
 
-// canMoveJobs says whether the worker has jobs with which it may go to another server.
+// canMoveJobs reports whether the worker has jobs with which it may go to another server.
 func (a *attachedWorker) canMoveJobs() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.servers) > 1 && len(a.tickets) > 0
 }
 
-// welcomeTimeout is how long a member may take to answer. Where a worker waits too long with jobs that it brings, others get them.
+// welcomeTimeout is how long a member may take to answer. Where a worker waits too long with jobs
+// that it brings, others get them.
 func (a *attachedWorker) welcomeTimeout() time.Duration {
 	if !a.canMoveJobs() {
 		return welcomeTime
@@ -186,7 +189,7 @@ func (a *attachedWorker) startLeaving() {
 	a.wakeWriter()
 }
 
-// isLeaving says whether this worker ends.
+// isLeaving reports whether this worker ends.
 func (a *attachedWorker) isLeaving() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

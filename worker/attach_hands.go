@@ -2,10 +2,11 @@ package worker
 
 import "sync"
 
-// jobRunners are goroutines that carry out one job after the other: handlers need deep stacks, and growing a new one each time costs more
-// than a short job. There are as many as there were jobs at once. Each rouses one more before it begins a job while others wait, so
-// jobs that block do not hold up any, and short ones that came together are done by few hands, whose results leave together.
-// Its fields belong to the lock of the attachment.
+// jobRunners are goroutines that carry out one job after the other: handlers need deep stacks, and
+// growing a new one each time costs more than a short job. There are as many as there were jobs at
+// once. Each rouses one more before it begins a job while others wait, so jobs that block do not
+// hold up any, and short ones that came together are done by few hands, whose results leave
+// together. Its fields belong to the lock of the attachment.
 type jobRunners struct {
 	jobs    []*attachedJob // that wait for one
 	idle    int            // hands that wait for a job and are not roused

@@ -42,7 +42,8 @@ func newStreamDialer(cfg *Config) (*streamDialer, error) {
 
 type clientStream = connect.BidiStreamForClient[attach.FromWorker, attach.ToWorker]
 
-// openStream has a connection made for one stream, which ends with ctx. The next stream would wait in vain on one that has been forgotten between the two.
+// openStream has a connection made for one stream, which ends with ctx. The next stream would wait
+// in vain on one that has been forgotten between the two.
 func (l *streamDialer) openStream(ctx context.Context, server string) *clientStream {
 	transport := l.transport.Clone()
 	transport.DialContext = func(dial context.Context, network, address string) (net.Conn, error) {
@@ -74,10 +75,11 @@ type streamMember struct {
 	mu         sync.Mutex
 }
 
-// isWelcomed says whether the worker is attached, or was.
+// isWelcomed reports whether the worker is attached, or was.
 func (m *streamMember) isWelcomed() bool { return !m.welcomedAt.IsZero() }
 
-// hasLasted says whether the worker has been attached for long enough to go on as after the first outage.
+// hasLasted reports whether the worker has been attached for long enough to go on as after the
+// first outage.
 func (m *streamMember) hasLasted() bool {
 	return m.isWelcomed() && time.Since(m.welcomedAt) >= minStreamTime
 }
@@ -103,7 +105,8 @@ func (a *attachedWorker) runStream(ctx context.Context, to *streamMember, patien
 	defer hangUp()
 	s := a.dialer.openStream(ctx, to.address)
 	defer s.CloseResponse()
-	// A stream whose context has ended still waits for what the member says, until there is nothing more of the request to be read.
+	// A stream whose context has ended still waits for what the member says, until there is nothing
+	// more of the request to be read.
 	defer context.AfterFunc(ctx, func() { _ = s.CloseRequest() })()
 	silent := time.AfterFunc(patience, hangUp)
 	defer silent.Stop()
@@ -148,7 +151,8 @@ func (a *attachedWorker) newHello() *attach.Hello {
 // maxBrought is how many jobs a worker may bring along.
 const maxBrought = 10_000
 
-// broughtJobs are the jobs with which the worker may come to another member, as many as fit into a message. The lock is held.
+// broughtJobs are the jobs with which the worker may come to another member, as many as fit into a
+// message. The lock is held.
 func (a *attachedWorker) broughtJobs() (all []*attach.Brought) {
 	bytes := 0
 	for n, t := range a.tickets {
@@ -160,7 +164,8 @@ func (a *attachedWorker) broughtJobs() (all []*attach.Brought) {
 	return all
 }
 
-// acceptWelcome says how often to give signs of life. What is of a session that is over has gone to others.
+// acceptWelcome says how often to give signs of life. What is of a session that is over has gone to
+// others.
 func (a *attachedWorker) acceptWelcome(w *attach.Welcome) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -268,7 +273,8 @@ func dropFirst[T any](list []T, n int) []T {
 	return list[n:]
 }
 
-// canCloseStream says whether the stream may end: one of the two leaves, and the member has all results.
+// canCloseStream reports whether the stream may end: one of the two leaves, and the member has all
+// results.
 func (a *attachedWorker) canCloseStream(told bool, m *streamMember) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

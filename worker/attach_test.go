@@ -44,7 +44,8 @@ func (m streamMember) serve(t *testing.T) (address string) {
 	return server.URL
 }
 
-// attachTo runs a worker that attaches to a member until the test, or stop, ends it. Ended says that it has.
+// attachTo runs a worker that attaches to a member until the test, or stop, ends it. Ended says
+// that it has.
 func attachTo(t *testing.T, m streamMember, h worker.Handler) (leave func(), ended <-chan error) {
 	return attachAt(t, m.serve(t), h)
 }
@@ -168,7 +169,8 @@ func TestAWorkerLeavesAMemberThatSaysNothing(t *testing.T) {
 	soon(t, came)
 }
 
-// A connection that is forgotten between the two stays open, and nothing comes through: what is opened on it is as silent.
+// A connection that is forgotten between the two stays open, and nothing comes through: what is
+// opened on it is as silent.
 func TestAWorkerComesBackOverANewConnection(t *testing.T) {
 	came, over := make(chan struct{}, 100), make(chan struct{})
 	between, address := relayTo(t, streamMember(func(_ *attach.Hello, s *clientStream) error {

@@ -14,7 +14,8 @@ import (
 const (
 	// defaultLease is that of an engine which does not say.
 	defaultLease = 60 * time.Second
-	// longestClaim is what is made of longer ones: a Duration does not hold all that a flow may say.
+	// longestClaim is what is made of longer ones: a Duration does not hold all that a flow may
+	// say.
 	longestClaim = 100 * 365 * 24 * time.Hour
 	minBeat      = 20 * time.Millisecond
 	// claimGroup is how many claims one request is about.
@@ -76,7 +77,8 @@ func (c *claimedJob) dueNotices(now time.Time) (all []jobNotice) {
 	return all
 }
 
-// claimKeeper keeps hold of pulled jobs: it prolongs their claims and hears which of them are canceled.
+// claimKeeper keeps hold of pulled jobs: it prolongs their claims and hears which of them are
+// canceled.
 type claimKeeper struct {
 	worker *Worker
 	mu     sync.Mutex
@@ -129,7 +131,8 @@ func (k *claimKeeper) startJob(c *claimedJob) bool {
 	return c.begun
 }
 
-// runHeartbeats works until ctx ends. Notes are sent beside the heartbeats: claims must not run out because of them.
+// runHeartbeats works until ctx ends. Notes are sent beside the heartbeats: claims must not run out
+// because of them.
 func (k *claimKeeper) runHeartbeats(ctx context.Context) {
 	var noter sync.WaitGroup
 	defer noter.Wait()
@@ -203,7 +206,8 @@ func (k *claimKeeper) noteLoop(ctx context.Context) {
 	}
 }
 
-// sendNote tells that a job is running, or what its handler says. It is for whoever watches, so a failure does no harm.
+// sendNote tells that a job is running, or what its handler says. It is for whoever watches, so a
+// failure does no harm.
 func (k *claimKeeper) sendNote(ctx context.Context, c *claimedJob) {
 	if c.ctx.Err() != nil { // it has ended meanwhile
 		return
@@ -217,7 +221,8 @@ func (k *claimKeeper) sendNote(ctx context.Context, c *claimedJob) {
 // maxParts is how much of what a job has printed is sent before others have their turn.
 const maxParts = 8
 
-// sendPrinted sends what a handler has printed. What the engine does not get is sent again with what comes next.
+// sendPrinted sends what a handler has printed. What the engine does not get is sent again with
+// what comes next.
 func (k *claimKeeper) sendPrinted(ctx context.Context, c *claimedJob) {
 	for range maxParts {
 		claims := toHeldClaims([]*claimedJob{c}, "")
@@ -238,7 +243,8 @@ func (k *claimKeeper) sendToEngine(ctx context.Context, claims []wire.HeldClaim)
 	return err == nil
 }
 
-// renewClaims prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least, also when they get no answer.
+// renewClaims prolongs claims. A lost beat is made up for by the next one: a claim outlives two at
+// least, also when they get no answer.
 func (k *claimKeeper) renewClaims(ctx context.Context, list []*claimedJob) {
 	shortest := slices.MinFunc(list, func(a, b *claimedJob) int { return cmp.Compare(a.lease, b.lease) })
 	answer, err := k.worker.sendHeartbeat(ctx, toHeldClaims(list, ""), max(shortest.lease/3, minBeat))

@@ -15,13 +15,15 @@ import (
 
 // Config of a Worker. Zero fields mean the default.
 type Config struct {
-	// Server is the engine's address, as http://host:port, or those of several of its members with commas between them: the
-	// worker goes on with the next one when one cannot be reached, or has to leave. The environment's TROUPE_SERVER or REGISTRY_URL, else
-	// http://127.0.0.1:8070.
+	// Server is the engine's address, as http://host:port, or those of several of its members with
+	// commas between them: the worker goes on with the next one when one cannot be reached, or has
+	// to leave. The environment's TROUPE_SERVER or REGISTRY_URL, else http://127.0.0.1:8070.
 	Server string
-	// Token proves the worker to the engine; the environment's TROUPE_TOKEN. A wrong one ends Run (ErrDenied).
+	// Token proves the worker to the engine; the environment's TROUPE_TOKEN. A wrong one ends Run
+	// (ErrDenied).
 	Token string
-	// Trust says whom the worker believes when the engine is reached by https, and how it proves itself.
+	// Trust says whom the worker believes when the engine is reached by https, and how it proves
+	// itself.
 	Trust client.Trust
 	// ID tells workers apart. One is made up from host, process and time.
 	ID string
@@ -31,8 +33,8 @@ type Config struct {
 	// Labels it has, such as "gpu": a job that asks for labels goes to workers that have them all.
 	Labels []string
 
-	// Push makes the worker an HTTP server, Pull makes it ask for jobs. Attach makes it dial in and get its jobs over that
-	// one stream: it goes without the others. None means Pull.
+	// Push makes the worker an HTTP server, Pull makes it ask for jobs. Attach makes it dial in and
+	// get its jobs over that one stream: it goes without the others. None means Pull.
 	Push, Pull, Attach bool
 	// URL is where the engine reaches a push worker. The environment's WORKER_URL, else
 	// http://localhost:8080. When its port is taken a free one is used, and told to the engine.
@@ -40,8 +42,8 @@ type Config struct {
 	// Listen is the address a push worker listens on. By default the URL's port, on loopback if
 	// the URL is.
 	Listen string
-	// Secret is what a push worker wants to see with every call; it is told to the engine, and to nobody else, with
-	// the registration. One is made up. Workers of one URL must have the same.
+	// Secret is what a push worker wants to see with every call; it is told to the engine, and to
+	// nobody else, with the registration. One is made up. Workers of one URL must have the same.
 	Secret string
 	// Wait is how long a pull worker's request for jobs may stay with the engine; 20 s.
 	Wait time.Duration
@@ -53,8 +55,8 @@ type Config struct {
 	// Heartbeat is how often the worker gives a sign of life, and asks whether its pulled jobs are
 	// still wanted; 5 s.
 	Heartbeat time.Duration
-	// NoteAfter is how long a pulled or attached worker's job must have run before the engine is told that it is
-	// running; 250 ms. Short jobs are spared the message.
+	// NoteAfter is how long a pulled or attached worker's job must have run before the engine is
+	// told that it is running; 250 ms. Short jobs are spared the message.
 	NoteAfter time.Duration
 	// Logger hears what goes wrong, never what jobs are about; slog.Default().
 	Logger *slog.Logger
@@ -89,7 +91,8 @@ func (c *Config) serverAddresses() []string {
 	return servers
 }
 
-// baseURL is where the engine is; that its routes are below /api there, or below /v1, some say along.
+// baseURL is where the engine is; that its routes are below /api there, or below /v1, some say
+// along.
 func baseURL(server string) string {
 	server = strings.TrimRight(server, "/")
 	for _, below := range []string{"/api", "/v1"} {

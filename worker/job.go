@@ -12,29 +12,33 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// What a handler is told and what it says is the same as in package troupe, for a program with an engine inside: see package job.
+// What a handler is told and what it says is the same as in package troupe, for a program with an
+// engine inside: see package job.
 type (
 	// Job is something to be carried out.
 	Job = job.Job
-	// Handler carries out a job. Its result becomes the job's output as JSON. An error makes the engine
-	// try again, if the flow says so and the error is not Fatal.
+	// Handler carries out a job. Its result becomes the job's output as JSON. An error makes the
+	// engine try again, if the flow says so and the error is not Fatal.
 	Handler = job.Handler
 )
 
 // JobFrom is the job that a handler is called for, whose context ctx is.
 func JobFrom(ctx context.Context) Job { return job.From(ctx) }
 
-// Progress says in a few words how far the job of a handler's context is: whoever looks at the task sees the last of them. Jobs of a push
-// worker have nobody to tell.
+// Progress says in a few words how far the job of a handler's context is: whoever looks at the task
+// sees the last of them. Jobs of a push worker have nobody to tell.
 func Progress(ctx context.Context, text string) { job.Progress(ctx, text) }
 
-// Count tells a number of the job of a handler's context, such as how many rows it has read. All of a name and the same labels are added up; they are
-// kept with the attempt (`metrics`), whatever becomes of it, and members count them by name (`troupe_job_metric`). Of a job up to 100 different ones are kept.
+// Count tells a number of the job of a handler's context, such as how many rows it has read. All of
+// a name and the same labels are added up; they are kept with the attempt (`metrics`), whatever
+// becomes of it, and members count them by name (`troupe_job_metric`). Of a job up to 100 different
+// ones are kept.
 func Count(ctx context.Context, name string, value float64, labels map[string]string) {
 	job.Count(ctx, name, value, labels)
 }
 
-// Stream is where to write what a program prints to "stdout" or "stderr" with a job whose Log is given, so that its log tells them apart.
+// Stream is where to write what a program prints to "stdout" or "stderr" with a job whose Log is
+// given, so that its log tells them apart.
 func Stream(log io.Writer, name string) io.Writer { return job.Stream(log, name) }
 
 // Fatal marks an error: trying again is of no use.
@@ -65,7 +69,8 @@ func (w *Worker) callHandler(ctx context.Context, h Handler, j Job, progress fun
 	return wire.ExecAnswer{Result: raw}
 }
 
-// maxDetailBytes is how large details may be that the engine keeps. Larger ones would only keep it from taking the error.
+// maxDetailBytes is how large details may be that the engine keeps. Larger ones would only keep it
+// from taking the error.
 const maxDetailBytes = 64 << 10
 
 func errorAnswer(err error) wire.ExecAnswer {

@@ -16,7 +16,8 @@ var errNoParams = errors.New("the engine has not told the params")
 // maxParams is of how many steps a worker remembers large params.
 const maxParams = 16
 
-// paramsCache are those that are too large to come along with each job, by their key. Jobs of one step ask once.
+// paramsCache are those that are too large to come along with each job, by their key. Jobs of one
+// step ask once.
 type paramsCache struct {
 	mu    sync.Mutex
 	known map[string]*lazyParams

@@ -13,8 +13,9 @@ import (
 // emptyPause spaces the polls of an engine that answers at once although it was asked to wait.
 const emptyPause = 200 * time.Millisecond
 
-// A job that begins while a poll waits for it is claimed as it begins, and one that nobody waits for by a commit of its own. So a worker with many slots has
-// two polls under way: while one of them is answered the other one waits.
+// A job that begins while a poll waits for it is claimed as it begins, and one that nobody waits
+// for by a commit of its own. So a worker with many slots has two polls under way: while one of
+// them is answered the other one waits.
 const manySlots = 8
 
 func (w *Worker) pollLoops() int {
@@ -24,14 +25,16 @@ func (w *Worker) pollLoops() int {
 	return 2
 }
 
-// pollBudget is how many jobs the polls under way may bring beside the first of each, which has its slot.
+// pollBudget is how many jobs the polls under way may bring beside the first of each, which has its
+// slot.
 type pollBudget struct {
 	mu   sync.Mutex
 	jobs int
 }
 
-// reserveJobs is how many jobs a poll asks for that has a slot for the first: there are free slots for the others, which no other poll asks for. No poll asks
-// for more than its part of all slots, so that there is something left to ask for.
+// reserveJobs is how many jobs a poll asks for that has a slot for the first: there are free slots
+// for the others, which no other poll asks for. No poll asks for more than its part of all slots,
+// so that there is something left to ask for.
 func (w *Worker) reserveJobs() (n int) {
 	w.pollBudget.mu.Lock()
 	defer w.pollBudget.mu.Unlock()
@@ -47,8 +50,8 @@ func (w *Worker) releaseJobs(n int) {
 	w.pollBudget.jobs -= n - 1
 }
 
-// pollLoop asks for as many jobs as there are free slots until ctx ends, or the engine denies the worker. Jobs have a context of
-// their own, which outlives ctx.
+// pollLoop asks for as many jobs as there are free slots until ctx ends, or the engine denies the
+// worker. Jobs have a context of their own, which outlives ctx.
 func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) error {
 	var pause backoff
 	for w.takeSlot(ctx) { // for the first job
@@ -128,7 +131,8 @@ func toLease(ms int64) time.Duration {
 	return time.Duration(min(ms, longestClaim.Milliseconds())) * time.Millisecond
 }
 
-// startPulled carries out a claimed job beside the others, in a slot that is held for it or the next free one.
+// startPulled carries out a claimed job beside the others, in a slot that is held for it or the
+// next free one.
 func (w *Worker) startPulled(ctx context.Context, q pulledJob, hasSlot bool) {
 	w.load.Add(1)
 	c := w.claims.addJob(ctx, q)
@@ -150,7 +154,7 @@ func (w *Worker) startPulled(ctx context.Context, q pulledJob, hasSlot bool) {
 	})
 }
 
-// carryOut says whether the job's slot has passed to another one.
+// carryOut reports whether the job's slot has passed to another one.
 func (w *Worker) carryOut(ctx context.Context, c *claimedJob) (passed bool) {
 	told := c.Job
 	told.Log = &c.printed
@@ -169,7 +173,8 @@ func (w *Worker) carryOut(ctx context.Context, c *claimedJob) (passed bool) {
 	return w.deliverResult(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Details: answer.Details, Fatal: answer.Fatal, Numbers: wire.Numbers{Metrics: answer.Metrics}, Said: c.printed.closeAndTake()})
 }
 
-// deliverResult delivers a result until the engine has answered or ctx ends. It says whether the job's slot has passed to another one.
+// deliverResult delivers a result until the engine has answered or ctx ends. It says whether the
+// job's slot has passed to another one.
 func (w *Worker) deliverResult(ctx context.Context, done wire.Report) (passed bool) {
 	var pause backoff
 	for {

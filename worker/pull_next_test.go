@@ -43,7 +43,8 @@ func TestTheNextJobComesWithTheAnswerToAResult(t *testing.T) {
 	require.Equal(t, "4", (<-e.completed).Job, "then it is free again")
 }
 
-// An answer should bring no more jobs than were asked for, and a report that is to be sent again keeps its slot.
+// An answer should bring no more jobs than were asked for, and a report that is to be sent again
+// keeps its slot.
 func TestJobsWithoutASlotWaitForOne(t *testing.T) {
 	for name, answer := range map[string]wire.ReportedJobs{
 		"more than asked for":        {Items: make([]wire.Reported, 1)},

@@ -40,7 +40,8 @@ func TestAResultIsDeliveredInTheEnd(t *testing.T) {
 	}
 }
 
-// A member keeps a job for a worker that lives, so a result must not be let go of because of what something on the way says.
+// A member keeps a job for a worker that lives, so a result must not be let go of because of what
+// something on the way says.
 func TestAResultOutlastsAnswersThatAreNoMembers(t *testing.T) {
 	page := func(code int) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {

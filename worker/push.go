@@ -50,7 +50,8 @@ func (w *Worker) openServer() (*pushServer, error) {
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}}, nil
 }
 
-// openListener takes a free port when the one of the URL is taken. An address to listen on is meant as it is.
+// openListener takes a free port when the one of the URL is taken. An address to listen on is meant
+// as it is.
 func (w *Worker) openListener(u *url.URL) (net.Listener, error) {
 	if w.cfg.Listen != "" {
 		return net.Listen("tcp", w.cfg.Listen)
@@ -123,8 +124,8 @@ func (w *Worker) handleExec(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// callInSlot calls a handler, unless nobody waits for that any longer. Its slot is free before the answer is sent: who takes that slowly, or not at
-// all, keeps no job waiting.
+// callInSlot calls a handler, unless nobody waits for that any longer. Its slot is free before the
+// answer is sent: who takes that slowly, or not at all, keeps no job waiting.
 func (w *Worker) callInSlot(ctx context.Context, h Handler, job Job) (said wire.ExecAnswer, begun bool) {
 	if !w.takeSlot(ctx) {
 		return said, false
@@ -147,7 +148,7 @@ func (w *Worker) authorizeCaller(rw http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// hasSecret says whether a caller has the secret.
+// hasSecret reports whether a caller has the secret.
 func (w *Worker) hasSecret(authorization string) bool {
 	return subtle.ConstantTimeCompare([]byte(authorization), []byte("Bearer "+w.cfg.Secret)) == 1
 }

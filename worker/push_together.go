@@ -19,7 +19,8 @@ type batchPosition struct {
 	n     int
 }
 
-// handleExecBatch carries out several pushed jobs. Each is answered as soon as it has ended, by a line: its place, a blank, and the answer.
+// handleExecBatch carries out several pushed jobs. Each is answered as soon as it has ended, by a
+// line: its place, a blank, and the answer.
 func (w *Worker) handleExecBatch(rw http.ResponseWriter, r *http.Request) {
 	if !w.authorizeCaller(rw, r) {
 		return

@@ -12,8 +12,8 @@ import (
 // registerPause is the most there is between two tries to register.
 const registerPause = 2 * time.Second
 
-// keepRegistered registers the worker and gives signs of life until ctx ends, or the engine denies it. An engine that does not know
-// the worker (any longer) is told again.
+// keepRegistered registers the worker and gives signs of life until ctx ends, or the engine denies
+// it. An engine that does not know the worker (any longer) is told again.
 func (w *Worker) keepRegistered(ctx context.Context, me wire.Registration) error {
 	err := w.putRegistration(ctx, me)
 	for failing := false; err == nil && sleepContext(ctx, w.cfg.Heartbeat); {
@@ -40,8 +40,8 @@ func (w *Worker) deregister() {
 	}
 }
 
-// minHeartbeatTimeout is what a sign of life may take at least: it is to come before the worker counts as gone, which three missing ones
-// make it.
+// minHeartbeatTimeout is what a sign of life may take at least: it is to come before the worker
+// counts as gone, which three missing ones make it.
 const minHeartbeatTimeout = time.Second
 
 // sendHeartbeat gives a sign of life, and prolongs claims.
@@ -55,7 +55,8 @@ func (w *Worker) workerPath(route string) string {
 	return "/workers/" + url.PathEscape(w.cfg.ID) + route
 }
 
-// putRegistration tries until the engine has taken the registration, or denies the worker. Its error says that, or that ctx ended first.
+// putRegistration tries until the engine has taken the registration, or denies the worker. Its
+// error says that, or that ctx ended first.
 func (w *Worker) putRegistration(ctx context.Context, me wire.Registration) error {
 	for failing := false; ; failing = true {
 		err := w.server.callEngine(ctx, http.MethodPut, w.workerPath(""), me, &wire.Registered{}, requestTime)

@@ -19,7 +19,8 @@ type relay struct {
 	over     sync.WaitGroup
 }
 
-// relayed is a connection. What is forgotten stays open, and nothing comes through any longer, as with a firewall that knows it no more.
+// relayed is a connection. What is forgotten stays open, and nothing comes through any longer, as
+// with a firewall that knows it no more.
 type relayed struct {
 	client, server net.Conn
 	forgotten      atomic.Bool

@@ -13,11 +13,12 @@ const (
 	reportBytes = 1 << 20
 )
 
-// senders is how many requests with reports are under way at once. What comes meanwhile gathers for the next one.
+// senders is how many requests with reports are under way at once. What comes meanwhile gathers for
+// the next one.
 const senders = 2
 
-// resultReporter tells the engine how jobs ended, many at once when many end, and takes the next ones from its answer: each goes on in the slot of one
-// that has ended.
+// resultReporter tells the engine how jobs ended, many at once when many end, and takes the next
+// ones from its answer: each goes on in the slot of one that has ended.
 type resultReporter struct {
 	worker     *Worker
 	ended      chan *pendingReport
@@ -30,7 +31,8 @@ type pendingReport struct {
 	answered chan deliveryResult
 }
 
-// deliveryResult is what became of a report, and whether the slot of its job has passed to another one.
+// deliveryResult is what became of a report, and whether the slot of its job has passed to another
+// one.
 type deliveryResult struct {
 	err    error
 	passed bool
@@ -106,8 +108,8 @@ func (d *pendingReport) size() int {
 	return size
 }
 
-// sendBatch reports a batch. What is wrong with one report must not keep the others: when they are refused together, each
-// is sent alone.
+// sendBatch reports a batch. What is wrong with one report must not keep the others: when they are
+// refused together, each is sent alone.
 func (r *resultReporter) sendBatch(ctx context.Context, batch []*pendingReport) {
 	reports := wire.Reports{Reports: make([]wire.Report, len(batch)), Next: r.nextWanted(len(batch))}
 	for i, d := range batch {
@@ -124,7 +126,8 @@ func (r *resultReporter) sendBatch(ctx context.Context, batch []*pendingReport) 
 	r.distributeAnswers(ctx, batch, &answer, err)
 }
 
-// distributeAnswers gives the batch its answers, and the slots of what is reported to the next jobs.
+// distributeAnswers gives the batch its answers, and the slots of what is reported to the next
+// jobs.
 func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pendingReport, answer *wire.ReportedJobs, err error) {
 	jobs, passed := pulledOf(answer.Jobs), 0
 	if r.nextWanted(1) == nil {
@@ -147,7 +150,7 @@ func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pending
 	}
 }
 
-// isFinal says whether a job has ended with that answer to its report.
+// isFinal reports whether a job has ended with that answer to its report.
 func isFinal(err error) bool { return err == nil || isPermanent(err) && !isResultRefused(err) }
 
 // errOf is what became of one report.

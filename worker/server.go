@@ -41,8 +41,9 @@ func newEngineClient(cfg Config) *engineClient {
 		s.trustErr = fmt.Errorf("worker: %w", err)
 		transport = &http.Transport{}
 	}
-	// By https requests share a connection. One that has been forgotten between the two would take all that come for as long as the system tries on;
-	// it is left when it was silent for as long as three signs of life take.
+	// By https requests share a connection. One that has been forgotten between the two would take
+	// all that come for as long as the system tries on; it is left when it was silent for as long
+	// as three signs of life take.
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: cfg.Heartbeat, PingTimeout: max(2*cfg.Heartbeat, minHeartbeatTimeout)}
 	transport.MaxIdleConnsPerHost = cfg.Concurrency + 8 // polls and heartbeats beside the jobs
 	s.client = &http.Client{
@@ -66,10 +67,12 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the engine answered %d %s: %s", e.status, http.StatusText(e.status), e.text)
 }
 
-// ErrDenied is how Run ends when the engine does not take the worker's token, wants one, or wants one of another role: trying on would be of no use.
+// ErrDenied is how Run ends when the engine does not take the worker's token, wants one, or wants
+// one of another role: trying on would be of no use.
 var ErrDenied = errors.New("worker: the engine does not let this worker in")
 
-// deniedError says whether the engine does not take the token, and then how the worker is to end.
+// deniedError reports whether the engine does not take the token, and then how the worker is to
+// end.
 func (s *engineClient) deniedError(err error) error {
 	switch status := statusOf(err); {
 	case status == http.StatusForbidden:
@@ -91,8 +94,9 @@ func statusOf(err error) int {
 	return 0
 }
 
-// isPermanent says that the same request will be refused again. Something on the way to the engine may send it elsewhere for a while, or not
-// know the way; it is believed only that what is sent is too large. Whether the worker is let in is found out by what it says of itself.
+// isPermanent says that the same request will be refused again. Something on the way to the engine
+// may send it elsewhere for a while, or not know the way; it is believed only that what is sent is
+// too large. Whether the worker is let in is found out by what it says of itself.
 func isPermanent(err error) bool {
 	var e *statusError
 	if !errors.As(err, &e) || e.status < 400 || e.status >= 500 {
@@ -105,7 +109,7 @@ func isPermanent(err error) bool {
 	return e.fromEngine || e.status == http.StatusRequestEntityTooLarge
 }
 
-// isFromEngine says whether it is the engine that has answered so.
+// isFromEngine reports whether it is the engine that has answered so.
 func isFromEngine(err error) bool {
 	var e *statusError
 	return errors.As(err, &e) && e.fromEngine
@@ -121,8 +125,9 @@ func (s *engineClient) postJSON(ctx context.Context, path string, in, out any, l
 	return s.callEngine(ctx, http.MethodPost, path, in, out, limit)
 }
 
-// callEngine sends in, if there is something, and reads the answer into out, unless there is none (204). Whatever a worker
-// says may be said again, so a member that fails is left for the next one, as long as the limit lasts.
+// callEngine sends in, if there is something, and reads the answer into out, unless there is none
+// (204). Whatever a worker says may be said again, so a member that fails is left for the next one,
+// as long as the limit lasts.
 func (s *engineClient) callEngine(ctx context.Context, method, path string, in, out any, limit time.Duration) error {
 	var body []byte
 	if in != nil {
@@ -146,7 +151,7 @@ func (s *engineClient) callEngine(ctx context.Context, method, path string, in, 
 	}
 }
 
-// isUnreachable says whether a member could not be reached, or was not able to do its work.
+// isUnreachable reports whether a member could not be reached, or was not able to do its work.
 func isUnreachable(err error) bool {
 	var e *statusError
 	return !errors.As(err, &e) || e.status == http.StatusServiceUnavailable
@@ -175,7 +180,8 @@ func (s *engineClient) sendRequest(ctx context.Context, base, method, path strin
 	return readAnswer(resp, answer, out)
 }
 
-// asEncodingJSON reads an answer as encoding/json does, but once: that first looks through all of it, and through each of its values again.
+// asEncodingJSON reads an answer as encoding/json does, but once: that first looks through all of
+// it, and through each of its values again.
 var asEncodingJSON = jsonv1.DefaultOptionsV1()
 
 func readAnswer(resp *http.Response, answer []byte, out any) error {

@@ -67,7 +67,8 @@ func TestAMemberThatCannotWorkIsLeftForTheNext(t *testing.T) {
 	soon(t, second.polls)
 }
 
-// A member that is frozen answers nothing, and must not keep a claim from being prolonged until it has run out.
+// A member that is frozen answers nothing, and must not keep a claim from being prolonged until it
+// has run out.
 func TestAHeartbeatWithoutAnAnswerIsFollowedByAnother(t *testing.T) {
 	e, thaw := newEngine(t), make(chan struct{})
 	t.Cleanup(func() { close(thaw) })

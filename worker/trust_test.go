@@ -39,7 +39,8 @@ func TestAWorkerThatCannotSayWhomToBelieveDoesNotRun(t *testing.T) {
 	require.ErrorContains(t, w.Run(t.Context()), "worker: TLS: open /nowhere.pem")
 }
 
-// By https requests share a connection. One that is forgotten between the two stays open, and nothing comes through.
+// By https requests share a connection. One that is forgotten between the two stays open, and
+// nothing comes through.
 func TestAWorkerLeavesASharedConnectionThatIsSilent(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)

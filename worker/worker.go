@@ -42,11 +42,13 @@ func New(cfg Config) *Worker {
 	return w
 }
 
-// Handle registers a function that carries out the jobs of a service. It is called before Run. Its input is that of the node, or, where that is
-// null, the node's params; its output is the node's, and post.action_key says which field of it is the action, if one is (package job tells
-// more). An input that does not fit is a fatal error of the step. JobFrom tells fn which job it has.
+// Handle registers a function that carries out the jobs of a service. It is called before Run. Its
+// input is that of the node, or, where that is null, the node's params; its output is the node's,
+// and post.action_key says which field of it is the action, if one is (package job tells more). An
+// input that does not fit is a fatal error of the step. JobFrom tells fn which job it has.
 //
-// It panics, as a mistake of the program, when the name is empty or was registered before, or when JSON cannot hold what fn takes or gives.
+// It panics, as a mistake of the program, when the name is empty or was registered before, or when
+// JSON cannot hold what fn takes or gives.
 func Handle[In, Out any](w *Worker, service string, fn func(ctx context.Context, in In) (Out, error)) {
 	h, err := job.Typed(service, fn)
 	if err != nil {
@@ -55,7 +57,8 @@ func Handle[In, Out any](w *Worker, service string, fn func(ctx context.Context,
 	w.Handle(service, h)
 }
 
-// Handle registers a handler that reads and writes JSON itself for the jobs of a service. It is called before Run.
+// Handle registers a handler that reads and writes JSON itself for the jobs of a service. It is
+// called before Run.
 //
 // It panics, as a mistake of the program, when the service has a handler already.
 func (w *Worker) Handle(service string, h Handler) {
@@ -65,8 +68,9 @@ func (w *Worker) Handle(service string, h Handler) {
 	w.handlers[service] = h
 }
 
-// Run works until ctx ends, and then for up to Grace on what it has begun. It returns nil when it was
-// asked to end, whatever became of the last jobs, and ErrDenied when the engine does not take its token.
+// Run works until ctx ends, and then for up to Grace on what it has begun. It returns nil when it
+// was asked to end, whatever became of the last jobs, and ErrDenied when the engine does not take
+// its token.
 func (w *Worker) Run(ctx context.Context) error {
 	services, err := w.offeredServices()
 	if err != nil {
@@ -129,7 +133,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// drainJobs gives back what has not begun, lets the jobs in progress finish within Grace, then abandons them.
+// drainJobs gives back what has not begun, lets the jobs in progress finish within Grace, then
+// abandons them.
 func (w *Worker) drainJobs(push *pushServer, abandon context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Grace)
 	defer cancel()
@@ -196,7 +201,8 @@ func (w *Worker) handlerFor(service string) Handler {
 	return w.handlers[service]
 }
 
-// takeSlot waits for a free slot. It is false when ctx ended first, for then the job is not to begin.
+// takeSlot waits for a free slot. It is false when ctx ended first, for then the job is not to
+// begin.
 func (w *Worker) takeSlot(ctx context.Context) bool {
 	select {
 	case w.slots <- struct{}{}:

@@ -70,7 +70,8 @@ func checkHello(hello *attach.Hello) error {
 	return nil
 }
 
-// joinSession goes on with the session that a hello names, if it is still there, or begins a new one.
+// joinSession goes on with the session that a hello names, if it is still there, or begins a new
+// one.
 func (s *Sessions) joinSession(ctx context.Context, hello *attach.Hello, stream Stream) (*workerSession, *workerStream, error) {
 	c := newWorkerStream(stream)
 	if ses := s.resumeSession(hello, c); ses != nil {
@@ -91,7 +92,8 @@ func (s *Sessions) joinSession(ctx context.Context, hello *attach.Hello, stream 
 	return ses, c, nil
 }
 
-// expectWorker has jobs wait for a worker that is listed, or about to be, and has no session yet: whoever sees it in the list may start what it is to do.
+// expectWorker has jobs wait for a worker that is listed, or about to be, and has no session yet:
+// whoever sees it in the list may start what it is to do.
 func (s *Sessions) expectWorker(hello *attach.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +110,7 @@ func (s *Sessions) stopExpecting(hello *attach.Hello) {
 	refuseJobs(failed)
 }
 
-// isExpected says whether a worker that may get such jobs is about to have a session.
+// isExpected reports whether a worker that may get such jobs is about to have a session.
 func (s *Sessions) isExpected(exec *flow.Exec) bool {
 	return slices.ContainsFunc(s.expected, func(h *attach.Hello) bool {
 		return slices.Contains(h.GetServices(), exec.Service) && hasAll(sortedUnique(h.GetLabels()), exec.Labels)
@@ -145,8 +147,8 @@ func (s *Sessions) countSession(worker string) {
 	k.sessions++
 }
 
-// uncountSession forgets a worker when it has no other session, here or at a member where it has registered since. One that only the
-// member leaves is awaited by the next one.
+// uncountSession forgets a worker when it has no other session, here or at a member where it has
+// registered since. One that only the member leaves is awaited by the next one.
 func (s *Sessions) uncountSession(worker string) {
 	s.mu.Lock()
 	k, away := s.workers[worker], s.isLeaving()
@@ -185,7 +187,8 @@ func (s *Sessions) startSession(hello *attach.Hello, c *workerStream) (*workerSe
 
 func sortedUnique(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
-// resumeSession gives a session its new stream. One whose old stream has not been noticed to be broken hangs that up.
+// resumeSession gives a session its new stream. One whose old stream has not been noticed to be
+// broken hangs that up.
 func (s *Sessions) resumeSession(hello *attach.Hello, c *workerStream) *workerSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +215,8 @@ func (s *Sessions) newWelcome(ses *workerSession, resumed bool) *attach.Welcome 
 		GraceMs: uint32(s.opts.Grace.Milliseconds()), MostBytes: uint64(s.opts.MaxMessage)}
 }
 
-// detachStream is the end of a stream. The session waits for its worker, unless that has said goodbye.
+// detachStream is the end of a stream. The session waits for its worker, unless that has said
+// goodbye.
 func (s *Sessions) detachStream(ses *workerSession, c *workerStream) {
 	s.mu.Lock()
 	if ses.stream != c {
@@ -232,8 +236,8 @@ func (s *Sessions) detachStream(ses *workerSession, c *workerStream) {
 	s.endSession(ses)
 }
 
-// waitsForWorker says whether a session waits for its worker when the stream has broken. One of a member that leaves does as long as the worker
-// has jobs with which it may come to another one.
+// waitsForWorker reports whether a session waits for its worker when the stream has broken. One of
+// a member that leaves does as long as the worker has jobs with which it may come to another one.
 func (s *Sessions) waitsForWorker(ses *workerSession) bool {
 	switch {
 	case s.opts.Grace == 0, ses.leaving, s.shut:

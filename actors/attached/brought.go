@@ -12,9 +12,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// Jobs that workers bring along: from a member that has gone, or leaves, from one to which the stream broke, or from this one
-// before it was started anew. The task is asked whether the job is still this worker's. If so, the job becomes this member's, which is
-// sent it as any other job, and recognizes it: it is not sent to the worker, who has it.
+// Jobs that workers bring along: from a member that has gone, or leaves, from one to which the
+// stream broke, or from this one before it was started anew. The task is asked whether the job is
+// still this worker's. If so, the job becomes this member's, which is sent it as any other job, and
+// recognizes it: it is not sent to the worker, who has it.
 
 // jobKey names an attempt without building its id.
 type jobKey struct {
@@ -22,7 +23,8 @@ type jobKey struct {
 	at   flow.Address
 }
 
-// broughtJob is what is known of a job that a worker has brought along, until its task has answered and it was sent here.
+// broughtJob is what is known of a job that a worker has brought along, until its task has answered
+// and it was sent here.
 type broughtJob struct {
 	workerDelivery int             // which time of its being given to a carrier the worker got it
 	since          int64           // when the attempt was enqueued that the worker got
@@ -37,7 +39,8 @@ type broughtJob struct {
 	late           bool            // its result came when there was no room for it
 }
 
-// maxEarly is how many bytes of results a member keeps whose jobs are not settled yet. What comes beyond that the worker has to send again.
+// maxEarly is how many bytes of results a member keeps whose jobs are not settled yet. What comes
+// beyond that the worker has to send again.
 const maxEarly = 64 << 20
 
 // keepResult the result of a job that is not settled yet, if there is room for it.
@@ -76,11 +79,11 @@ func (s *Sessions) Roam(bring func(ctx context.Context, jobs engine.Orders) engi
 	s.bring = bring
 }
 
-// allowsRoaming says whether workers may go elsewhere with their jobs, and come from there.
+// allowsRoaming reports whether workers may go elsewhere with their jobs, and come from there.
 func (s *Sessions) allowsRoaming() bool { return s.bring != nil && s.Grace() > 0 }
 
-// acceptBrought takes note of the jobs that a worker has brought along to its new session. It is false when there are none. What it has
-// besides, or without a right ticket, it is to stop.
+// acceptBrought takes note of the jobs that a worker has brought along to its new session. It is
+// false when there are none. What it has besides, or without a right ticket, it is to stop.
 func (ses *workerSession) acceptBrought(hello *attach.Hello) bool {
 	s := ses.sessions
 	all := hello.GetBrought()
@@ -125,7 +128,8 @@ func (s *Sessions) scheduleBring(ses *workerSession) {
 	}
 }
 
-// trackBrought has what is sent for a job found. An earlier session of the same worker has it no longer.
+// trackBrought has what is sent for a job found. An earlier session of the same worker has it no
+// longer.
 func (ses *workerSession) trackBrought(g *jobGrant, before map[jobKey]*jobGrant) {
 	s, key := ses.sessions, jobKey{g.task, g.at}
 	if other := s.broughtJobs[key]; other != nil {
@@ -165,8 +169,9 @@ func (s *Sessions) earlierGrants(ses *workerSession) map[jobKey]*jobGrant {
 	return all
 }
 
-// How long the tasks may take to answer, how many are asked at once, and after how long they are asked again: those that did not answer,
-// and those whose job has not been sent here yet, which may be over since.
+// How long the tasks may take to answer, how many are asked at once, and after how long they are
+// asked again: those that did not answer, and those whose job has not been sent here yet, which may
+// be over since.
 const (
 	bringTimeout = time.Second
 	bringBatch   = 500
@@ -180,7 +185,8 @@ type bringRequest struct {
 	order engine.Order
 }
 
-// bringJobs has what a worker has brought along become this member's, until all of it is settled, or the worker is somewhere else.
+// bringJobs has what a worker has brought along become this member's, until all of it is settled,
+// or the worker is somewhere else.
 func (s *Sessions) bringJobs(ses *workerSession) {
 	for {
 		takeToken(ses.bringSignal)
@@ -205,7 +211,8 @@ func (s *Sessions) bringJobs(ses *workerSession) {
 	}
 }
 
-// unsettledJobs asks for the jobs that a worker has brought along of which it is not known yet what becomes of them.
+// unsettledJobs asks for the jobs that a worker has brought along of which it is not known yet what
+// becomes of them.
 func (s *Sessions) unsettledJobs(ses *workerSession) (all []bringRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +228,7 @@ func (s *Sessions) unsettledJobs(ses *workerSession) (all []bringRequest) {
 	return all
 }
 
-// sendBringRequests says whether all were answered.
+// sendBringRequests reports whether all were answered.
 func (s *Sessions) sendBringRequests(ses *workerSession, questions []bringRequest) (answered bool) {
 	orders := make(engine.Orders, len(questions))
 	for i, q := range questions {
@@ -268,8 +275,9 @@ func (s *Sessions) runActions(a unlockedActions) {
 	}
 }
 
-// settleJob gives a worker the job that it has brought along, when the task has said so and it was sent here. What was sent for it at an earlier
-// time of its being given is about to be withdrawn; at a later one it is somebody else's.
+// settleJob gives a worker the job that it has brought along, when the task has said so and it was
+// sent here. What was sent for it at an earlier time of its being given is about to be withdrawn;
+// at a later one it is somebody else's.
 func (s *Sessions) settleJob(g *jobGrant, then *unlockedActions) {
 	b := g.brought
 	switch {
@@ -297,8 +305,9 @@ func (s *Sessions) settleJob(g *jobGrant, then *unlockedActions) {
 	}
 }
 
-// startBrought has a job go on at its worker. Of one that is not to begin yet we hear again. One that was withdrawn just now may be over, or another
-// member's where the worker was meanwhile: the task knows.
+// startBrought has a job go on at its worker. Of one that is not to begin yet we hear again. One
+// that was withdrawn just now may be over, or another member's where the worker was meanwhile: the
+// task knows.
 func (s *Sessions) startBrought(g *jobGrant, p carry.Passage, then *unlockedActions) {
 	switch {
 	case p.Begin():
@@ -309,7 +318,8 @@ func (s *Sessions) startBrought(g *jobGrant, p carry.Passage, then *unlockedActi
 	}
 }
 
-// holdJob notes that a job is this worker's like any other. Its result may be here already. One that was not kept comes again with a new stream.
+// holdJob notes that a job is this worker's like any other. Its result may be here already. One
+// that was not kept comes again with a new stream.
 func (s *Sessions) holdJob(g *jobGrant, p carry.Passage, then *unlockedActions) {
 	job, b := p.Job(), g.brought
 	s.finishSettling(g, then)
@@ -341,7 +351,8 @@ func (s *Sessions) refuseJob(g *jobGrant, then *unlockedActions) {
 	}
 }
 
-// finishSettling is when it is known what becomes of a job that was brought along. What was sent for it besides others get.
+// finishSettling is when it is known what becomes of a job that was brought along. What was sent
+// for it besides others get.
 func (s *Sessions) finishSettling(g *jobGrant, then *unlockedActions) {
 	b := g.brought
 	g.clearBrought()
@@ -359,7 +370,8 @@ func (s *Sessions) finishSettling(g *jobGrant, then *unlockedActions) {
 	}
 }
 
-// parkIfBrought takes a job that is sent here because its worker has brought it along. It is false for any other.
+// parkIfBrought takes a job that is sent here because its worker has brought it along. It is false
+// for any other.
 func (s *Sessions) parkIfBrought(p carry.Passage, job *flow.Job, then *unlockedActions) bool {
 	g := s.broughtJobs[jobKey{job.Task, job.Address}]
 	if g == nil {
@@ -370,8 +382,8 @@ func (s *Sessions) parkIfBrought(p carry.Passage, job *flow.Job, then *unlockedA
 	return true
 }
 
-// parkQueued keeps a job that has waited in a line while a worker came that is at it: nobody begins with it before its task has said whether the
-// worker goes on. It is false for any other.
+// parkQueued keeps a job that has waited in a line while a worker came that is at it: nobody begins
+// with it before its task has said whether the worker goes on. It is false for any other.
 func (s *Sessions) parkQueued(p carry.Passage, job *flow.Job) bool {
 	g := s.broughtJobs[jobKey{job.Task, job.Address}]
 	if g == nil || p.Over() {
@@ -385,7 +397,8 @@ func (s *Sessions) parkQueued(p carry.Passage, job *flow.Job) bool {
 	return true
 }
 
-// unparkJob lets go of a job that was sent because its worker has brought it along, and that is withdrawn. It is false for any other.
+// unparkJob lets go of a job that was sent because its worker has brought it along, and that is
+// withdrawn. It is false for any other.
 func (s *Sessions) unparkJob(p carry.Passage, then *unlockedActions) bool {
 	task, at := p.Of()
 	g := s.broughtJobs[jobKey{task, at}]
@@ -407,16 +420,18 @@ func (s *Sessions) unparkJob(p carry.Passage, then *unlockedActions) bool {
 	return true
 }
 
-// bringAgain has a task asked once more for a job that was withdrawn: the worker may have been somewhere else since it came with it the
-// first time. If that happens twice while the worker says nothing, it may have left unseen, and another member do the same: then the
-// task is asked when the worker says something.
+// bringAgain has a task asked once more for a job that was withdrawn: the worker may have been
+// somewhere else since it came with it the first time. If that happens twice while the worker says
+// nothing, it may have left unseen, and another member do the same: then the task is asked when the
+// worker says something.
 func (s *Sessions) bringAgain(g *jobGrant) {
 	g.brought.accepted, g.brought.unsure = false, g.doubted
 	g.doubted, g.session.doubted = true, true
 	s.scheduleBring(g.session)
 }
 
-// withdrawBrought is when a job is withdrawn that a worker has brought along and is at. It may be over, or not.
+// withdrawBrought is when a job is withdrawn that a worker has brought along and is at. It may be
+// over, or not.
 func (g *jobGrant) withdrawBrought(p carry.Passage) {
 	s := g.session.sessions
 	delete(s.held, p)

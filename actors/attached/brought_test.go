@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// early is a worker that has come to another member with more results than that one keeps before it knows what becomes of their jobs.
+// early is a worker that has come to another member with more results than that one keeps before it
+// knows what becomes of their jobs.
 type early struct {
 	*worker
 	session string
@@ -27,7 +28,8 @@ type early struct {
 // kept is how many of them fit into what a member keeps.
 const kept = 8
 
-// newEarly comes with its results; the tasks answer when they are known, with err or that the jobs are that member's.
+// newEarly comes with its results; the tasks answer when they are known, with err or that the jobs
+// are that member's.
 func newEarly(t *testing.T, err error) (s *attached.Sessions, e *early, known chan struct{}) {
 	s, known = open(t, attached.Options{Secret: "s", Grace: time.Hour}), make(chan struct{})
 	s.Roam(func(_ context.Context, jobs engine.Orders) engine.Outcomes {
@@ -110,7 +112,8 @@ func TestResultsThatNobodyWaitsForAreAcknowledgedThoughTheyWereNotKept(t *testin
 	require.Len(t, e.all, acknowledged)
 }
 
-// TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore: another member, where the worker was meanwhile, has it for a moment.
+// TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore: another member, where the worker was
+// meanwhile, has it for a moment.
 func TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore(t *testing.T) {
 	asked := make(chan int, 2)
 	asked <- 1
@@ -134,7 +137,8 @@ func TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore(t *testing.T) {
 	}
 }
 
-// TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt: the worker was lost, the job waits for another one, and then the first one is back.
+// TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt: the worker was lost, the job waits for
+// another one, and then the first one is back.
 func TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt(t *testing.T) {
 	known := make(chan struct{})
 	know := sync.OnceFunc(func() { close(known) })
@@ -166,7 +170,8 @@ func TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt(t *testing.T) {
 	require.Equal(t, had.GetId(), m.GetJobs()[0].GetId())
 }
 
-// TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack: its worker had come with it, and is back without it.
+// TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack: its worker had come with it, and is
+// back without it.
 func TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack(t *testing.T) {
 	s := open(t, attached.Options{Secret: "s", Grace: time.Hour})
 	var away atomic.Bool
@@ -212,7 +217,8 @@ func TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack(t *testing.T) {
 	require.Empty(t, anew.reports)
 }
 
-// TestAJobThatAWorkerIsToStopTakesACreditUntilItHasAnswered: it came with the job in vain, or is back with one that the session does not know.
+// TestAJobThatAWorkerIsToStopTakesACreditUntilItHasAnswered: it came with the job in vain, or is
+// back with one that the session does not know.
 func TestAJobThatAWorkerIsToStopTakesACreditUntilItHasAnswered(t *testing.T) {
 	for name, come := range map[string]func(s *attached.Sessions) *worker{
 		"without its ticket": func(s *attached.Sessions) *worker {

@@ -24,7 +24,8 @@ type remoteGroup struct {
 	since  time.Time // … the last one of them
 }
 
-// takenTimeout is how long it may take until a job that was passed on is taken note of where it went. Some never arrive.
+// takenTimeout is how long it may take until a job that was passed on is taken note of where it
+// went. Some never arrive.
 const takenTimeout = 200 * time.Millisecond
 
 // Credited says what credits another member has. Jobs that wait here go there as far as they reach.
@@ -100,7 +101,8 @@ func (s *Sessions) indexRemoteGroups() {
 	s.updateMayServe()
 }
 
-// freestRemote is the group at another member with the most free credits of those that may get a job; nil = none has any.
+// freestRemote is the group at another member with the most free credits of those that may get a
+// job; nil = none has any.
 func (s *Sessions) freestRemote(exec *flow.Exec) (best *remoteGroup) {
 	for _, g := range s.remoteOffering[exec.Service] {
 		if free := g.Free - g.taken; free > 0 && (best == nil || free > best.Free-best.taken) && hasAll(g.Labels, exec.Labels) {
@@ -117,7 +119,8 @@ func (s *Sessions) passJob(g *remoteGroup, p carry.Passage) reportedJob {
 	return reportedJob{Passage: p, report: flow.Report{Lost: true, Unbegun: true, To: g.member}}
 }
 
-// passOverdue has jobs that wait go to members whose credits nobody has taken after all. Those for which nobody is listed any longer fail.
+// passOverdue has jobs that wait go to members whose credits nobody has taken after all. Those for
+// which nobody is listed any longer fail.
 func (s *Sessions) passOverdue() {
 	s.mu.Lock()
 	for _, f := range s.remoteMembers {

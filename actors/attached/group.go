@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// sessionGroup is the sessions that offer the same services and have the same labels. Whoever looks for a free credit looks at groups,
-// of which there are few, and in one at the session that has the most.
+// sessionGroup is the sessions that offer the same services and have the same labels. Whoever looks
+// for a free credit looks at groups, of which there are few, and in one at the session that has the
+// most.
 type sessionGroup struct {
 	key      string
 	services []string // sorted
@@ -79,7 +80,8 @@ func (s *Sessions) removeFromGroup(ses *workerSession) {
 	s.markChanged(g)
 }
 
-// updateFree keeps a session in its place among the others of its group. It is called whenever its free credits may have changed.
+// updateFree keeps a session in its place among the others of its group. It is called whenever its
+// free credits may have changed.
 func (s *Sessions) updateFree(ses *workerSession) {
 	g, free := ses.group, max(ses.freeCredits(), 0)
 	if free == ses.countedFree {
@@ -91,7 +93,8 @@ func (s *Sessions) updateFree(ses *workerSession) {
 	s.markChanged(g)
 }
 
-// freestSession is the session with the most free credits of those that may get a job; nil = none has any.
+// freestSession is the session with the most free credits of those that may get a job; nil = none
+// has any.
 func (s *Sessions) freestSession(exec *flow.Exec) (best *workerSession) {
 	if s.isLeaving() {
 		return nil
@@ -104,13 +107,13 @@ func (s *Sessions) freestSession(exec *flow.Exec) (best *workerSession) {
 	return best
 }
 
-// canServe says whether the sessions of the group may get a job.
+// canServe reports whether the sessions of the group may get a job.
 func (g *sessionGroup) canServe(exec *flow.Exec) bool {
 	_, offered := slices.BinarySearch(g.services, exec.Service)
 	return offered && hasAll(g.labels, exec.Labels)
 }
 
-// hasAll says whether labels, which are sorted, have all that are wanted.
+// hasAll reports whether labels, which are sorted, have all that are wanted.
 func hasAll(labels, wanted []string) bool {
 	for _, label := range wanted {
 		if _, has := slices.BinarySearch(labels, label); !has {

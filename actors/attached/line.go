@@ -23,8 +23,8 @@ type waitingJob struct {
 	turn uint64 // among those of the same time
 }
 
-// enqueueJob has a job wait. No session that may get it has a free credit. Jobs of other members' tasks have lines of their own: those that
-// wait longest go first, whoever has their tasks.
+// enqueueJob has a job wait. No session that may get it has a free credit. Jobs of other members'
+// tasks have lines of their own: those that wait longest go first, whoever has their tasks.
 func (s *Sessions) enqueueJob(p carry.Passage, job *flow.Job) {
 	exec := job.Exec
 	key := string(exec.Type) + "\x00" + exec.Service + "\x00" + strings.Join(exec.Labels, "\x00")
@@ -50,7 +50,8 @@ func (s *Sessions) popJob(key string, l *waitingQueue) waitingJob {
 	return first
 }
 
-// fillSession gives a session as many jobs as it has free credits, those first that have waited longest.
+// fillSession gives a session as many jobs as it has free credits, those first that have waited
+// longest.
 func (s *Sessions) fillSession(ses *workerSession) {
 	for !s.isLeaving() && ses.freeCredits() > 0 {
 		key, l := s.oldestQueue(ses)
@@ -103,8 +104,8 @@ func (s *Sessions) removeUnservable() (failed []carry.Passage) {
 	return failed
 }
 
-// noteWithdrawn notes that a job in a line was withdrawn. When that may be half of a long one, the line is looked through: what nobody
-// waits for is not to be kept for as long as a worker takes.
+// noteWithdrawn notes that a job in a line was withdrawn. When that may be half of a long one, the
+// line is looked through: what nobody waits for is not to be kept for as long as a worker takes.
 func (s *Sessions) noteWithdrawn() {
 	for _, key := range s.keysByAge() {
 		l := s.queues[key]

@@ -29,8 +29,8 @@ func (s *Sessions) Collectors() []prometheus.Collector {
 	}
 }
 
-// slotCollector are the places of attached workers by what they offer, counted when somebody asks. A worker of several services counts with
-// each of them.
+// slotCollector are the places of attached workers by what they offer, counted when somebody asks.
+// A worker of several services counts with each of them.
 type slotCollector struct{ *Sessions }
 
 var slotsDesc = prometheus.NewDesc("troupe_worker_slots",

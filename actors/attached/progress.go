@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// maxNotes is how many notes may wait to be stored. Further ones are dropped: they are for whoever watches.
+// maxNotes is how many notes may wait to be stored. Further ones are dropped: they are for whoever
+// watches.
 const maxNotes = 1000
 
 // jobNote is what a worker calls the state of its job.

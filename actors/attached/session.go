@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// workerSession is an attached worker, also for a while after its stream broke. Its fields belong to the lock of Sessions.
+// workerSession is an attached worker, also for a while after its stream broke. Its fields belong
+// to the lock of Sessions.
 type workerSession struct {
 	sessions         *Sessions
 	id               string
@@ -115,7 +116,8 @@ func landReports(all []reportedJob) {
 	}
 }
 
-// awaitStream notes after which stream another one is waited for, and ends the wait after the one before.
+// awaitStream notes after which stream another one is waited for, and ends the wait after the one
+// before.
 func (ses *workerSession) awaitStream(c *workerStream) {
 	if ses.brokenStream != nil {
 		ses.brokenStream.stopGrace()
@@ -140,8 +142,8 @@ func (g *jobGrant) endLog() {
 	}
 }
 
-// reconcileJobs settles with a worker that is back what it still has. What never reached it is sent again, and what it has in
-// vain is canceled.
+// reconcileJobs settles with a worker that is back what it still has. What never reached it is sent
+// again, and what it has in vain is canceled.
 func (ses *workerSession) reconcileJobs(hello *attach.Hello) {
 	ses.outbox = outbox{}
 	has := map[uint64]bool{}
@@ -166,7 +168,8 @@ func (ses *workerSession) reconcileJobs(hello *attach.Hello) {
 	}
 }
 
-// cancelHeld has the worker stop a job that it has in vain. The job takes a credit until the worker has answered.
+// cancelHeld has the worker stop a job that it has in vain. The job takes a credit until the worker
+// has answered.
 func (ses *workerSession) cancelHeld(number uint64) {
 	if ses.grants[number] == nil && len(ses.grants) < maxCredits {
 		ses.grants[number] = &jobGrant{session: ses, number: number, sent: true}
@@ -184,8 +187,9 @@ func (ses *workerSession) grantsInOrder() []*jobGrant {
 	return list
 }
 
-// releaseAll takes everything from a session that is over. What was never sent is not lost, nor what the member leaves behind. When
-// the member ends the worker goes on with what it has, and comes to another one with it, or to this one after its start.
+// releaseAll takes everything from a session that is over. What was never sent is not lost, nor
+// what the member leaves behind. When the member ends the worker goes on with what it has, and
+// comes to another one with it, or to this one after its start.
 func (ses *workerSession) releaseAll() (then unlockedActions) {
 	s := ses.sessions
 	for _, g := range ses.grantsInOrder() {

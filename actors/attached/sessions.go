@@ -19,12 +19,14 @@ import (
 
 // Options of Sessions. Zero fields mean the default.
 type Options struct {
-	// Grace is how long a session whose stream broke waits for its worker; 5 s. Negative: not at all.
+	// Grace is how long a session whose stream broke waits for its worker; 5 s. Negative: not at
+	// all.
 	Grace time.Duration
-	// Heartbeat is how often each side gives a sign of life. Who is silent for three times as long is gone; 2 s.
+	// Heartbeat is how often each side gives a sign of life. Who is silent for three times as long
+	// is gone; 2 s.
 	Heartbeat time.Duration
-	// Secret is what all members know and nobody else: it proves to one of them that a worker was given a job by another one. "" = workers
-	// bring no jobs along.
+	// Secret is what all members know and nobody else: it proves to one of them that a worker was
+	// given a job by another one. "" = workers bring no jobs along.
 	Secret string
 	// MaxMessage bounds a message of a worker in bytes; 8 MiB.
 	MaxMessage int64
@@ -58,10 +60,11 @@ type Workers interface {
 	Deregister(ctx context.Context, id string) error
 	// Signs are what is known of a worker's life, here and at other members.
 	Signs(id string) flow.Signs
-	// Awaited says whether a worker that was attached before this member began, and has not been heard of since, would
-	// be there for such jobs.
+	// Awaited reports whether a worker that was attached before this member began, and has not been
+	// heard of since, would be there for such jobs.
 	Awaited(exec *flow.Exec) bool
-	// Listed says whether a worker is listed as attached, to whatever member, and not silent, that would be there for such jobs.
+	// Listed reports whether a worker is listed as attached, to whatever member, and not silent,
+	// that would be there for such jobs.
 	Listed(exec *flow.Exec) bool
 }
 
@@ -143,7 +146,8 @@ func (s *Sessions) giveUpWaiting() {
 	refuseJobs(failed)
 }
 
-// Offers says whether a worker is attached that may get a job like this one, or is about to come back.
+// Offers reports whether a worker is attached that may get a job like this one, or is about to come
+// back.
 func (s *Sessions) Offers(exec *flow.Exec) bool {
 	if !s.mayServe.Load() {
 		return false
@@ -161,7 +165,8 @@ func (s *Sessions) updateMayServe() {
 // elapsedSince is how long ago something was.
 func (s *Sessions) elapsedSince(t time.Time) time.Duration { return s.host.Now().Sub(t) }
 
-// hasWorkerFor says whether somebody is attached, here or to another member, who may get such jobs.
+// hasWorkerFor reports whether somebody is attached, here or to another member, who may get such
+// jobs.
 func (s *Sessions) hasWorkerFor(exec *flow.Exec) bool {
 	return !s.isLeaving() && slices.ContainsFunc(s.offering[exec.Service], func(g *sessionGroup) bool { return hasAll(g.labels, exec.Labels) }) ||
 		slices.ContainsFunc(s.remoteOffering[exec.Service], func(g *remoteGroup) bool { return hasAll(g.Labels, exec.Labels) })
@@ -203,7 +208,8 @@ func (s *Sessions) Send(jobs []carry.Passage) {
 	s.runActions(then)
 }
 
-// canWait says whether a job may wait here: somebody may get it, or it is taken up again when the member comes back.
+// canWait reports whether a job may wait here: somebody may get it, or it is taken up again when
+// the member comes back.
 func (s *Sessions) canWait(p carry.Passage, exec *flow.Exec) bool {
 	if s.isLeaving() {
 		return !p.Foreign()
@@ -211,8 +217,8 @@ func (s *Sessions) canWait(p carry.Passage, exec *flow.Exec) bool {
 	return s.hasWorkerFor(exec) || s.isWorkerAwaited(exec)
 }
 
-// refuseJobs lands jobs that nobody is there for. Those of type http may find a push worker, and those of other members' tasks somebody
-// whom that member knows.
+// refuseJobs lands jobs that nobody is there for. Those of type http may find a push worker, and
+// those of other members' tasks somebody whom that member knows.
 func refuseJobs(jobs []carry.Passage) {
 	for _, p := range jobs {
 		if p.Over() {
@@ -271,7 +277,8 @@ func (s *Sessions) Return() {
 
 func (s *Sessions) isLeaving() bool { return s.shut || s.away }
 
-// startLeaving has the workers told, and jobs that wait carried out elsewhere. Those of the member's own tasks wait if nobody is there.
+// startLeaving has the workers told, and jobs that wait carried out elsewhere. Those of the
+// member's own tasks wait if nobody is there.
 func (s *Sessions) startLeaving(how *bool) {
 	s.mu.Lock()
 	*how = true

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// What others are told of credits: changes are gathered for a moment, and everything is said again now and then, or when the others
-// have changed, because word may get lost.
+// What others are told of credits: changes are gathered for a moment, and everything is said again
+// now and then, or when the others have changed, because word may get lost.
 const (
 	gatherFor     = 5 * time.Millisecond
 	shareInterval = 250 * time.Millisecond
@@ -51,7 +51,8 @@ func (s *Sessions) markChanged(g *sessionGroup) {
 	}
 }
 
-// noteTaken notes that another member has given a job here: it counts one credit less than it was told, until it is told anew.
+// noteTaken notes that another member has given a job here: it counts one credit less than it was
+// told, until it is told anew.
 func (s *Sessions) noteTaken(exec *flow.Exec) {
 	for _, g := range s.offering[exec.Service] {
 		if told, known := s.announced[g.key]; known && hasAll(g.labels, exec.Labels) {
@@ -100,7 +101,8 @@ func (s *Sessions) runSharing() {
 	}
 }
 
-// awaitChange ends when something may have to be told, which it says, or it is time to look, or nobody is told any more.
+// awaitChange ends when something may have to be told, which it says, or it is time to look, or
+// nobody is told any more.
 func (s *Sessions) awaitChange(look <-chan struct{}) (stirred bool) {
 	s.host.Wait(func() bool { return len(s.changeSignal) > 0 || host.Closed(look) || s.ctx.Err() != nil })
 	select {
@@ -130,7 +132,8 @@ func joinNames(all []string) (text string) {
 	return text
 }
 
-// announceChanges tells of the groups that differ from what others were told by so much that it matters.
+// announceChanges tells of the groups that differ from what others were told by so much that it
+// matters.
 func (s *Sessions) announceChanges() {
 	var list []engine.Credit
 	s.mu.Lock()
@@ -155,7 +158,7 @@ func (s *Sessions) announceChanges() {
 	}
 }
 
-// isSignificant says whether somebody who gives jobs would do so differently.
+// isSignificant reports whether somebody who gives jobs would do so differently.
 func isSignificant(was, now engine.Credit) bool {
 	by := max(now.Free-was.Free, was.Free-now.Free)
 	return was.Workers != now.Workers || (was.Free == 0) != (now.Free == 0) || 4*by > was.Free
@@ -186,8 +189,9 @@ func (s *Sessions) newCredits(list []engine.Credit, whole bool) *engine.Credits 
 	return &engine.Credits{Member: s.self, Turn: s.announceCount, Whole: whole, List: list}
 }
 
-// isWorkerAwaited says whether a worker that has no session, as far as is known, may soon have one: it is being attached, or was attached before the member
-// began, or, for jobs that nobody else can carry out, its member has gone not long ago. Those that wait for a session's grace are there.
+// isWorkerAwaited reports whether a worker that has no session, as far as is known, may soon have
+// one: it is being attached, or was attached before the member began, or, for jobs that nobody else
+// can carry out, its member has gone not long ago. Those that wait for a session's grace are there.
 func (s *Sessions) isWorkerAwaited(exec *flow.Exec) bool {
 	switch {
 	case s.isExpected(exec):

@@ -68,7 +68,8 @@ func (c *workerStream) wakeWriter() {
 	}
 }
 
-// maxUnread is how many acknowledgements may wait for a worker to read them. It has no more results than credits.
+// maxUnread is how many acknowledgements may wait for a worker to read them. It has no more results
+// than credits.
 const maxUnread = 10 * maxCredits
 
 // maxMissedHeartbeats is how many heartbeats may be missing.
@@ -119,7 +120,8 @@ func (s *Sessions) sendAll(ses *workerSession, c *workerStream, beat bool) bool 
 	return !beat || c.stream.Send(&attach.ToWorker{}) == nil
 }
 
-// passHeartbeat passes the sign of life of a worker on, beside what is sent to it, one at a time: it may wait for other members, or for the store.
+// passHeartbeat passes the sign of life of a worker on, beside what is sent to it, one at a time:
+// it may wait for other members, or for the store.
 func (s *Sessions) passHeartbeat(ses *workerSession) {
 	if s.opts.Workers == nil || !ses.heartbeatRunning.CompareAndSwap(false, true) {
 		return
@@ -180,7 +182,7 @@ func (g *jobGrant) withdrawUnsent(m *attach.ToWorker) {
 	}
 }
 
-// hasFinished says whether the member leaves and the worker has nothing left to do for it.
+// hasFinished reports whether the member leaves and the worker has nothing left to do for it.
 func (s *Sessions) hasFinished(ses *workerSession, c *workerStream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,10 +233,12 @@ func (s *Sessions) handleMessage(ses *workerSession, c *workerStream, m *attach.
 	s.runActions(then)
 }
 
-// ackDelay is how long an acknowledgement may wait for jobs to go along with: a worker that is busy is told of both in one message.
+// ackDelay is how long an acknowledgement may wait for jobs to go along with: a worker that is busy
+// is told of both in one message.
 const ackDelay = 5 * time.Millisecond
 
-// wakeIfNeeded has the worker told at once what it waits for. Acknowledgements alone, which only have it forget, may wait. The lock is held.
+// wakeIfNeeded has the worker told at once what it waits for. Acknowledgements alone, which only
+// have it forget, may wait. The lock is held.
 func (s *Sessions) wakeIfNeeded(ses *workerSession, c *workerStream) {
 	switch {
 	case len(ses.outbox.jobs) > 0 || len(ses.outbox.canceled) > 0 || ses.leaving || s.isLeaving() || c.welcome != nil:

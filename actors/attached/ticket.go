@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// ticketSigner prove to all members who know the secret that a worker was given a job, which time of its being given that was, and when the attempt was
-// enqueued: a task that was deleted may be started anew, with attempts of the same ids.
+// ticketSigner prove to all members who know the secret that a worker was given a job, which time
+// of its being given that was, and when the attempt was enqueued: a task that was deleted may be
+// started anew, with attempts of the same ids.
 type ticketSigner struct {
 	mac hash.Hash
 	buf []byte // of what is signed
@@ -36,8 +37,8 @@ func (t *ticketSigner) newTicket(id string, given int, since int64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(t.signJob(id, uint64(given), uint64(since)), uint64(given)), uint64(since))
 }
 
-// verifyTicket says which job a worker brings, which time of its being given it was given it, and since when the attempt has been there. Ok is false when the
-// ticket is another job's, or nobody's.
+// verifyTicket says which job a worker brings, which time of its being given it was given it, and
+// since when the attempt has been there. Ok is false when the ticket is another job's, or nobody's.
 func (t *ticketSigner) verifyTicket(b *attach.Brought) (task string, at flow.Address, given int, since int64, ok bool) {
 	ticket := b.GetTicket()
 	if len(ticket) <= proofBytes {

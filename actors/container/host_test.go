@@ -25,7 +25,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/tenure"
 )
 
-// fakeHost answers as a container host that can be told to do wrong, and remembers what it was asked.
+// fakeHost answers as a container host that can be told to do wrong, and remembers what it was
+// asked.
 type fakeHost struct {
 	mu      sync.Mutex
 	asked   []string
@@ -217,7 +218,8 @@ func TestAMemberThatLosesItsLeaseMeanwhileBeginsNoContainerAnyMore(t *testing.T)
 	}
 }
 
-// TestAContainerThatStartsDuringALookIsCounted has one container start after the host has listed those that run, and before the list is read.
+// TestAContainerThatStartsDuringALookIsCounted has one container start after the host has listed
+// those that run, and before the list is read.
 func TestAContainerThatStartsDuringALookIsCounted(t *testing.T) {
 	h := &fakeHost{}
 	s := h.on(t, Options{Store: "s", Most: 1})

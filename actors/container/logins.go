@@ -11,8 +11,9 @@ import (
 	"github.com/moby/moby/api/types/registry"
 )
 
-// registryLogins are the file of an operator that says as whom images are fetched, in the form of Docker's config.json and of Podman's auth.json. It is read
-// anew for each image. None of what it holds is in an error.
+// registryLogins are the file of an operator that says as whom images are fetched, in the form of
+// Docker's config.json and of Podman's auth.json. It is read anew for each image. None of what it
+// holds is in an error.
 type registryLogins string
 
 // registryLogin is what the file says of one registry, or of what is below a path of it.

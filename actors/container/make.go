@@ -35,7 +35,8 @@ const inputFile = "/ork/input.json"
 
 const defaultGrace = 10_000
 
-// containerName is what the container of a job is called. It is the same whoever begins it, so the container host refuses a second one.
+// containerName is what the container of a job is called. It is the same whoever begins it, so the
+// container host refuses a second one.
 func (s *Service) containerName(job string) string {
 	sum := sha256.Sum256([]byte(s.opts.Store + "\n" + job))
 	return "troupe-" + hex.EncodeToString(sum[:16])
@@ -89,7 +90,8 @@ func (s *Service) planContainer(ctx context.Context, job *flow.Job) (*containerP
 	return of, nil
 }
 
-// isNetworkAllowed says whether a container may be in a network. That of the container host itself has to be named by the operator.
+// isNetworkAllowed reports whether a container may be in a network. That of the container host
+// itself has to be named by the operator.
 func (s *Service) isNetworkAllowed(network string) bool {
 	switch {
 	case network == "" || network == flow.NetworkNone:
@@ -132,8 +134,9 @@ func (s *Service) describeContainer(of *containerPlan, job *flow.Job, p *flow.Pr
 	}
 }
 
-// commandOf is what is run: a list goes to what the image starts, a line to its shell. What reads its input is started by that, too: a file is
-// read to its end also when the member is killed that began the container, which a connection to the member would not be.
+// commandOf is what is run: a list goes to what the image starts, a line to its shell. What reads
+// its input is started by that, too: a file is read to its end also when the member is killed that
+// began the container, which a connection to the member would not be.
 func commandOf(p *flow.Program) (entrypoint, cmd []string) {
 	shell := []string{"/bin/sh", "-c"}
 	switch reads := p.StdinMode == flow.StdinJSON; {
@@ -155,7 +158,8 @@ func envList(vars map[string]string) []string {
 	return list
 }
 
-// resolveMounts are what the container sees of this host now. Links are followed here already, so that none leads out of the folder.
+// resolveMounts are what the container sees of this host now. Links are followed here already, so
+// that none leads out of the folder.
 func (s *Service) resolveMounts(p *flow.Program) ([]mount.Mount, error) {
 	var list []mount.Mount
 	for _, m := range p.Container.Mounts {

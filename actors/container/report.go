@@ -16,7 +16,8 @@ import (
 
 // Files are how containers report that do so by an object store.
 type Files interface {
-	// Dispatch writes what a job has to do, and tells where. Whoever does so once more finds the same files.
+	// Dispatch writes what a job has to do, and tells where. Whoever does so once more finds the
+	// same files.
 	Dispatch(ctx context.Context, job *flow.Job) (address string, x flow.External, err error)
 	// Poll tells by the files how a job is.
 	Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error)
@@ -26,9 +27,11 @@ type Files interface {
 
 const (
 	specVariable = "TASK_SPEC_PATH"
-	// filesFolder is where a container finds its attempt's files, if those are in a folder of this host.
+	// filesFolder is where a container finds its attempt's files, if those are in a folder of this
+	// host.
 	filesFolder = "/ork/task"
-	// endGrace is how long a container may go on that has said that it has ended, and how long what it says may be waited for when it has.
+	// endGrace is how long a container may go on that has said that it has ended, and how long what
+	// it says may be waited for when it has.
 	endGrace = 5 * time.Second
 )
 
@@ -38,7 +41,8 @@ type reportFiles struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// addFileReporting has a container report by files: it finds in a variable where they are. A folder of this host it sees as one of its own.
+// addFileReporting has a container report by files: it finds in a variable where they are. A folder
+// of this host it sees as one of its own.
 func (s *Service) addFileReporting(ctx context.Context, of *containerPlan, j *flow.Job) error {
 	if s.opts.Files == nil {
 		return flow.Errorf(flow.Denied, "this server has no object store")
@@ -78,7 +82,8 @@ func (f *reportFiles) externalFor(x flow.External, noted *reportMemo) flow.Exter
 	return x
 }
 
-// pollReported tells how a container is that reports by files: they say what came of it, and its end is waited for a little beside that.
+// pollReported tells how a container is that reports by files: they say what came of it, and its
+// end is waited for a little beside that.
 func (s *Service) pollReported(ctx context.Context, x flow.External, n *trackerNote, w *containerWatch, over bool) (flow.ExternalStatus, error) {
 	var noted reportMemo
 	_ = json.Unmarshal(x.Memo, &noted) // what we have noted can be read
@@ -113,7 +118,8 @@ func firstNoted(noted, now int64) int64 {
 	return now
 }
 
-// endStatus is an end that files tell, without secrets, and with the numbers that the container has printed.
+// endStatus is an end that files tell, without secrets, and with the numbers that the container has
+// printed.
 func (s *Service) endStatus(w *containerWatch, end flow.ExternalStatus) flow.ExternalStatus {
 	w.log.Close()
 	status := flow.ExternalStatus{Ended: true, Output: w.hide.JSON(end.Output), Error: w.hide.Text(end.Error), BeganAt: end.BeganAt}

@@ -19,8 +19,8 @@ const (
 	slotRecheck = 200 * time.Millisecond
 )
 
-// startContainer starts a container as soon as few enough others run. A member never starts too many; members that look at the same moment may have a few
-// too many together.
+// startContainer starts a container as soon as few enough others run. A member never starts too
+// many; members that look at the same moment may have a few too many together.
 func (s *Service) startContainer(ctx context.Context, p *containerPlan) error {
 	if err := s.reserveSlot(ctx); err != nil {
 		return err
@@ -36,8 +36,9 @@ func (s *Service) startContainer(ctx context.Context, p *containerPlan) error {
 	return err
 }
 
-// checkMounts says whether a container that is about to start still sees what it may: it can have waited long, and somebody can have put a link
-// in the place of a folder meanwhile. Between this look and the start there is a moment that nobody can close from here.
+// checkMounts reports whether a container that is about to start still sees what it may: it can
+// have waited long, and somebody can have put a link in the place of a folder meanwhile. Between
+// this look and the start there is a moment that nobody can close from here.
 func (s *Service) checkMounts(ctx context.Context, p *containerPlan) error {
 	if len(p.HostConfig.Mounts) == 0 {
 		return nil
@@ -58,7 +59,8 @@ func (s *Service) checkMounts(ctx context.Context, p *containerPlan) error {
 	return nil
 }
 
-// reserveSlot returns when another container may be started, which counts from then on. One after the other looks.
+// reserveSlot returns when another container may be started, which counts from then on. One after
+// the other looks.
 func (s *Service) reserveSlot(ctx context.Context) error {
 	select {
 	case s.slotLock <- struct{}{}:
@@ -67,7 +69,8 @@ func (s *Service) reserveSlot(ctx context.Context) error {
 	}
 	defer func() { <-s.slotLock }()
 	for {
-		// Counted before the look: a container that starts meanwhile is counted twice then, and not left out.
+		// Counted before the look: a container that starts meanwhile is counted twice then, and not
+		// left out.
 		starting := int(s.starting.Load())
 		running, err := s.client.ContainerList(ctx, client.ContainerListOptions{Filters: client.Filters{}.Add("label", labelStore+"="+s.opts.Store)})
 		if err != nil {

@@ -12,7 +12,8 @@ import (
 // secretFolder is where a container finds secrets that are files, unless they say where.
 const secretFolder = "/run/secrets"
 
-// withSecrets is a program with its secrets, as they are now: in its variables, and in files of the container.
+// withSecrets is a program with its secrets, as they are now: in its variables, and in files of the
+// container.
 func (s *Service) withSecrets(p *flow.Program) (with *flow.Program, files []containerFile, hide *redact.Redactor, err error) {
 	if len(p.Secrets) == 0 {
 		return p, nil, nil, nil
@@ -42,7 +43,8 @@ type hiddenSecrets struct {
 	since  time.Time
 }
 
-// rememberSecrets remembers what a container is not to tell, for as long as it is looked after here.
+// rememberSecrets remembers what a container is not to tell, for as long as it is looked after
+// here.
 func (s *Service) rememberSecrets(name string, values *redact.Redactor) {
 	if values == nil {
 		return
@@ -52,7 +54,8 @@ func (s *Service) rememberSecrets(name string, values *redact.Redactor) {
 	s.hidden[name] = hiddenSecrets{values, time.Now()}
 }
 
-// redactorFor hides the secrets of a container. Those of one that another member has begun are read anew. The lock is held.
+// redactorFor hides the secrets of a container. Those of one that another member has begun are read
+// anew. The lock is held.
 func (s *Service) redactorFor(name string, n *trackerNote) (*redact.Redactor, error) {
 	if known := s.hidden[name]; known.values != nil || len(n.Secrets) == 0 {
 		return known.values, nil

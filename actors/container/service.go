@@ -21,19 +21,24 @@ const Name = "container"
 
 // Options of a Service. The zero value runs nothing.
 type Options struct {
-	// Allow lets containers be run. Whoever may create flows may then run programs on the container host.
+	// Allow lets containers be run. Whoever may create flows may then run programs on the container
+	// host.
 	Allow bool
-	// Host is where the container host listens, such as unix:///run/podman/podman.sock; "" = what DOCKER_HOST says, or Docker's own place.
+	// Host is where the container host listens, such as unix:///run/podman/podman.sock; "" = what
+	// DOCKER_HOST says, or Docker's own place.
 	Host string
-	// Logins is a file in the form of Docker's config.json that says as whom images are fetched, by their registries. "" = as nobody in particular.
+	// Logins is a file in the form of Docker's config.json that says as whom images are fetched, by
+	// their registries. "" = as nobody in particular.
 	Logins string
-	// Networks are those that containers may be in beside none and the default one; none = any but the host's own.
+	// Networks are those that containers may be in beside none and the default one; none = any but
+	// the host's own.
 	Networks []string
 	// Dir is the folder that mounts are in. "" = there are no mounts.
 	Dir string
 	// MaxOutput bounds an output; 0 = 1 MiB. More fails its attempt.
 	MaxOutput int
-	// Most is how many containers of this store may run on the container host at once, whoever began them; 0 = 64. Others wait.
+	// Most is how many containers of this store may run on the container host at once, whoever
+	// began them; 0 = 64. Others wait.
 	Most int
 	// Files are how containers report that do so by an object store; nil = none may.
 	Files Files
@@ -45,11 +50,13 @@ type Options struct {
 	Secrets *secrets.Store
 	// Member is who began a container, for whoever looks at the container host.
 	Member string
-	// Store tells containers of tasks of this store from those of others that share the container host.
+	// Store tells containers of tasks of this store from those of others that share the container
+	// host.
 	Store string
-	// Live says whether somebody waits for the container of a job, or it is being ended.
+	// Live reports whether somebody waits for the container of a job, or it is being ended.
 	Live func(ctx context.Context, job string) (bool, error)
-	// Logger hears of a container host that cannot be reached, and of what was left over; nil = slog.Default().
+	// Logger hears of a container host that cannot be reached, and of what was left over; nil =
+	// slog.Default().
 	Logger *slog.Logger
 }
 
@@ -95,7 +102,8 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// reachedBy says how to reach the container host. Certificates for one that wants them are where Docker's variables say.
+// reachedBy says how to reach the container host. Certificates for one that wants them are where
+// Docker's variables say.
 func reachedBy(host string) ([]client.Opt, error) {
 	if host == "" {
 		return []client.Opt{client.FromEnv}, nil

@@ -19,7 +19,8 @@ import (
 // errLeaseLost is told by a member that slept too long.
 var errLeaseLost = errors.New("this member has lost its lease, and begins no container any more")
 
-// Carry begins the container of a job, or takes over the one that was begun for it before. Its report names what is waited for.
+// Carry begins the container of a job, or takes over the one that was begun for it before. Its
+// report names what is waited for.
 func (s *Service) Carry(ctx context.Context, job flow.Job) flow.Report {
 	if s.client == nil {
 		return flow.Report{Fatal: true, Error: notAllowedText}
@@ -42,7 +43,8 @@ func (s *Service) Carry(ctx context.Context, job flow.Job) flow.Report {
 		Deferred: []flow.External{{Service: Name, ID: p.Name, Data: p.note.encodeData(), Pending: p.note.Files != nil}}}
 }
 
-// runContainer has the container run. What it does it may do again: a container that runs, or has ended, is left alone.
+// runContainer has the container run. What it does it may do again: a container that runs, or has
+// ended, is left alone.
 func (s *Service) runContainer(ctx context.Context, p *containerPlan, job string, to *logs.Writer) error {
 	defer to.End()
 	if p.pull == flow.PullAlways {
@@ -65,14 +67,16 @@ func (s *Service) runContainer(ctx context.Context, p *containerPlan, job string
 	return nil
 }
 
-// removeUnstarted removes a container that cannot be started, unless it may be another member's by now. What is left over is looked for.
+// removeUnstarted removes a container that cannot be started, unless it may be another member's by
+// now. What is left over is looked for.
 func (s *Service) removeUnstarted(ctx context.Context, name string) {
 	if ctx.Err() == nil && tenure.Held(ctx) {
 		_ = s.removeContainer(ctx, name)
 	}
 }
 
-// ensureCreated says how the container is: new, or there already. Container hosts tell in different words that a name is taken, so it is looked who has it.
+// ensureCreated says how the container is: new, or there already. Container hosts tell in different
+// words that a name is taken, so it is looked who has it.
 func (s *Service) ensureCreated(ctx context.Context, p *containerPlan, job string, to *logs.Writer) (container.ContainerState, error) {
 	created, err := s.createContainer(ctx, p)
 	if cerrdefs.IsNotFound(err) && p.pull != flow.PullAlways {
@@ -103,8 +107,8 @@ func (s *Service) ensureCreated(ctx context.Context, p *containerPlan, job strin
 	return stateOf(&there.Container), nil
 }
 
-// createContainer makes a container, unless the attempt may be another member's by now: that one's container can have ended and been removed, so that its
-// name is free.
+// createContainer makes a container, unless the attempt may be another member's by now: that one's
+// container can have ended and been removed, so that its name is free.
 func (s *Service) createContainer(ctx context.Context, p *containerPlan) (client.ContainerCreateResult, error) {
 	if !tenure.Held(ctx) {
 		return client.ContainerCreateResult{}, errLeaseLost

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// What is left over is looked for every sweepEvery, and each such container is asked about for as long as askStays.
+// What is left over is looked for every sweepEvery, and each such container is asked about for as
+// long as askStays.
 const (
 	sweepEvery   = time.Minute
 	sweepTimeout = 30 * time.Second

@@ -16,13 +16,15 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Pauses between two looks at a container: the first, then each twice as long as the one before, up to the last.
+// Pauses between two looks at a container: the first, then each twice as long as the one before, up
+// to the last.
 const (
 	firstLook = 100 * time.Millisecond
 	lastLook  = 2 * time.Second
 )
 
-// unreachableLimit is how long a container host may be out of reach until its containers count as lost.
+// unreachableLimit is how long a container host may be out of reach until its containers count as
+// lost.
 const unreachableLimit = 10 * time.Minute
 
 // Poll looks at a container. One that has ended stays until its end is stored.
@@ -41,8 +43,9 @@ func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatu
 	return status, err
 }
 
-// isForeign says that external work is no container of its attempt. A program may say that it waits for whatever it likes, and is to reach no
-// container by that: not another attempt's, nor one that is not ours.
+// isForeign says that external work is no container of its attempt. A program may say that it waits
+// for whatever it likes, and is to reach no container by that: not another attempt's, nor one that
+// is not ours.
 func (s *Service) isForeign(x flow.External) bool { return x.ID != s.containerName(x.Job) }
 
 func (s *Service) pollContainer(ctx context.Context, x flow.External) (status flow.ExternalStatus, err error) {
@@ -82,7 +85,7 @@ func (s *Service) pollContainer(ctx context.Context, x flow.External) (status fl
 	return status, err
 }
 
-// hasEnded says whether a container has ended.
+// hasEnded reports whether a container has ended.
 func hasEnded(c *container.InspectResponse) bool {
 	switch stateOf(c) {
 	case container.StateExited, container.StateDead, "stopped":
@@ -108,7 +111,8 @@ func (s *Service) resultOf(ctx context.Context, name string, n *trackerNote, w *
 	return *w.endStatus, nil
 }
 
-// collectResult is what a container has said, and how it has ended. It has an error where that could not be read.
+// collectResult is what a container has said, and how it has ended. It has an error where that
+// could not be read.
 func (s *Service) collectResult(ctx context.Context, name string, n *trackerNote, w *containerWatch, state *container.State) (program.Result, error) {
 	how, sure := exitReason(state, n)
 	switch {
@@ -131,8 +135,9 @@ func (s *Service) collectResult(ctx context.Context, name string, n *trackerNote
 // killedExitCode is the exit code of what SIGKILL has ended.
 const killedExitCode = 128 + 9
 
-// exitReason is what is said of a container that has ended badly; "" = well. When it is sure, nothing that the container has said matters. Not all
-// container hosts can tell that memory was the reason: Podman cannot with cgroups of version 1.
+// exitReason is what is said of a container that has ended badly; "" = well. When it is sure,
+// nothing that the container has said matters. Not all container hosts can tell that memory was the
+// reason: Podman cannot with cgroups of version 1.
 func exitReason(state *container.State, n *trackerNote) (how string, sure bool) {
 	limit := ""
 	if n.Memory > 0 {

@@ -35,13 +35,16 @@ type containerWatch struct {
 	endStatus *flow.ExternalStatus // what it has come to; nil = nobody has asked yet
 }
 
-// unaskedTimeout is how long a container is followed that nobody asks for: another member has its task, or nobody.
+// unaskedTimeout is how long a container is followed that nobody asks for: another member has its
+// task, or nobody.
 const unaskedTimeout = 2 * time.Minute
 
-// sourceOf numbers the lines of containers' logs. They are numbered alike whoever reads them, from the first one on, so each line is stored once.
+// sourceOf numbers the lines of containers' logs. They are numbered alike whoever reads them, from
+// the first one on, so each line is stored once.
 const sourceOf = "container"
 
-// ensureWatch follows the container of external work, or goes on doing so. What has ended is not followed, but read.
+// ensureWatch follows the container of external work, or goes on doing so. What has ended is not
+// followed, but read.
 func (s *Service) ensureWatch(x flow.External, n *trackerNote, ended bool) (*containerWatch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +99,9 @@ func (w *containerWatch) Write(p []byte) (int, error) {
 // readSilence is how long nothing may come of a container that has ended until it is read anew.
 const readSilence = 2 * time.Second
 
-// awaitComplete waits until all is read that a container has printed which has ended, and says whether it is. Podman may miss the end of a container that it
-// follows, and then goes on for ever: such a reading is ended, and the next look begins another one, which does not follow.
+// awaitComplete waits until all is read that a container has printed which has ended, and says
+// whether it is. Podman may miss the end of a container that it follows, and then goes on for ever:
+// such a reading is ended, and the next look begins another one, which does not follow.
 func (s *Service) awaitComplete(ctx context.Context, w *containerWatch) bool {
 	for {
 		before := w.bytes.Load()
@@ -126,7 +130,8 @@ func (s *Service) stopWatch(name string) {
 	}
 }
 
-// forgetContainer ends the following of a container for good: what it is not to tell is forgotten, too.
+// forgetContainer ends the following of a container for good: what it is not to tell is forgotten,
+// too.
 func (s *Service) forgetContainer(name string) {
 	s.stopWatch(name)
 	s.mu.Lock()

@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Carrier carries out jobs of type outside by starters. It remembers what it was given: should a report be lost between two actors of its own
-// member, the attempt is dispatched again, and no event tells so.
+// Carrier carries out jobs of type outside by starters. It remembers what it was given: should a
+// report be lost between two actors of its own member, the attempt is dispatched again, and no
+// event tells so.
 type Carrier struct {
 	starters   Starters
 	mu         sync.Mutex
@@ -32,7 +33,7 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	return c.starters.startJob(ctx, job, job.Given > 0 || job.Again || again)
 }
 
-// wasGiven says whether a job was given to it before.
+// wasGiven reports whether a job was given to it before.
 func (c *Carrier) wasGiven(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,15 +7,17 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// How long who has ended may be without a word in the files, how often these are looked at meanwhile, and after an error.
+// How long who has ended may be without a word in the files, how often these are looked at
+// meanwhile, and after an error.
 const (
 	endGrace     = 5 * time.Second
 	endPollPause = 100 * time.Millisecond
 	errorPause   = time.Second
 )
 
-// Follow looks how an attempt is until it has ended, of a worker that is started here: when exited is closed it has a few seconds for its last words.
-// It tells working once since when the worker is at it. said = the end was told by the worker itself.
+// Follow looks how an attempt is until it has ended, of a worker that is started here: when exited
+// is closed it has a few seconds for its last words. It tells working once since when the worker is
+// at it. said = the end was told by the worker itself.
 func (o *Objects) Follow(ctx context.Context, x flow.External, exited <-chan struct{}, working func(since int64)) (status flow.ExternalStatus, said bool) {
 	var last <-chan time.Time
 	x.Pending = true

@@ -174,7 +174,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// fillHeader adds what the job wants sent along. Hide hides the secrets among that, which an answer may repeat.
+// fillHeader adds what the job wants sent along. Hide hides the secrets among that, which an answer
+// may repeat.
 func (h *HTTP) fillHeader(to http.Header, j *httpJob) (hide *redact.Redactor, err error) {
 	to.Set("Accept", "application/json")
 	var secrets []string
@@ -229,7 +230,7 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// isTransientStatus says whether a status may be another one the next time.
+// isTransientStatus reports whether a status may be another one the next time.
 func isTransientStatus(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }

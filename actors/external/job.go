@@ -29,7 +29,8 @@ type httpJob struct {
 
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
 
-// decodeJob reads what is known of a job. The value of success is `completed` where the field is called as in the SDK.
+// decodeJob reads what is known of a job. The value of success is `completed` where the field is
+// called as in the SDK.
 func (h *HTTP) decodeJob(x flow.External) (*httpJob, error) {
 	j := &httpJob{}
 	if err := json.Unmarshal(x.Data, j); err != nil {
@@ -59,7 +60,7 @@ func (h *HTTP) decodeJob(x flow.External) (*httpJob, error) {
 
 const mockScheme = "mock://"
 
-// isMock says whether a job is there for tests.
+// isMock reports whether a job is there for tests.
 func (j *httpJob) isMock() bool { return strings.HasPrefix(j.URL, mockScheme) }
 
 // mockStatus is how such a job is: its URL tells.

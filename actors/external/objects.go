@@ -18,8 +18,9 @@ type ObjectsOptions struct {
 	MaxOutput int            // bytes of an output; 0 = 1 MiB
 }
 
-// Objects has attempts carried out by workers that know nothing but the files of an object store: it writes what is to be done, and looks how
-// that goes. It is a Starter for workers that others start, and what whoever starts one himself has it write and look.
+// Objects has attempts carried out by workers that know nothing but the files of an object store:
+// it writes what is to be done, and looks how that goes. It is a Starter for workers that others
+// start, and what whoever starts one himself has it write and look.
 type Objects struct {
 	opts ObjectsOptions
 	runs runLists
@@ -38,7 +39,8 @@ func NewObjects(o ObjectsOptions) *Objects {
 
 const noObjectStore = "this server has no object store; its operator can give it one with --object-store"
 
-// Dispatch writes what a job has to do. The address is where a worker finds that, x what is looked after then.
+// Dispatch writes what a job has to do. The address is where a worker finds that, x what is looked
+// after then.
 func (o *Objects) Dispatch(ctx context.Context, job *flow.Job) (address string, x flow.External, err error) {
 	if o.opts.Bucket == nil {
 		return "", x, flow.Errorf(flow.Denied, noObjectStore)
@@ -60,7 +62,8 @@ func (o *Objects) Dispatch(ctx context.Context, job *flow.Job) (address string, 
 		flow.External{Task: job.Task, Job: job.ID(), Service: flow.ObjectStore, ID: a.Folder, Data: data, StartedAt: o.opts.Now()}, err
 }
 
-// Start has a job wait for a worker that somebody else starts. Whoever does so once more finds the same files.
+// Start has a job wait for a worker that somebody else starts. Whoever does so once more finds the
+// same files.
 func (o *Objects) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
 	address, x, err := o.Dispatch(ctx, &job)
 	if err != nil {

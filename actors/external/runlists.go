@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/objects"
 )
 
-// runLists lets the statuses of a run with many open attempts be looked for with one list, instead of one by one.
+// runLists lets the statuses of a run with many open attempts be looked for with one list, instead
+// of one by one.
 type runLists struct {
 	bucket objects.Bucket
 	now    func() int64
@@ -31,8 +32,9 @@ type runList struct {
 	lookedBefore int
 }
 
-// How many attempts of a run are looked at one by one; in what time they are counted; for how long a list is as good as a new one; and after which
-// time without any look a run is forgotten. All times in milliseconds.
+// How many attempts of a run are looked at one by one; in what time they are counted; for how long
+// a list is as good as a new one; and after which time without any look a run is forgotten. All
+// times in milliseconds.
 const (
 	listThreshold  = 50
 	countWindow    = 12_000

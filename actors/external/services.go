@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Service begins jobs in another system and looks after them, for nodes with its name as their service. One that is an io.Closer, too, is
-// closed with its member.
+// Service begins jobs in another system and looks after them, for nodes with its name as their
+// service. One that is an io.Closer, too, is closed with its member.
 type Service interface {
 	Starter
 	Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error)
@@ -25,7 +25,7 @@ type Tools struct {
 	Logs   *logs.Book // takes what jobs print
 	Member string     // its name
 	Store  string     // tells work for tasks of this store from that of others
-	// Live says whether somebody waits for the work of a job, or it is being called off.
+	// Live reports whether somebody waits for the work of a job, or it is being called off.
 	Live      func(ctx context.Context, job string) (bool, error)
 	Now       func() int64 // the store's time in Unix milliseconds
 	MaxOutput int          // bytes of an output
@@ -71,7 +71,7 @@ func (s Services) Close() error {
 	return errors.Join(errs...)
 }
 
-// Given says whether there is somewhere to put files.
+// Given reports whether there is somewhere to put files.
 func (o *Objects) Given() bool { return o != nil && o.opts.Bucket != nil }
 
 // Output is what an attempt has left in its files, whose worker somebody else has seen end well.

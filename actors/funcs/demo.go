@@ -20,7 +20,8 @@ func RegisterDemo(r *Registry) {
 	r.RegisterRaw("log_result", logResult)
 }
 
-// multiplyInput multiplies a number by params.mul. An input that is no number counts as 0, such a factor as 1.
+// multiplyInput multiplies a number by params.mul. An input that is no number counts as 0, such a
+// factor as 1.
 func multiplyInput(_ context.Context, job job.Job) (json.RawMessage, error) {
 	x, ok := parseNumber(job.Input)
 	if !ok {

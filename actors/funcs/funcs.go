@@ -27,7 +27,8 @@ type Options struct {
 	Logs *logs.Book
 	// Note is told what functions say of how far they are. nil = nobody is.
 	Note func(ctx context.Context, task string, n flow.Note) error
-	// Traced: functions are told the spans of all attempts, and not only where whoever started the task has told one.
+	// Traced: functions are told the spans of all attempts, and not only where whoever started the
+	// task has told one.
 	Traced bool
 }
 

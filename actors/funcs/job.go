@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// jobOf is what a function is told of its job, but for where its log is: what a worker would be told. The span of its attempt costs as much as all
-// the rest, so that it is told where somebody traces.
+// jobOf is what a function is told of its job, but for where its log is: what a worker would be
+// told. The span of its attempt costs as much as all the rest, so that it is told where somebody
+// traces.
 func jobOf(j *flow.Job, traced bool) job.Job {
 	told := job.WithKey(j.Key(), job.Job{ID: j.ID(), Service: j.Exec.Func, Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
 		Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt})

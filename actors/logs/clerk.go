@@ -39,7 +39,8 @@ func (b *Book) runStorer() {
 	}
 }
 
-// awaitLines waits until something is to be stored, and for others to join. It is false when the book is closed.
+// awaitLines waits until something is to be stored, and for others to join. It is false when the
+// book is closed.
 func (b *Book) awaitLines() bool {
 	select {
 	case <-b.wake:
@@ -116,8 +117,8 @@ func (s *chunkBatch) gatherChunks(b *Book, list []*Writer) []*Writer {
 	return list
 }
 
-// numberLines are lines as chunks. What tells of lost lines is one by itself, with the number of the last of them: whoever reads the source again numbers
-// them, too, and may lose others.
+// numberLines are lines as chunks. What tells of lost lines is one by itself, with the number of
+// the last of them: whoever reads the source again numbers them, too, and may lose others.
 func (w *Writer) numberLines(list []lines.Line) (chunks []persistence.LogChunk) {
 	for len(list) > 0 {
 		n := slices.IndexFunc(list, func(l lines.Line) bool { return l.Passed > 0 })

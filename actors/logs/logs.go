@@ -1,9 +1,11 @@
 // Package logs takes what jobs print to the store while they run.
 //
-// Promises: whoever prints is never held up, whatever the store does, and a store that is slow or away fails no job; what attempts of a member have
-// printed is stored together, a few times a second and no more than half of the time, so other commits go on; what waits for the store is
-// bounded, for each attempt and for all, and lines beyond that are counted and told in their place; a part that is stored twice is there
-// once; all lines pass one place (Book.pass) before they are stored.
+// Promises: whoever prints is never held up, whatever the store does, and a store that is slow or
+// away fails no job; what attempts of a member have printed is stored together, a few times a
+// second and no more than half of the time, so other commits go on; what waits for the store is
+// bounded, for each attempt and for all, and lines beyond that are counted and told in their place;
+// a part that is stored twice is there once; all lines pass one place (Book.pass) before they are
+// stored.
 package logs
 
 import (
@@ -39,7 +41,8 @@ const (
 	closeWait = time.Second
 )
 
-// Book takes lines of all attempts that a member carries out to the store. A nil Book keeps nothing.
+// Book takes lines of all attempts that a member carries out to the store. A nil Book keeps
+// nothing.
 type Book struct {
 	opts Options
 	room *lines.Room
@@ -83,11 +86,12 @@ func (b *Book) Close(ctx context.Context) error {
 	}
 }
 
-// Open begins the log of an attempt that somebody was given to carry out, once more if it was given before.
+// Open begins the log of an attempt that somebody was given to carry out, once more if it was given
+// before.
 func (b *Book) Open(task, job string) *Writer { return &Writer{book: b, task: task, job: job} }
 
-// Resume opens the log of an attempt whose source can be read again from its beginning, by anybody who carries it out or looks after it: what is
-// stored of it already is left out.
+// Resume opens the log of an attempt whose source can be read again from its beginning, by anybody
+// who carries it out or looks after it: what is stored of it already is left out.
 func (b *Book) Resume(task, job, source string) *Writer {
 	return &Writer{book: b, task: task, job: job, source: source}
 }
@@ -95,8 +99,9 @@ func (b *Book) Resume(task, job, source string) *Writer {
 // maxPartBytes is how many bytes of a part are taken.
 const maxPartBytes = 4 << 20
 
-// Add stores a part of an attempt's log that whoever carries it out, elsewhere, has split into lines and numbered. It waits for a second at
-// most until the part can be read, and says whether there is something.
+// Add stores a part of an attempt's log that whoever carries it out, elsewhere, has split into
+// lines and numbered. It waits for a second at most until the part can be read, and says whether
+// there is something.
 func (b *Book) Add(p persistence.LogChunk) bool {
 	w := &Writer{book: b, task: p.Task, job: p.Job, source: p.Source, number: p.Number - int64(len(p.Lines)), maxBytes: maxPartBytes}
 	w.Add(p.Lines)
@@ -126,7 +131,8 @@ func (w *Writer) lineBuffer() *lines.Buffer {
 	return w.buffer.Load()
 }
 
-// Stream is where to write what comes from one of the streams of package lines. Writing never blocks and never fails.
+// Stream is where to write what comes from one of the streams of package lines. Writing never
+// blocks and never fails.
 func (w *Writer) Stream(name string) io.Writer {
 	if w.book == nil {
 		return io.Discard
@@ -149,8 +155,8 @@ func (w *Writer) Add(list []lines.Line) {
 	}
 }
 
-// Close ends the log, and says whether there is something to be read. It waits for a second at most until it can be, and not at all for a
-// store that is away.
+// Close ends the log, and says whether there is something to be read. It waits for a second at most
+// until it can be, and not at all for a store that is away.
 func (w *Writer) Close() bool {
 	if !w.End() {
 		return false
@@ -220,7 +226,8 @@ func (b *Book) storedSignal(w *Writer) <-chan struct{} {
 	return w.stored
 }
 
-// notifyStored says that nothing is left to be stored, to who wants to hear it. The book's lock is held.
+// notifyStored says that nothing is left to be stored, to who wants to hear it. The book's lock is
+// held.
 func (w *Writer) notifyStored() {
 	if w.stored != nil && !w.notified {
 		w.notified = true

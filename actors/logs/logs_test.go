@@ -160,7 +160,8 @@ func TestAPartThatIsAddedAgainIsThereOnce(t *testing.T) {
 	require.Equal(t, "log: 1\nlog: 2\nlog: 3\n", text(t, store, "j"))
 }
 
-// Whoever looks after work outside may read all that it has printed once more, at the same time as somebody else.
+// Whoever looks after work outside may read all that it has printed once more, at the same time as
+// somebody else.
 func TestALogThatIsReadAgainFromItsBeginningHasEachLineOnce(t *testing.T) {
 	b, store := open(t, 0, nil)
 	first := b.Resume("t", "j", "box")
@@ -175,8 +176,8 @@ func TestALogThatIsReadAgainFromItsBeginningHasEachLineOnce(t *testing.T) {
 	}, closeWait, time.Millisecond)
 }
 
-// TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers has what was stored before read again faster than the store takes it, as by the next
-// member after one that was killed.
+// TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers has what was stored before read again
+// faster than the store takes it, as by the next member after one that was killed.
 func TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers(t *testing.T) {
 	var hold atomic.Bool
 	held, free := make(chan struct{}), make(chan struct{})

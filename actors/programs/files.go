@@ -14,8 +14,8 @@ import (
 type Files interface {
 	// Dispatch writes what a job has to do, and tells where.
 	Dispatch(ctx context.Context, job *flow.Job) (address string, x flow.External, err error)
-	// Follow tells the end of a job, and working that its program says that it is at it. When exited is closed the program has ended. said = it has told
-	// the end itself.
+	// Follow tells the end of a job, and working that its program says that it is at it. When
+	// exited is closed the program has ended. said = it has told the end itself.
 	Follow(ctx context.Context, x flow.External, exited <-chan struct{}, working func(since int64)) (status flow.ExternalStatus, said bool)
 	// Cancel says in a file that nobody waits for the job any longer.
 	Cancel(ctx context.Context, x flow.External) error

@@ -16,7 +16,8 @@ import (
 
 // Options of a Carrier. The zero value starts nothing.
 type Options struct {
-	// Allow lets programs run. Whoever may create flows may then run programs as this process's user.
+	// Allow lets programs run. Whoever may create flows may then run programs as this process's
+	// user.
 	Allow bool
 	// Logs keeps what programs print, while they do. nil = nobody does.
 	Logs *logs.Book
@@ -44,7 +45,8 @@ func (c *Carrier) Close() {
 	}
 }
 
-// Inspect tells what the functions of a Python program take and return; the program is imported for that.
+// Inspect tells what the functions of a Python program take and return; the program is imported for
+// that.
 func (c *Carrier) Inspect(ctx context.Context, p *flow.Program) (json.RawMessage, error) {
 	if !c.opts.Allow {
 		return nil, errors.New(notAllowed)

@@ -18,7 +18,8 @@ var unfinishedStates = []string{string(flow.TaskPending), string(flow.TaskRunnin
 // maxRunning is how many tasks of a schedule are looked at that have not ended.
 const maxRunning = 1000
 
-// processSchedule does what has to be done about a schedule: it decides, writes that down, and begins tasks. What cannot be done for the moment is tried again.
+// processSchedule does what has to be done about a schedule: it decides, writes that down, and
+// begins tasks. What cannot be done for the moment is tried again.
 func (r *Runner) processSchedule(s *persistence.Schedule) {
 	ctx, cancel := r.host.Within(r.ctx, callTimeout)
 	defer cancel()
@@ -38,7 +39,8 @@ func (r *Runner) processSchedule(s *persistence.Schedule) {
 	}
 }
 
-// advanceSchedule takes a schedule one decision further. waits says that there is nothing to be decided before a task has ended.
+// advanceSchedule takes a schedule one decision further. waits says that there is nothing to be
+// decided before a task has ended.
 func (r *Runner) advanceSchedule(ctx context.Context, s *persistence.Schedule) (waits bool, err error) {
 	rule, err := schedule.Read(s.Spec)
 	if err != nil {
@@ -89,7 +91,8 @@ func (r *Runner) runningOf(ctx context.Context, s *persistence.Schedule) (tasks 
 	return tasks, err
 }
 
-// startTasks begins the tasks that were decided about, up to the first that cannot begin for the moment.
+// startTasks begins the tasks that were decided about, up to the first that cannot begin for the
+// moment.
 func (r *Runner) startTasks(ctx context.Context, s *persistence.Schedule) error {
 	for len(s.State.Starts) > 0 {
 		task, err := r.startSlot(ctx, s, s.State.Starts[0])
@@ -115,7 +118,8 @@ func isPermanent(err error) bool {
 	return errors.Is(err, persistence.ErrNotFound)
 }
 
-// startSlot begins the task of a slot; one that was begun before is the same. That it was begun with other params, before somebody changed them, is no matter.
+// startSlot begins the task of a slot; one that was begun before is the same. That it was begun
+// with other params, before somebody changed them, is no matter.
 func (r *Runner) startSlot(ctx context.Context, s *persistence.Schedule, start schedule.Start) (task string, err error) {
 	for _, task := range start.Cancel {
 		if _, err := r.opts.Engine.Do(ctx, engine.Order{Task: task, Command: flow.Cancel{}}); err != nil && !isPermanent(err) && flow.ErrorKindOf(err) != flow.Conflict {

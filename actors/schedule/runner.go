@@ -1,11 +1,15 @@
-// Package schedule begins tasks by the clock: it looks after the schedules of the shards that its member owns.
+// Package schedule begins tasks by the clock: it looks after the schedules of the shards that its
+// member owns.
 //
-// What becomes of a slot is decided by package flow/schedule, and written before anything is done about it: whoever wrote the next
-// revision of the schedule decided. Then tasks begin with a key made of schedule and slot, and that they have is written, too. So whoever comes
-// next, after a crash anywhere in between, begins the same slots again and is answered with the same tasks, and nobody begins another one.
+// What becomes of a slot is decided by package flow/schedule, and written before anything is done
+// about it: whoever wrote the next revision of the schedule decided. Then tasks begin with a key
+// made of schedule and slot, and that they have is written, too. So whoever comes next, after a
+// crash anywhere in between, begins the same slots again and is answered with the same tasks, and
+// nobody begins another one.
 //
-// There is one timer, for the schedule that has to be looked at next. Changes made on this member and on others are told (Look); since word
-// may get lost, and shards come without any, the store is asked every few seconds at least. Time is the store's.
+// There is one timer, for the schedule that has to be looked at next. Changes made on this member
+// and on others are told (Look); since word may get lost, and shards come without any, the store is
+// asked every few seconds at least. Time is the store's.
 package schedule
 
 import (
@@ -39,11 +43,13 @@ const (
 	lookInterval = 5 * time.Second // at least
 	maxRead      = 10_000          // schedules that are read
 	maxLanes     = 16              // that are seen to side by side, beside those that are held up
-	// laneTimeout is how long one may take before it counts as held up, and another one has its lane; so many are held up at once.
+	// laneTimeout is how long one may take before it counts as held up, and another one has its
+	// lane; so many are held up at once.
 	laneTimeout = 250 * time.Millisecond
 	maxStalled  = 1000
-	// firstRetryPause is the first pause after something could not be done for the moment, and before it is looked again whether a task has ended that a slot
-	// waits for; each further one is twice as long, up to lookEvery.
+	// firstRetryPause is the first pause after something could not be done for the moment, and
+	// before it is looked again whether a task has ended that a slot waits for; each further one is
+	// twice as long, up to lookEvery.
 	firstRetryPause = 500 * time.Millisecond
 	// callTimeout bounds what is asked of the store or a member for one schedule.
 	callTimeout = 30 * time.Second
@@ -191,7 +197,8 @@ func (r *Runner) readDue(by int64) ([]persistence.Schedule, error) {
 	return soon, nil
 }
 
-// logReadError logs when schedules cannot be read any longer, and when they can again. Only run calls it, after one look and the next.
+// logReadError logs when schedules cannot be read any longer, and when they can again. Only run
+// calls it, after one look and the next.
 func (r *Runner) logReadError(err error) {
 	switch {
 	case r.ctx.Err() != nil:
@@ -204,7 +211,8 @@ func (r *Runner) logReadError(err error) {
 	r.readFailed = err != nil
 }
 
-// enqueueAll has some schedules seen to side by side. Nobody waits for them here: one that is held up, by a member that does not answer, holds up no other.
+// enqueueAll has some schedules seen to side by side. Nobody waits for them here: one that is held
+// up, by a member that does not answer, holds up no other.
 func (r *Runner) enqueueAll(due []persistence.Schedule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,7 +226,8 @@ func (r *Runner) enqueueAll(due []persistence.Schedule) {
 	}
 }
 
-// runLane sees to one after the other, until one is held up: the next ones have a lane of their own then.
+// runLane sees to one after the other, until one is held up: the next ones have a lane of their own
+// then.
 func (r *Runner) runLane() {
 	for s, ok := r.nextSchedule(); ok; s, ok = r.nextSchedule() {
 		inTime := r.runTimed(func() { r.processSchedule(&s) })
@@ -229,7 +238,7 @@ func (r *Runner) runLane() {
 	}
 }
 
-// runTimed says whether something was done before somebody else was given its lane.
+// runTimed reports whether something was done before somebody else was given its lane.
 func (r *Runner) runTimed(do func()) bool {
 	done, late := false, false
 	disarm := r.host.AfterFunc(laneTimeout, func() {
@@ -250,7 +259,8 @@ func (r *Runner) runTimed(do func()) bool {
 	return !late
 }
 
-// finishSchedule has a schedule looked at again in time. A round that is under way may have passed over it.
+// finishSchedule has a schedule looked at again in time. A round that is under way may have passed
+// over it.
 func (r *Runner) finishSchedule(s *persistence.Schedule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -288,7 +298,8 @@ func (r *Runner) pausedUntil(id string) int64 {
 	return r.pauses[id].until
 }
 
-// pauseSchedule has nobody look at a schedule for a while, because it waits, or because something failed. It says whether that is new.
+// pauseSchedule has nobody look at a schedule for a while, because it waits, or because something
+// failed. It says whether that is new.
 func (r *Runner) pauseSchedule(id string, failed bool) (news bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,7 +26,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-// stage is a store, and what begins tasks in it: a start writes the first row of a task, as a member's commit does, and the same key is the same task.
+// stage is a store, and what begins tasks in it: a start writes the first row of a task, as a
+// member's commit does, and the same key is the same task.
 type stage struct {
 	engine.Engine
 	t     *testing.T
@@ -222,8 +223,9 @@ func TestAnOutageIsToldOnceAndSlotsAreMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestWhoeverFallsOverInBetweenNoSlotIsLostOrDoubled has several runners look after the same schedule, each of which believes that it owns it, is
-// stopped anywhere, and talks to a store that fails and loses answers.
+// TestWhoeverFallsOverInBetweenNoSlotIsLostOrDoubled has several runners look after the same
+// schedule, each of which believes that it owns it, is stopped anywhere, and talks to a store that
+// fails and loses answers.
 func TestWhoeverFallsOverInBetweenNoSlotIsLostOrDoubled(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -34,8 +34,8 @@ var languages = map[string]struct {
 	"go":         {[]string{"go", "run"}, ".go"},
 }
 
-// prepareCommand makes a command of a job. cleanup removes what it left on the disk. An error of a kind will
-// stay, whoever tries again.
+// prepareCommand makes a command of a job. cleanup removes what it left on the disk. An error of a
+// kind will stay, whoever tries again.
 func (c *Carrier) prepareCommand(ctx context.Context, job *flow.Job) (cmd *scriptCommand, cleanup func(), err error) {
 	if !c.opts.Allow {
 		return nil, nil, flow.Errorf(flow.Denied, "scripts are not allowed on this server; its operator can allow them with --allow-scripts")
@@ -94,7 +94,8 @@ func codeArgv(s *flow.Script) (argv []string, cleanup func(), err error) {
 	return append(append(append([]string{}, argv...), file), s.Args...), cleanup, nil
 }
 
-// lookUpProgram looks a bare name up in PATH; any other is meant relative to the script's directory.
+// lookUpProgram looks a bare name up in PATH; any other is meant relative to the script's
+// directory.
 func lookUpProgram(name string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		return name, nil
@@ -114,7 +115,8 @@ func (c *Carrier) workDir(dir string) (string, error) {
 	return inside, nil
 }
 
-// jobEnvironment is what scripts see of this process's, with what tells the script which job it has and a script's own laid over it.
+// jobEnvironment is what scripts see of this process's, with what tells the script which job it has
+// and a script's own laid over it.
 func (c *Carrier) jobEnvironment(job *flow.Job) []string {
 	own := carry.Variables(job)
 	maps.Copy(own, job.Exec.Script.Env)

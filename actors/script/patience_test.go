@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// useUp takes all file descriptors there are, having lowered their number, until they are given back.
+// useUp takes all file descriptors there are, having lowered their number, until they are given
+// back.
 func useUp(t *testing.T) (giveBack func()) {
 	var before syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))

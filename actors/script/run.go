@@ -15,8 +15,8 @@ type runOutcome struct {
 	cut      bool // the output was longer than what is kept
 }
 
-// runCommand starts a command once and returns when it and its process group have ended. What they print
-// is appended to out, or, where they are told apart, what they print to stdout.
+// runCommand starts a command once and returns when it and its process group have ended. What they
+// print is appended to out, or, where they are told apart, what they print to stdout.
 func (c *Carrier) runCommand(ctx context.Context, cmd *scriptCommand, out *outputBuffer) (runOutcome, error) {
 	if err := ctx.Err(); err != nil {
 		return runOutcome{}, context.Cause(ctx)

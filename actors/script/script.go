@@ -16,15 +16,18 @@ import (
 
 // Options of a Carrier. The zero value starts nothing.
 type Options struct {
-	// Allow lets scripts run. Whoever may create flows may then run programs as this process's user.
+	// Allow lets scripts run. Whoever may create flows may then run programs as this process's
+	// user.
 	Allow bool
 	// Dir is where scripts run and what their work_dir must be inside of. "" = anywhere.
 	Dir string
 	// Logs keeps what scripts print, while they do. nil = nobody does.
 	Logs *logs.Book
-	// MaxOutput bounds what a script may print, and its encoded result; 0 = 1 MiB. More fails its attempt.
+	// MaxOutput bounds what a script may print, and its encoded result; 0 = 1 MiB. More fails its
+	// attempt.
 	MaxOutput int
-	// Env names what scripts see of this process's environment beside the little that all of them do.
+	// Env names what scripts see of this process's environment beside the little that all of them
+	// do.
 	Env []string
 }
 
@@ -40,8 +43,8 @@ type Carrier struct {
 	patience child.Patience
 }
 
-// New returns a carrier whose scripts see what they may of the environment this process has now. Code that a process which was killed has left on the
-// disk is removed.
+// New returns a carrier whose scripts see what they may of the environment this process has now.
+// Code that a process which was killed has left on the disk is removed.
 func New(opts Options) *Carrier {
 	if opts.Allow {
 		codeFiles.Sweep()

@@ -22,7 +22,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// parents are what this program does instead of its tests, when it was started for one of them: by the variable that says so.
+// parents are what this program does instead of its tests, when it was started for one of them: by
+// the variable that says so.
 var parents = map[string]func(){}
 
 func TestMain(m *testing.M) {

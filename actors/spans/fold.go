@@ -93,7 +93,8 @@ func (f *spanBuilder) followRow(ctx context.Context, row *actors.StoredRow) (*fo
 	return k, k.addEvents(row.Seq, row.Events)
 }
 
-// followFromStart follows a task that is not known, or not any longer, from its first row. Nothing is told again that was told up to a row.
+// followFromStart follows a task that is not known, or not any longer, from its first row. Nothing
+// is told again that was told up to a row.
 func (f *spanBuilder) followFromStart(ctx context.Context, row *actors.StoredRow, told int64) (*followedTask, error) {
 	k := &followedTask{trace: trace.New(row.Task, row.Plan), flow: cmp.Or(row.Plan.FlowSlug, row.Plan.FlowID), version: f.numberOf(ctx, row.Version)}
 	until := row.Seq - 1

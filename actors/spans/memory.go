@@ -15,8 +15,10 @@ type followedTask struct {
 	size    int // as it was counted
 }
 
-// taskMemory has the tasks that are followed: those that were heard of last, in two halves, of which the older one is forgotten when the other is full. Of
-// what was forgotten it knows for long up to which row it was told, so its journal is read once more, at its end, and nothing is told twice.
+// taskMemory has the tasks that are followed: those that were heard of last, in two halves, of
+// which the older one is forgotten when the other is full. Of what was forgotten it knows for long
+// up to which row it was told, so its journal is read once more, at its end, and nothing is told
+// twice.
 type taskMemory struct {
 	newer, older           map[string]*followedTask
 	size                   int // of the newer ones

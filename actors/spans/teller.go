@@ -1,10 +1,12 @@
 // Package spans tells what is stored of tasks as spans, to whoever passes them on.
 //
-// What it promises: nobody waits for it. A row comes to it behind its commit, and what it cannot keep up with is dropped and counted. A
-// task's spans are the same whoever tells them, since they follow from its journal: where rows are missing, because another member
-// wrote them or too many came at once, it reads them in the store. A member that takes a task over tells its start once more, for
-// who created it may have died before; so no parent is ever missing. It remembers 64 MiB of tasks that go on; what becomes of others is told
-// when they end, by one more reading of their journals.
+// What it promises: nobody waits for it. A row comes to it behind its commit, and what it cannot
+// keep up with is dropped and counted. A task's spans are the same whoever tells them, since they
+// follow from its journal: where rows are missing, because another member wrote them or too many
+// came at once, it reads them in the store. A member that takes a task over tells its start once
+// more, for who created it may have died before; so no parent is ever missing. It remembers 64 MiB
+// of tasks that go on; what becomes of others is told when they end, by one more reading of their
+// journals.
 package spans
 
 import (
@@ -95,7 +97,8 @@ func (t *Teller) Stored(row actors.StoredRow) {
 	}
 }
 
-// Close passes on what is there, as long as ctx lasts; what comes later is not told. It may be called again.
+// Close passes on what is there, as long as ctx lasts; what comes later is not told. It may be
+// called again.
 func (t *Teller) Close(ctx context.Context) {
 	if t == nil {
 		return

@@ -48,7 +48,8 @@ type carry func(context.Context, flow.Job) flow.Report
 
 func (f carry) Carry(ctx context.Context, j flow.Job) flow.Report { return f(ctx, j) }
 
-// toldOf runs a task of two nodes and answers with the names of its spans when its teller gets some rows only.
+// toldOf runs a task of two nodes and answers with the names of its spans when its teller gets some
+// rows only.
 func toldOf(t *testing.T, lets func(actors.StoredRow) bool) (names []string) {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})

@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// names is a name server that knows one address, or none, for every name. While a test runs, this process
-// asks no other.
+// names is a name server that knows one address, or none, for every name. While a test runs, this
+// process asks no other.
 type names struct{ atomic.Pointer[netip.Addr] }
 
 func newNames(t *testing.T) *names {

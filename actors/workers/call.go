@@ -59,8 +59,8 @@ func newCall(job *flow.Job) *workerCall {
 		timeout: flow.Milliseconds(job.TimeoutMS)}
 }
 
-// jobHeader returns what the worker gets of a job beside its body. Idempotency-Key also lets a request be sent again
-// that met a connection the worker was just closing.
+// jobHeader returns what the worker gets of a job beside its body. Idempotency-Key also lets a
+// request be sent again that met a connection the worker was just closing.
 func jobHeader(job *flow.Job) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"}, "Idempotency-Key": {job.Key()}, "Troupe-Job": {job.ID()},

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// Carry calls the workers that offer the job's service and have the labels it asks for, one after the
-// other, until one answers.
+// Carry calls the workers that offer the job's service and have the labels it asks for, one after
+// the other, until one answers.
 func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 	c := newCall(&job)
 	for learned := false; ; {
@@ -41,8 +41,8 @@ func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 // retryPauseMS is how long a job waits before workers that could not be reached are tried again.
 const retryPauseMS = 50
 
-// callWorkers asks workers until one answers. begun says whether one was reached that did not answer: it may
-// have begun the job.
+// callWorkers asks workers until one answers. begun says whether one was reached that did not
+// answer: it may have begun the job.
 func (r *Registry) callWorkers(ctx context.Context, c *workerCall, job *flow.Job, list []*registeredWorker) (rep flow.Report, begun, ok bool) {
 	if n := job.Exec.MaxAttempts; n > 0 {
 		list = list[:min(n, len(list))]
@@ -62,7 +62,8 @@ func (r *Registry) callWorkers(ctx context.Context, c *workerCall, job *flow.Job
 	return flow.Report{}, begun, false
 }
 
-// logNoAnswer logs why a worker gave no answer, which its job's error does not tell; once until it answers again.
+// logNoAnswer logs why a worker gave no answer, which its job's error does not tell; once until it
+// answers again.
 func (r *Registry) logNoAnswer(ctx context.Context, w *registeredWorker, c *workerCall, err error) {
 	level := slog.LevelDebug
 	if ctx.Err() == nil && w.silent.CompareAndSwap(false, true) { // else the job is not wanted any longer
@@ -94,9 +95,10 @@ func (r *Registry) liveWorkers(e *flow.Exec) []*registeredWorker {
 	return live
 }
 
-// unheardWorkers are the workers for a job that were known before this registry was opened and may be
-// alive: that they have been silent may be because there was nobody to hear them. After a while they
-// would have been heard, for who is alive gives several signs of it in the time it may be silent.
+// unheardWorkers are the workers for a job that were known before this registry was opened and may
+// be alive: that they have been silent may be because there was nobody to hear them. After a while
+// they would have been heard, for who is alive gives several signs of it in the time it may be
+// silent.
 func (r *Registry) unheardWorkers(e *flow.Exec) []*registeredWorker {
 	if time.Since(r.opened) > r.opts.OfflineTTL/2 {
 		return nil
@@ -104,8 +106,8 @@ func (r *Registry) unheardWorkers(e *flow.Exec) []*registeredWorker {
 	return r.workersFor(e, func(w *registeredWorker) bool { return !w.heard.Load() })
 }
 
-// Awaited says whether a worker that was attached before this registry was opened, and has not been heard of since, would
-// be there for a job.
+// Awaited reports whether a worker that was attached before this registry was opened, and has not
+// been heard of since, would be there for a job.
 func (r *Registry) Awaited(e *flow.Exec) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -114,8 +116,8 @@ func (r *Registry) Awaited(e *flow.Exec) bool {
 	})
 }
 
-// Listed says whether a worker is listed as attached, to whatever member, that would be there for a job, and has been heard of
-// not long ago.
+// Listed reports whether a worker is listed as attached, to whatever member, that would be there
+// for a job, and has been heard of not long ago.
 func (r *Registry) Listed(e *flow.Exec) bool {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
 	r.mu.RLock()
@@ -125,7 +127,8 @@ func (r *Registry) Listed(e *flow.Exec) bool {
 	})
 }
 
-// Pushed are the services that registered push workers offer, also those who have been silent: who was called with a job may be.
+// Pushed are the services that registered push workers offer, also those who have been silent: who
+// was called with a job may be.
 func (r *Registry) Pushed() (services []string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -153,7 +156,8 @@ func (r *Registry) workersFor(e *flow.Exec, fits func(*registeredWorker) bool) [
 	return list
 }
 
-// Outranked reports whether a worker stands by while another live one offers a service, in whatever way it gets its jobs.
+// Outranked reports whether a worker stands by while another live one offers a service, in whatever
+// way it gets its jobs.
 func (r *Registry) Outranked(id, service string) bool {
 	if len(r.opts.Standby) == 0 {
 		return false

@@ -217,7 +217,8 @@ func TestWhoIsACandidate(t *testing.T) {
 	require.Equal(t, "all workers failed", r.Carry(t.Context(), job("other")).Error)
 }
 
-// knownBefore is a store that knows push workers, each by its service, of whom nothing was heard for long.
+// knownBefore is a store that knows push workers, each by its service, of whom nothing was heard
+// for long.
 func knownBefore(t *testing.T, urls map[string]string) persistence.Store {
 	store := newStore(t)
 	for id, url := range urls {

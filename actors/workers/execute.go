@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Executor has Ork workers run programs. Which one is said by the job, so it need not be registered; where it may be is said by
-// the networks that workers are allowed in.
+// Executor has Ork workers run programs. Which one is said by the job, so it need not be
+// registered; where it may be is said by the networks that workers are allowed in.
 func (r *Registry) Executor() *Executor { return &Executor{r} }
 
 // Executor calls Ork workers.
@@ -135,7 +135,8 @@ func nodeName(job *flow.Job) string {
 	return job.Step()
 }
 
-// jobInput is the node's, or where that is null, as it is of a graph's node without prep, its params.
+// jobInput is the node's, or where that is null, as it is of a graph's node without prep, its
+// params.
 func jobInput(job *flow.Job) json.RawMessage {
 	if text := bytes.TrimSpace(job.Input); len(text) > 0 && string(text) != "null" || len(job.Params) == 0 {
 		return job.Input

@@ -9,11 +9,12 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// refreshPause is how long the store is left alone after it was read for somebody who missed a worker.
+// refreshPause is how long the store is left alone after it was read for somebody who missed a
+// worker.
 const refreshPause = 250 * time.Millisecond
 
-// refreshNow learns for somebody who misses a worker what the store says now. Those who come at once, or soon one after the other,
-// wait for one reading. False: there is nothing new.
+// refreshNow learns for somebody who misses a worker what the store says now. Those who come at
+// once, or soon one after the other, wait for one reading. False: there is nothing new.
 func (r *Registry) refreshNow(ctx context.Context) bool {
 	if r.opts.Learn <= 0 {
 		return false
@@ -68,7 +69,8 @@ func (r *Registry) lockRefresh(ctx context.Context) bool {
 
 func (r *Registry) unlockRefresh() { <-r.refreshLock }
 
-// refreshTries is how often the workers are read while some change here; then that is left for the next time.
+// refreshTries is how often the workers are read while some change here; then that is left for the
+// next time.
 const refreshTries = 3
 
 // refreshLocked reads the registrations and signs of life that the store has. Nobody else does.
@@ -87,7 +89,8 @@ func (r *Registry) refreshLocked(ctx context.Context) error {
 	return nil
 }
 
-// mergeAll takes up what the store said, unless registrations have changed here since before it was asked.
+// mergeAll takes up what the store said, unless registrations have changed here since before it was
+// asked.
 func (r *Registry) mergeAll(known []persistence.Worker, before []*registeredWorker, changes int64) bool {
 	there := make(map[string]bool, len(known))
 	for _, w := range known {
@@ -128,8 +131,8 @@ func (r *Registry) Hear(w persistence.Worker, gone bool) {
 	p.heard.Store(true)
 }
 
-// HearBeat takes up a sign of life that another member tells of. It makes nobody known, since it may be late: a registration is told apart, and
-// when that has not come the store is asked.
+// HearBeat takes up a sign of life that another member tells of. It makes nobody known, since it
+// may be late: a registration is told apart, and when that has not come the store is asked.
 func (r *Registry) HearBeat(b persistence.Heartbeat) {
 	w := r.findWorker(b.ID)
 	switch {
@@ -147,7 +150,8 @@ func (r *Registry) HearBeat(b persistence.Heartbeat) {
 	w.heard.Store(true)
 }
 
-// mergeGone strikes off a worker that has gone elsewhere, unless it has come again. The lock is held.
+// mergeGone strikes off a worker that has gone elsewhere, unless it has come again. The lock is
+// held.
 func (r *Registry) mergeGone(w persistence.Worker, known *registeredWorker) {
 	r.changes.Add(1)
 	r.removed.addRemoved(w.ID, w.JoinedAt, r.opts.Now())
@@ -174,8 +178,8 @@ func (r *Registry) mergeWorker(w persistence.Worker) *workerLiveness {
 	return known.workerLiveness
 }
 
-// pollClockSkew is by how much the clocks of two members may: a poll at another member counts so much earlier, lest it be taken
-// for one that came after the claim which it led to.
+// pollClockSkew is by how much the clocks of two members may: a poll at another member counts so
+// much earlier, lest it be taken for one that came after the claim which it led to.
 const pollClockSkew = time.Second
 
 // mergeStored takes what the store says, where it is newer: the worker was heard elsewhere.

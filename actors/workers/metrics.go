@@ -38,8 +38,9 @@ func (c registryCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// countByState counts the workers by their state, and those that are online by what they offer. Which services have numbers of their
-// own is told by the order in which workers came, so it stays as it is.
+// countByState counts the workers by their state, and those that are online by what they offer.
+// Which services have numbers of their own is told by the order in which workers came, so it stays
+// as it is.
 func (r *Registry) countByState() (online, offline int, serving map[string]int) {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
 	serving = map[string]int{}

@@ -26,21 +26,24 @@ type Options struct {
 	OfflineTTL time.Duration
 	// Refresh is how often heartbeats are written to the store; 5 s.
 	Refresh time.Duration
-	// Learn is how often workers are looked for that other members hear of, where the store has several; 0 = never.
+	// Learn is how often workers are looked for that other members hear of, where the store has
+	// several; 0 = never.
 	Learn time.Duration
-	// Tell tells other members of a worker that registered or has gone, before whoever said so is answered; they Hear it. What it does
-	// not reach is learned from the store. nil = there are no others.
+	// Tell tells other members of a worker that registered or has gone, before whoever said so is
+	// answered; they Hear it. What it does not reach is learned from the store. nil = there are no
+	// others.
 	Tell func(ctx context.Context, w persistence.Worker, gone bool)
-	// Beat tells them of a sign of life, which they HearBeat. Nobody waits for that: it returns at once, unless the worker was taken
-	// for gone, and is there again for those who look at any member. nil = there are no others.
+	// Beat tells them of a sign of life, which they HearBeat. Nobody waits for that: it returns at
+	// once, unless the worker was taken for gone, and is there again for those who look at any
+	// member. nil = there are no others.
 	Beat func(ctx context.Context, b persistence.Heartbeat, again bool)
 	// Forget is how long a silent worker is remembered; 7 days.
 	Forget time.Duration
 	// Allow lists the networks that worker URLs may point into. Loopback always is allowed,
 	// link-local never.
 	Allow []netip.Prefix
-	// TLS says for each connection whom to believe of workers with https URLs, and what to show them; nil = whom the system
-	// does, and nothing.
+	// TLS says for each connection whom to believe of workers with https URLs, and what to show
+	// them; nil = whom the system does, and nothing.
 	TLS func() *tls.Config
 	// CallTimeout bounds a call to one worker, unless the job may take longer; 10 s.
 	CallTimeout time.Duration
@@ -105,7 +108,8 @@ type Registry struct {
 	done sync.WaitGroup
 }
 
-// registeredWorker is one registration. It is replaced, never changed; what changes is in its pulse.
+// registeredWorker is one registration. It is replaced, never changed; what changes is in its
+// pulse.
 type registeredWorker struct {
 	persistence.Worker
 	ordinal int // in order of first registration
@@ -202,7 +206,8 @@ func (r *Registry) storeRegistration(ctx context.Context, w *persistence.Worker)
 	return nil
 }
 
-// Deregister forgets a worker: it gets no more jobs. flow.NotFound for an id that is not registered.
+// Deregister forgets a worker: it gets no more jobs. flow.NotFound for an id that is not
+// registered.
 func (r *Registry) Deregister(ctx context.Context, id string) error {
 	w, err := r.deleteWorker(ctx, id)
 	if err != nil {
@@ -371,7 +376,7 @@ func (w *registeredWorker) calledFor() []string {
 	return slices.Compact(slices.Sorted(slices.Values(w.Services)))
 }
 
-// hasAll says whether it has all labels that a job asks for. Its own are sorted.
+// hasAll reports whether it has all labels that a job asks for. Its own are sorted.
 func (w *registeredWorker) hasAll(labels []string) bool {
 	for _, label := range labels {
 		if _, has := slices.BinarySearch(w.Labels, label); !has {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// maxWorkers bounds how many workers are remembered. When it is reached, those silent for crowdedTTL
-// make room.
+// maxWorkers bounds how many workers are remembered. When it is reached, those silent for
+// crowdedTTL make room.
 const (
 	maxWorkers = 10_000
 	crowdedTTL = time.Hour
@@ -71,8 +71,8 @@ func (r *Registry) listWorkers() []*registeredWorker {
 	return append([]*registeredWorker(nil), r.ordered...)
 }
 
-// forgetSilent drops the workers that were silent all the time since. Heartbeats must have been saved
-// just before, or the store would forget more than memory does.
+// forgetSilent drops the workers that were silent all the time since. Heartbeats must have been
+// saved just before, or the store would forget more than memory does.
 func (r *Registry) forgetSilent(ctx context.Context, since int64) error {
 	if r.dropSilent(since) == 0 {
 		return nil
@@ -98,7 +98,8 @@ func (r *Registry) dropSilent(since int64) (dropped int) {
 	return dropped
 }
 
-// makeRoom is asked before a worker is added. Who makes room is forgotten by the store, too: it would be learned from there again.
+// makeRoom is asked before a worker is added. Who makes room is forgotten by the store, too: it
+// would be learned from there again.
 func (r *Registry) makeRoom(ctx context.Context) error {
 	if r.countWorkers() < maxWorkers {
 		return nil

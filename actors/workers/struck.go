@@ -3,8 +3,8 @@ package workers
 // removedMemory is for how long it is remembered at least, in milliseconds, that a worker has gone.
 const removedMemory = int64(10_000)
 
-// removedWorkers are the workers that went not long ago, and when they had registered. What is told of such a registration afterwards was on its way
-// and brings nobody back.
+// removedWorkers are the workers that went not long ago, and when they had registered. What is told
+// of such a registration afterwards was on its way and brings nobody back.
 type removedWorkers struct {
 	fresh, before map[string]int64 // by id, in milliseconds; all before are older than the fresh ones
 	since         int64            // when the first of the fresh ones went
@@ -17,7 +17,7 @@ func (s *removedWorkers) addRemoved(id string, joined, now int64) {
 	s.fresh[id] = max(joined, s.fresh[id])
 }
 
-// hasRemoved says whether a worker has gone that registered then.
+// hasRemoved reports whether a worker has gone that registered then.
 func (s *removedWorkers) hasRemoved(id string, joined int64) bool {
 	for _, went := range []map[string]int64{s.fresh, s.before} {
 		if last, ok := went[id]; ok && joined <= last {

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What the log is told of workers that come and go. Many at once are told in parts; one that is refused again and again for the same
-// reason is told once.
+// What the log is told of workers that come and go. Many at once are told in parts; one that is
+// refused again and again for the same reason is told once.
 
 // mostNamed is how many services or labels of a worker a line names.
 const mostNamed = 20
@@ -25,8 +25,8 @@ func (r *Registry) logRegistration(ctx context.Context, w persistence.Worker, er
 	}
 }
 
-// logOffline tells of workers that have become silent, and of those that are back, once each. Who was silent before this member
-// began is no news.
+// logOffline tells of workers that have become silent, and of those that are back, once each. Who
+// was silent before this member began is no news.
 func (r *Registry) logOffline() {
 	for _, w := range r.listWorkers() {
 		silent := time.Duration(r.opts.Now()-w.heartbeatAt.Load()) * time.Millisecond

@@ -20,8 +20,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// A worker that takes several jobs with one request says so by the header Troupe-Batch of its answers. It is posted them at /exec, as JSON values
-// one behind the other, and answers with a line for each as soon as that one has ended: its place among them, a blank, and the answer. So a slow
+// A worker that takes several jobs with one request says so by the header Troupe-Batch of its
+// answers. It is posted them at /exec, as JSON values one behind the other, and answers with a line
+// for each as soon as that one has ended: its place among them, a blank, and the answer. So a slow
 // job keeps none of the others, and a step does not cost a request.
 
 const headerBatch = "Troupe-Batch"
@@ -85,7 +86,7 @@ func (r *Registry) callInBatch(ctx context.Context, w *registeredWorker, c *work
 	}
 }
 
-// enqueueCall says whether nobody is about to take what waits.
+// enqueueCall reports whether nobody is about to take what waits.
 func (q *callBatcher) enqueueCall(p *batchedCall) (first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -206,7 +207,8 @@ func (r *Registry) postBatch(ctx context.Context, w *registeredWorker, b *callBa
 	if err != nil {
 		return nil, err
 	}
-	// Without a value the header is not sent, and lets the request be sent again: each job has a key of its own.
+	// Without a value the header is not sent, and lets the request be sent again: each job has a
+	// key of its own.
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {}, headerBatch: {b.id}}
 	if w.Secret != "" {
 		req.Header.Set("Authorization", "Bearer "+w.Secret)
@@ -255,7 +257,8 @@ func (r *Registry) readLine(w *registeredWorker, resp *http.Response, in *bufio.
 	return o, place, nil
 }
 
-// withdrawCall tells a worker that nobody waits for a job any longer. It is not told twice: then it works in vain.
+// withdrawCall tells a worker that nobody waits for a job any longer. It is not told twice: then it
+// works in vain.
 func (r *Registry) withdrawCall(w *registeredWorker, b *callBatch, p *batchedCall) {
 	ctx, cancel := context.WithTimeout(b.ctx, r.opts.CallTimeout)
 	defer cancel()

@@ -1,4 +1,5 @@
-// Package attach is the route that workers attach to: one stream for each, which stays for as long as the worker does.
+// Package attach is the route that workers attach to: one stream for each, which stays for as long
+// as the worker does.
 package attach
 
 import (
@@ -26,9 +27,11 @@ type Stream = interface {
 
 // Sessions is where workers attach.
 type Sessions interface {
-	// Serve is a worker's stream from its hello to its end. An error says why the worker is refused.
+	// Serve is a worker's stream from its hello to its end. An error says why the worker is
+	// refused.
 	Serve(ctx context.Context, s Stream) error
-	// Leave tells all workers that nobody serves their streams any longer, Return that somebody does.
+	// Leave tells all workers that nobody serves their streams any longer, Return that somebody
+	// does.
 	Leave()
 	Return()
 }
@@ -50,8 +53,8 @@ func (f Workers) Mount(s *api.Server) {
 
 type hangUpKey struct{}
 
-// withStay lifts the time limits of requests from a stream, and tells the workers when the server begins to leave. The
-// stream then goes on until its worker has nothing left to do.
+// withStay lifts the time limits of requests from a stream, and tells the workers when the server
+// begins to leave. The stream then goes on until its worker has nothing left to do.
 func (f Workers) withStay(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leaving, leave := stream.Stay(w, r)

@@ -28,7 +28,8 @@ func newClient(t *testing.T, s *server) *client {
 	return &client{T: t, server: s.apart(), prefix: "/api"}
 }
 
-// deadline of everything a check waits for: far beyond what it takes, because the machine may be busy.
+// deadline of everything a check waits for: far beyond what it takes, because the machine may be
+// busy.
 const deadline = 3 * time.Minute
 
 var httpClient = &http.Client{Timeout: 2 * deadline, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
@@ -48,8 +49,8 @@ func (c *client) sendAs(accept, method, path string) (int, http.Header, []byte) 
 	return c.do(accept, method, path, "")
 }
 
-// do asks once, and of a cluster again when a member says that another one has not answered in time: on a machine that
-// stands still for seconds that is no mistake, and clients are told to.
+// do asks once, and of a cluster again when a member says that another one has not answered in
+// time: on a machine that stands still for seconds that is no mistake, and clients are told to.
 func (c *client) do(accept, method, path, body string) (status int, header http.Header, answer []byte) {
 	c.Helper()
 	for begun := time.Now(); ; time.Sleep(time.Second) {
@@ -174,7 +175,8 @@ func (c *client) runs(task string) []obj {
 	return c.list("/tasks/runs?task_id=" + url.QueryEscape(task))
 }
 
-// until polls a task until it is as wanted, less often the longer that takes: reading a large task is work.
+// until polls a task until it is as wanted, less often the longer that takes: reading a large task
+// is work.
 func (c *client) until(task, what string, ok func(obj) bool) obj {
 	c.Helper()
 	for begun := time.Now(); ; time.Sleep(max(30*time.Millisecond, time.Since(begun)/10)) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dag is a task in dag mode. The check itself is the worker: the jobs of a service written @name wait
-// in a queue of the check's own.
+// dag is a task in dag mode. The check itself is the worker: the jobs of a service written @name
+// wait in a queue of the check's own.
 type dag struct {
 	*client
 	id     string

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dagChecks are those of Ork's list that are about dependencies, units, inputs, canceling and pausing,
-// as flows in dag mode with Ork's profile, over /v1.
+// dagChecks are those of Ork's list that are about dependencies, units, inputs, canceling and
+// pausing, as flows in dag mode with Ork's profile, over /v1.
 var dagChecks = []check{
 	{"O05 a join starts after both", joinWaits},
 	{"O06 a failure skips what depends on it", failureSkips},
@@ -274,8 +274,9 @@ nodes:
 	d.neverRan("next")
 }
 
-// pipe is a named pipe that a script holds open, and with it all that the script starts. Its end tells that
-// none of them runs any more, which a process table may deny: there a killed process stays until it is reaped.
+// pipe is a named pipe that a script holds open, and with it all that the script starts. Its end
+// tells that none of them runs any more, which a process table may deny: there a killed process
+// stays until it is reaped.
 type pipe struct {
 	*client
 	path    string

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// batch is another system, whose jobs are what is answered about them, one answer after the other; the last one stays.
+// batch is another system, whose jobs are what is answered about them, one answer after the other;
+// the last one stays.
 type batch struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -60,7 +61,8 @@ func says(text string) func(http.ResponseWriter) {
 
 func unavailable(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }
 
-// deferring is a flow whose script notes in a file that it ran, and names a job of a batch with some more fields.
+// deferring is a flow whose script notes in a file that it ran, and names a job of a batch with
+// some more fields.
 func deferring(url, file, fields string) obj {
 	entry := fmt.Sprintf(`{"deferred": [{"service_type": "custom_http", "job_id": "j1", "url": "%s"%s}], "data": 7}`, url, fields)
 	script := obj{"cmd": "sh", "args": []any{"-c", `echo ran >> "$0"; printf %s "$1"`, file, entry}, "output_mode": "json"}

@@ -37,7 +37,8 @@ func examples(shared *client) {
 	c.judge(all)
 }
 
-// inTheDialect are those expectations that the dialect has words for: of dags, of undoing and of results it knows nothing.
+// inTheDialect are those expectations that the dialect has words for: of dags, of undoing and of
+// results it knows nothing.
 func inTheDialect(c *client) []flows.Expectation {
 	all, err := flows.Expectations()
 	require.NoError(c, err)

@@ -135,7 +135,8 @@ func (c *complaints) String() string {
 	return string(c.text)
 }
 
-// A member that is to be killed is waited for by its successor; the others refuse no work, however busy the machine is.
+// A member that is to be killed is waited for by its successor; the others refuse no work, however
+// busy the machine is.
 const (
 	shortLease   = 5 * time.Second
 	patientLease = 5 * time.Minute
@@ -147,8 +148,8 @@ const exampleSecrets = "../../examples/ork/secrets"
 // thisHost is where the systems of the checks are whose jobs members ask about.
 var thisHost = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// largeElsewhere keeps values of more bytes than TROUPE_TEST_PAYLOAD_OVER says beside the store; without it all are there. Every check holds with
-// any number.
+// largeElsewhere keeps values of more bytes than TROUPE_TEST_PAYLOAD_OVER says beside the store;
+// without it all are there. Every check holds with any number.
 func largeElsewhere(ctx context.Context, store persistence.Store) (*payload.Store, error) {
 	over, err := strconv.Atoi(os.Getenv("TROUPE_TEST_PAYLOAD_OVER"))
 	if err != nil {
@@ -317,8 +318,8 @@ const (
 	servePlace = "BLACKBOX_PLACE"
 )
 
-// objectsPlace is the variable that names the folder with the files of workers that know nothing else. All servers have the same: runs have ids
-// of their own.
+// objectsPlace is the variable that names the folder with the files of workers that know nothing
+// else. All servers have the same: runs have ids of their own.
 const objectsPlace = "BLACKBOX_OBJECTS"
 
 func TestMain(m *testing.M) {

@@ -6,10 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tellsInputs are the problems of an input that does not fit a flow which declares amount: int, limit: int = 3, note: optional text.
+// tellsInputs are the problems of an input that does not fit a flow which declares amount: int,
+// limit: int = 3, note: optional text.
 var tellsInputs = []string{"$params.amount: is missing: an int was declared", "$params.amuont: is not declared: did you mean amount?", `$params.limit: is text "x", an int was declared`}
 
-// declaredInputs holds starts to what a flow declares: all problems are told at once, nothing is stored, and defaults are params of the task.
+// declaredInputs holds starts to what a flow declares: all problems are told at once, nothing is
+// stored, and defaults are params of the task.
 func declaredInputs(c *client) {
 	flow, version := c.flow(`{"start":"x","inputs":{"amount":"int","limit":"int = 3","note":"optional text"},
 		"nodes":{"x":{"kind":"timer","params":{"delay_ms":1}}}}`)

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counter is a push worker's service that counts who is there at once, by input, and keeps everybody until it is told to let go.
+// counter is a push worker's service that counts who is there at once, by input, and keeps
+// everybody until it is told to let go.
 type counter struct {
 	mu       sync.Mutex
 	now, top map[string]int
@@ -81,7 +82,8 @@ func (c *client) waitForKey(name string, tasks []string) (n int) {
 	return n
 }
 
-// pgKeyOfADeletedFlow deletes a flow whose run has the only place of a key for which another flow's waits.
+// pgKeyOfADeletedFlow deletes a flow whose run has the only place of a key for which another flow's
+// waits.
 func pgKeyOfADeletedFlow(c *client) {
 	keyed := `concurrency: {name: ` + unique("key") + `, limit: 1}`
 	has := c.pgflow("a: {route: queue, service: has, " + keyed + "}")

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALongJobOfALiveWorkerIsDeliveredOnce plays the first pull worker, which tells of itself and never of its jobs.
+// TestALongJobOfALiveWorkerIsDeliveredOnce plays the first pull worker, which tells of itself and
+// never of its jobs.
 func TestALongJobOfALiveWorkerIsDeliveredOnce(t *testing.T) {
 	aloneAndTogether(t, aLongJobOfALiveWorkerIsDeliveredOnce)
 }

@@ -36,7 +36,8 @@ var objectChecks = []check{
 func TestObjectStoreSQLite(t *testing.T)  { t.Parallel(); runChecks(t, sqliteStore, objectChecks) }
 func TestObjectStoreCluster(t *testing.T) { t.Parallel(); runChecks(t, clusterStore, objectChecks) }
 
-// toSay are the lines of a shell that every such worker begins with: say writes a status, as a whole.
+// toSay are the lines of a shell that every such worker begins with: say writes a status, as a
+// whole.
 const toSay = `cd "$(dirname "$TASK_SPEC_PATH")"; say() { echo "$1" > .s; mv .s status.json; }; `
 
 // byFiles is a task of Ork that runs such lines and reports by files.
@@ -100,7 +101,8 @@ echo '{"n": 8}' > output.json; say '{"status": "success"}'`, "heartbeat_timeout:
 	require.Equal(c, obj{"n": 8.0}, r.task("a")["output"])
 }
 
-// lateWorker's first attempt goes on to speak in its own folder, and its words arrive in that of the second, too.
+// lateWorker's first attempt goes on to speak in its own folder, and its words arrive in that of
+// the second, too.
 func lateWorker(c *client) {
 	r := c.ork(byFiles(`test $ORK_ATTEMPT = 1 && { say '{"status": "failed", "error": "first"}'; exit; }
 grep -q first ../1/status.json || exit

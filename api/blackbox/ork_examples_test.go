@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stated is what stands beside a workflow of the examples: how a run of it ends, and what its tasks put out.
+// stated is what stands beside a workflow of the examples: how a run of it ends, and what its tasks
+// put out.
 type stated struct {
 	Input   any               `json:"input"`
 	Run     string            `json:"run"`

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What has no end yet, or is longer than a piece that is kept, is one line of its stream all the same.
+// What has no end yet, or is longer than a piece that is kept, is one line of its stream all the
+// same.
 func orkOpenLines(c *client) {
 	f := c.orkIn(c.TempDir())
 	f.file("open.sh", "#!/bin/sh", "head -c 40000 /dev/zero | tr '\\0' x", "echo", "printf a", "printf b >&2")
@@ -69,7 +70,8 @@ func (c *client) feed() *orkFeed {
 	return &orkFeed{c, conn}
 }
 
-// of reads until a run has ended, and returns what was told of it: states of the run as run:state, of its tasks as NAME:state.
+// of reads until a run has ended, and returns what was told of it: states of the run as run:state,
+// of its tasks as NAME:state.
 func (f *orkFeed) of(r *orkRun, end string) (told []string) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), deadline)

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// orkScheduled is a workflow that the clock starts. Its name is one that only a path written with care can hold.
+// orkScheduled is a workflow that the clock starts. Its name is one that only a path written with
+// care can hold.
 func (c *client) orkScheduled(schedule string) (*orkFlow, obj) {
 	c.Helper()
 	f := c.orkIn(c.TempDir())
@@ -69,7 +70,8 @@ func orkEachSecond(c *client) {
 	f.untilBegun(ended + 2)
 }
 
-// orkCatchesUp kills the members before three slots and starts them after those: only the last one has a run.
+// orkCatchesUp kills the members before three slots and starts them after those: only the last one
+// has a run.
 func orkCatchesUp(shared *client) {
 	p := startProcess(shared.T, shared.kind)
 	c := newClient(shared.T, p.server)

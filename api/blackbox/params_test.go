@@ -16,7 +16,8 @@ import (
 const eachOfParams = `{"start":"x","nodes":{"x":{"kind":"foreach","exec_type":"queue","service":"SERVICE","parallel_mode":"concurrent",
 	"prep":{"input_key":"$params.list"},"post":{"output_key":"out"}}}}`
 
-// TestLargeParamsTravelOnce shows that jobs over a list in the params cost no more than over any other list.
+// TestLargeParamsTravelOnce shows that jobs over a list in the params cost no more than over any
+// other list.
 func TestLargeParamsTravelOnce(t *testing.T) { aloneAndTogether(t, largeParamsTravelOnce) }
 
 func largeParamsTravelOnce(t *testing.T, c *client) {

@@ -175,8 +175,8 @@ func pgDeleted(c *client) {
 	require.Equal(c, "compiled", answer.(obj)["status"])
 }
 
-// pgHeartbeat keeps a claim for as long as the poller says. Without a heartbeat it runs out, later claims after
-// earlier ones.
+// pgHeartbeat keeps a claim for as long as the poller says. Without a heartbeat it runs out, later
+// claims after earlier ones.
 func pgHeartbeat(c *client) {
 	var task obj
 	var f *pgFlow

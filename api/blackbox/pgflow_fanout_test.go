@@ -121,8 +121,8 @@ func pgAppendIsRefused(c *client) {
 	require.Equal(c, "conflict", answer["error"])
 }
 
-// pgAppendRace has an item appended while the last task is completed, again and again: either the step
-// stays open for it, or it is refused.
+// pgAppendRace has an item appended while the last task is completed, again and again: either the
+// step stays open for it, or it is refused.
 func pgAppendRace(c *client) {
 	f := c.pgflow("f: {kind: map, timeout: 3600, " + once + "}")
 	const rounds = 200

@@ -81,7 +81,8 @@ func pgEnsure(c *client) {
 	require.Equal(c, []any{200, "compiled"}, []any{status, answer.(obj)["status"]})
 }
 
-// pgEnsureAtOnce has many ensure the same flow at the same moment: one makes it, and one changes it.
+// pgEnsureAtOnce has many ensure the same flow at the same moment: one makes it, and one changes
+// it.
 func pgEnsureAtOnce(c *client) {
 	slug := strings.ReplaceAll(unique("at-once"), "-", "_")
 	ensureAll := func(definitions ...json.RawMessage) map[string]int {

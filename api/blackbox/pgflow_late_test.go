@@ -70,7 +70,8 @@ func pgDirectTimeout(c *client) {
 	r.is("failed", "b failed task_timeout")
 }
 
-// pgWithdrawn shows a step that fail_fast has withdrawn: to pgflow it stays started, over /v1 it is over.
+// pgWithdrawn shows a step that fail_fast has withdrawn: to pgflow it stays started, over /v1 it is
+// over.
 func pgWithdrawn(c *client) {
 	f := c.pgflow(nodeA, "x: {route: direct}", "m: {route: direct, each: {count: 2}}", "b: {depends_on: [x], "+once+"}")
 	r := f.run(obj{})

@@ -119,7 +119,8 @@ func queueSuperset(t *testing.T, c *client) {
 		c.untilStatus(task, "waiting_queue")
 	}
 	alone := len(*c.members.Load()) == 1
-	// gather polls until it has n: word of them may still be on its way from their members. Of one that is alone all are there at once.
+	// gather polls until it has n: word of them may still be on its way from their members. Of one
+	// that is alone all are there at once.
 	gather := func(n, limit int) (all []obj) {
 		require.Eventually(t, func() bool {
 			got := list(obj{"max": limit - len(all)})

@@ -38,8 +38,9 @@ func (c *client) worker(service string) string {
 	return id
 }
 
-// loads waits until all members know how busy workers are: they tell each other beside their answers. Meanwhile the workers give signs of life,
-// which beat sends: on a busy machine that may take longer than a silent worker is listed.
+// loads waits until all members know how busy workers are: they tell each other beside their
+// answers. Meanwhile the workers give signs of life, which beat sends: on a busy machine that may
+// take longer than a silent worker is listed.
 func (c *client) loads(path string, beat func(), want ...any) {
 	c.Helper()
 	beat()

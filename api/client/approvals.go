@@ -32,7 +32,8 @@ func (c *Client) Approval(ctx context.Context, id string) (*wire.Question, error
 	return getJSON[wire.Question](ctx, c, approvalPath(id), nil)
 }
 
-// AnswerApproval answers one. When somebody else did before, that one's answer counts, which is what is told.
+// AnswerApproval answers one. When somebody else did before, that one's answer counts, which is
+// what is told.
 func (c *Client) AnswerApproval(ctx context.Context, id string, a wire.Answer) (*wire.Answered, error) {
 	body, err := encodeBody(a)
 	if err != nil {

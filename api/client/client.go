@@ -1,9 +1,10 @@
 // Package client is the Go client of /v1.
 //
-// Promises: every refusal is an *Error that says what is wrong, where, and what to do; what may be sent
-// again without a second effect is sent again by itself when the server is full, leaves or cannot be
-// reached, and to another member at once when it knows several; a Watch or WatchAll goes on where it broke off, without a gap
-// and without an event twice, there too. Its types are those of api/wire.
+// Promises: every refusal is an *Error that says what is wrong, where, and what to do; what may be
+// sent again without a second effect is sent again by itself when the server is full, leaves or
+// cannot be reached, and to another member at once when it knows several; a Watch or WatchAll goes
+// on where it broke off, without a gap and without an event twice, there too. Its types are those
+// of api/wire.
 package client
 
 import (
@@ -31,10 +32,11 @@ type Options struct {
 	By         string       // what the caller calls itself in the histories of tasks that it signals
 	HTTPClient *http.Client // should have no timeout of its own, because waiting is part of some answers
 	Trust      Trust        // whom to believe over https; not beside an HTTPClient
-	// Retries is how often a request is sent again at most, each time to every address that is needed; 6, negative = never. A
-	// Watch reconnects as long as its context lives.
+	// Retries is how often a request is sent again at most, each time to every address that is
+	// needed; 6, negative = never. A Watch reconnects as long as its context lives.
 	Retries int
-	// Timeout bounds one try of a request, what it is to wait for left aside; 60 s, or 20 s when there are other addresses to try.
+	// Timeout bounds one try of a request, what it is to wait for left aside; 60 s, or 20 s when
+	// there are other addresses to try.
 	Timeout time.Duration
 	// Silence is how long a stream may say nothing, not even that it is alive, before a Watch
 	// reconnects; 45 s.
@@ -47,8 +49,9 @@ type Client struct {
 	opts    Options
 }
 
-// New makes a client of the server at an address such as http://127.0.0.1:8070. Addresses of several members have commas
-// between them: one is asked until it cannot be reached or is not able to do its work (503), then the next one.
+// New makes a client of the server at an address such as http://127.0.0.1:8070. Addresses of
+// several members have commas between them: one is asked until it cannot be reached or is not able
+// to do its work (503), then the next one.
 func New(addresses string, o Options) (*Client, error) {
 	to, err := parseServers(addresses)
 	if err != nil {
@@ -87,7 +90,8 @@ type apiCall struct {
 	wait         time.Duration // the server may take this long on purpose
 }
 
-// doCall sends a call until it is answered, and decodes the answer. It pauses before it asks the same server again.
+// doCall sends a call until it is answered, and decodes the answer. It pauses before it asks the
+// same server again.
 func doCall[T any](ctx context.Context, c *Client, r apiCall) (*T, error) {
 	asked := 1 // addresses since the last pause
 	for try := 0; ; {
@@ -155,7 +159,8 @@ func (c *Client) sendCall(ctx context.Context, turn int64, r apiCall) (*http.Res
 	return resp, nil
 }
 
-// mayRepeat says whether to send a call again after an error. A refused connection has had no effect.
+// mayRepeat reports whether to send a call again after an error. A refused connection has had no
+// effect.
 func (r *apiCall) mayRepeat(err error) bool {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return true
@@ -173,8 +178,8 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// backOff is the time before the next try: longer each time, never the same for all clients, and not
-// shorter than the server asks for.
+// backOff is the time before the next try: longer each time, never the same for all clients, and
+// not shorter than the server asks for.
 func backOff(try int, err error) time.Duration {
 	pause := min(firstPause<<min(try, 10), maxPause)
 	pause = pause/2 + rand.N(pause/2)
@@ -230,8 +235,8 @@ func isTemporary(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
-// KindOf is the kind of a refusal (invalid, not_found, conflict, limit, busy, denied, internal), "" for
-// any other error.
+// KindOf is the kind of a refusal (invalid, not_found, conflict, limit, busy, denied, internal), ""
+// for any other error.
 func KindOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {

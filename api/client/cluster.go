@@ -20,7 +20,8 @@ func (c *Client) Shards(ctx context.Context, task string) (*wire.Shards, error) 
 	return getJSON[wire.Shards](ctx, c, "/v1/cluster/shards", q)
 }
 
-// Drain has a member, named by its name or incarnation, hand its tasks over and take none any more. It lives on.
+// Drain has a member, named by its name or incarnation, hand its tasks over and take none any more.
+// It lives on.
 func (c *Client) Drain(ctx context.Context, member string) (*wire.Member, error) {
 	return c.setDrain(ctx, http.MethodPost, member)
 }

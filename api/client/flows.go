@@ -95,8 +95,8 @@ func checkQuery(options []CheckOption) url.Values {
 	return q
 }
 
-// Publish makes a definition (JSON or YAML) the newest version of the flow with a slug; "" makes the
-// slug of the definition's name. The content of the newest version changes nothing.
+// Publish makes a definition (JSON or YAML) the newest version of the flow with a slug; "" makes
+// the slug of the definition's name. The content of the newest version changes nothing.
 func (c *Client) Publish(ctx context.Context, slug string, definition []byte, options ...CheckOption) (*wire.Published, error) {
 	r := apiCall{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug), query: checkQuery(options), body: nonEmptyDefinition(definition), kind: kindOfText(definition), repeatable: true}
 	if slug == "" {
@@ -105,12 +105,14 @@ func (c *Client) Publish(ctx context.Context, slug string, definition []byte, op
 	return doCall[wire.Published](ctx, c, r)
 }
 
-// After has a publication refused (409) unless this is the number of the newest version; 0 = there is none.
+// After has a publication refused (409) unless this is the number of the newest version; 0 = there
+// is none.
 func After(version int) CheckOption {
 	return func(q url.Values) { q.Set("after", strconv.Itoa(version)) }
 }
 
-// Try starts a task of a definition (JSON or YAML) that stays unpublished. Without an idempotency key it gets one of its own, so that it may be sent again and begins one task.
+// Try starts a task of a definition (JSON or YAML) that stays unpublished. Without an idempotency
+// key it gets one of its own, so that it may be sent again and begins one task.
 func (c *Client) Try(ctx context.Context, definition []byte, t wire.Try) (*wire.Tried, error) {
 	t.Definition, _ = json.Marshal(string(definition)) // a text can always be written
 	own := t.IdempotencyKey == ""
@@ -133,8 +135,8 @@ func (c *Client) Validate(ctx context.Context, definition []byte, options ...Che
 	return doCall[wire.Validation](ctx, c, apiCall{method: http.MethodPost, path: "/v1/validate", query: checkQuery(options), body: nonEmptyDefinition(definition), kind: kindOfText(definition), repeatable: true})
 }
 
-// nonEmptyDefinition makes an empty definition a text without anything in it: what is wrong with that is told like every
-// other problem, while a request without a body is refused as one.
+// nonEmptyDefinition makes an empty definition a text without anything in it: what is wrong with
+// that is told like every other problem, while a request without a body is refused as one.
 func nonEmptyDefinition(definition []byte) []byte {
 	if len(definition) == 0 {
 		return []byte("\n")
@@ -195,7 +197,8 @@ func (c *Client) Graph(ctx context.Context, flow string, number int) (*wire.Grap
 	return getJSON[wire.Graph](ctx, c, versionPath(flow, number)+"/graph", nil)
 }
 
-// Diff tells how two versions of a flow differ; to 0 = the newest published one, from 0 = the one before the other.
+// Diff tells how two versions of a flow differ; to 0 = the newest published one, from 0 = the one
+// before the other.
 func (c *Client) Diff(ctx context.Context, flow string, from, to int) (*wire.FlowDiff, error) {
 	q := url.Values{}
 	for name, number := range map[string]int{"from": from, "to": to} {
@@ -206,7 +209,8 @@ func (c *Client) Diff(ctx context.Context, flow string, from, to int) (*wire.Flo
 	return getJSON[wire.FlowDiff](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/diff", q)
 }
 
-// FlowOpenAPI describes how tasks of a version are started, and what follows, as an OpenAPI document; number 0 = the newest published one.
+// FlowOpenAPI describes how tasks of a version are started, and what follows, as an OpenAPI
+// document; number 0 = the newest published one.
 func (c *Client) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
 	text, err := getJSON[json.RawMessage](ctx, c, versionPath(flow, number)+"/openapi", nil)
 	if err != nil {
@@ -223,7 +227,8 @@ func versionPath(flow string, number int) string {
 	return "/v1/flows/" + url.PathEscape(flow) + "/versions/" + name
 }
 
-// DeleteFlow deletes a flow with its versions. One that has tasks is a conflict, unless they are to be deleted, too.
+// DeleteFlow deletes a flow with its versions. One that has tasks is a conflict, unless they are to
+// be deleted, too.
 func (c *Client) DeleteFlow(ctx context.Context, flow string, tasks bool) (*wire.DeletedFlow, error) {
 	q := url.Values{}
 	if tasks {

@@ -25,7 +25,8 @@ func (c *Client) Hook(ctx context.Context, name string) (*wire.Hook, error) {
 	return getJSON[wire.Hook](ctx, c, "/v1/hooks/"+url.PathEscape(name), nil)
 }
 
-// SetHook makes a hook, or changes one. It is not sent again by itself: a secret that is made is told once.
+// SetHook makes a hook, or changes one. It is not sent again by itself: a secret that is made is
+// told once.
 func (c *Client) SetHook(ctx context.Context, name string, h wire.SetHook) (*wire.HookSet, error) {
 	body, err := encodeBody(h)
 	if err != nil {
@@ -47,7 +48,8 @@ type Delivery struct {
 	Body []byte
 }
 
-// Deliver sends something to a hook, signed with its secret in the form of Standard Webhooks. No token is needed.
+// Deliver sends something to a hook, signed with its secret in the form of Standard Webhooks. No
+// token is needed.
 func (c *Client) Deliver(ctx context.Context, hook, secret string, d Delivery) (*wire.Delivered, error) {
 	if d.ID == "" {
 		d.ID = "msg_" + rand.Text()

@@ -34,8 +34,8 @@ func (l LogQuery) queryValues() url.Values {
 	return q
 }
 
-// Logs reads a page of what a task's attempts have printed, in the order in which it was stored. Its Next is the After of the next one; a page may be
-// empty and have one.
+// Logs reads a page of what a task's attempts have printed, in the order in which it was stored.
+// Its Next is the After of the next one; a page may be empty and have one.
 func (c *Client) Logs(ctx context.Context, task string, l LogQuery) (*wire.Page[wire.LogEntry], error) {
 	q := l.queryValues()
 	setNonEmpty(q, "after", l.After)
@@ -45,7 +45,8 @@ func (c *Client) Logs(ctx context.Context, task string, l LogQuery) (*wire.Page[
 	return getJSON[wire.Page[wire.LogEntry]](ctx, c, taskPath(task, "/logs"), q)
 }
 
-// FollowLogs gives what a task's attempts print, from behind l.After on, as they do, and ends with the task. It goes on like Watch when a connection breaks off.
+// FollowLogs gives what a task's attempts print, from behind l.After on, as they do, and ends with
+// the task. It goes on like Watch when a connection breaks off.
 func (c *Client) FollowLogs(ctx context.Context, task string, l LogQuery) iter.Seq2[wire.LogEntry, error] {
 	return followStream(ctx, c, "following the logs of "+task, taskPath(task, "/logs/stream"), l.queryValues(), l.After, func(e *wire.LogEntry) string { return e.ID })
 }

@@ -14,7 +14,8 @@ func (c *Client) Overview(ctx context.Context) (*wire.Overview, error) {
 	return getJSON[wire.Overview](ctx, c, "/v1/overview", nil)
 }
 
-// StatsOf says which statistics are meant. The zero value is those of the last 24 hours, of all flows and versions.
+// StatsOf says which statistics are meant. The zero value is those of the last 24 hours, of all
+// flows and versions.
 type StatsOf struct {
 	Window   string    // 1h, 24h or 7d up to now; in place of From
 	From, To time.Time // To zero = now

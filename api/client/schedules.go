@@ -46,7 +46,8 @@ func (c *Client) DisableSchedule(ctx context.Context, name string) (*wire.Schedu
 	return doCall[wire.Schedule](ctx, c, apiCall{method: http.MethodPost, path: schedulePath(name, "/disable"), repeatable: true})
 }
 
-// NextSlots tells the next slots of a schedule from a time on, the zero one = from now on; count 0 = the server's choice.
+// NextSlots tells the next slots of a schedule from a time on, the zero one = from now on; count 0
+// = the server's choice.
 func (c *Client) NextSlots(ctx context.Context, name string, count int, from time.Time) (*wire.Slots, error) {
 	return getJSON[wire.Slots](ctx, c, schedulePath(name, "/next"), countQuery(count, from))
 }
@@ -67,7 +68,8 @@ func countQuery(count int, from time.Time) url.Values {
 	return q
 }
 
-// TriggerSchedule begins a task of a schedule now. Without a key of its own the request gets one, so that it has its effect once.
+// TriggerSchedule begins a task of a schedule now. Without a key of its own the request gets one,
+// so that it has its effect once.
 func (c *Client) TriggerSchedule(ctx context.Context, name string, t wire.Trigger) (*wire.Started, error) {
 	if t.IdempotencyKey == "" {
 		t.IdempotencyKey = crand.Text()

@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// serverList are the addresses that a client knows. All of its requests go to one of them until that one fails.
+// serverList are the addresses that a client knows. All of its requests go to one of them until
+// that one fails.
 type serverList struct {
 	all      []string
 	switches atomic.Int64 // how often one was left for the next
@@ -36,8 +37,8 @@ func (s *serverList) currentTurn() int64 { return s.switches.Load() }
 // addressAt is the address whose turn it is.
 func (s *serverList) addressAt(turn int64) string { return s.all[turn%int64(len(s.all))] }
 
-// leaveServer makes it the turn of the next one, unless somebody else has done so, if an error says that another member may do
-// better. A caller that has given up says nothing about a server.
+// leaveServer makes it the turn of the next one, unless somebody else has done so, if an error says
+// that another member may do better. A caller that has given up says nothing about a server.
 func (s *serverList) leaveServer(ctx context.Context, turn int64, err error) bool {
 	if ctx.Err() != nil || !isUnavailable(err) {
 		return false
@@ -46,7 +47,7 @@ func (s *serverList) leaveServer(ctx context.Context, turn int64, err error) boo
 	return len(s.all) > 1
 }
 
-// isUnavailable says whether a server could not be reached, or was not able to do its work.
+// isUnavailable reports whether a server could not be reached, or was not able to do its work.
 func isUnavailable(err error) bool {
 	var refused *Error
 	if errors.As(err, &refused) {

@@ -31,7 +31,8 @@ func beside(t *testing.T, of *server, spoil func(n int32, w http.ResponseWriter,
 	return web, &seen
 }
 
-// mortal is a listener that can die with all its connections, also those that are no server's any more.
+// mortal is a listener that can die with all its connections, also those that are no server's any
+// more.
 type mortal struct {
 	net.Listener
 	mu    sync.Mutex
@@ -57,7 +58,8 @@ func (m *mortal) die() {
 	}
 }
 
-// Addresses that nobody listens at. A port that was let go is given to the next server, such as one of another test.
+// Addresses that nobody listens at. A port that was let go is given to the next server, such as one
+// of another test.
 const nobody, nobodyElse = "http://127.0.0.1:1", "http://127.0.0.1:2"
 
 func callOnce(o *client.Options) { o.Retries = 1 }
@@ -137,7 +139,8 @@ func kinds(events []wire.Event) (kinds []string) {
 	return kinds
 }
 
-// A member that is killed takes its streams with it: they go on at another one, behind the last event.
+// A member that is killed takes its streams with it: they go on at another one, behind the last
+// event.
 func TestStreamsGoOnAtTheNextServer(t *testing.T) {
 	s := startServer(t, nil)
 	setup := connect(t, s.base)

@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// StartAll begins many tasks, up to 1,000 at once, and tells what became of each in its place. Those without an idempotency key get one, as with
-// Start; those that the server was too busy for are sent again, as often as any call is.
+// StartAll begins many tasks, up to 1,000 at once, and tells what became of each in its place.
+// Those without an idempotency key get one, as with Start; those that the server was too busy for
+// are sent again, as often as any call is.
 func (c *Client) StartAll(ctx context.Context, starts []wire.Start) ([]wire.StartedTask, error) {
 	starts, own := slices.Clone(starts), crand.Text()
 	given := make([]bool, len(starts))

@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// partly has the first requests for many starts answered as a member that has room for every other one of them.
+// partly has the first requests for many starts answered as a member that has room for every other
+// one of them.
 func partly(times int) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

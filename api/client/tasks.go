@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Start begins a task. Without an idempotency key it gets one of its own, so that it may be sent again and begins one task.
+// Start begins a task. Without an idempotency key it gets one of its own, so that it may be sent
+// again and begins one task.
 func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error) {
 	own := s.IdempotencyKey == "" && !s.DryRun
 	if own {
@@ -32,7 +33,8 @@ func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error)
 	return started, err
 }
 
-// waitDuration is a wait. Longer ones than some minutes are refused by the server; this one is cut so that a Duration can hold it.
+// waitDuration is a wait. Longer ones than some minutes are refused by the server; this one is cut
+// so that a Duration can hold it.
 func waitDuration(ms int64) time.Duration {
 	return time.Duration(min(ms, math.MaxInt32)) * time.Millisecond
 }
@@ -91,7 +93,8 @@ func (t TaskQuery) queryValues() url.Values {
 	return q
 }
 
-// CountTasks counts what Tasks lists, up to 10,000, by state up to so many of each; by is state, flow, label:NAME or "".
+// CountTasks counts what Tasks lists, up to 10,000, by state up to so many of each; by is state,
+// flow, label:NAME or "".
 func (c *Client) CountTasks(ctx context.Context, q TaskQuery, by string) (*wire.TaskCount, error) {
 	q.Paging, q.Sort = Paging{}, ""
 	query := q.queryValues()
@@ -127,8 +130,9 @@ func (c *Client) Wait(ctx context.Context, id string) (*wire.Task, error) {
 
 type requestKey struct{}
 
-// WithRequest names the requests that are made with a context, so that a command may be given again,
-// by another process too, and has its effect once. Without it every command gets a name of its own.
+// WithRequest names the requests that are made with a context, so that a command may be given
+// again, by another process too, and has its effect once. Without it every command gets a name of
+// its own.
 func WithRequest(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestKey{}, id)
 }
@@ -178,7 +182,8 @@ func (c *Client) Retry(ctx context.Context, id string) (*wire.TaskSummary, error
 	return c.sendCommand(ctx, id, "retry", nil)
 }
 
-// RetryStep has a failed task of dag mode go on with one step that failed, and with what was skipped because of it.
+// RetryStep has a failed task of dag mode go on with one step that failed, and with what was
+// skipped because of it.
 func (c *Client) RetryStep(ctx context.Context, id, step string) (*wire.TaskSummary, error) {
 	return postContent[wire.TaskSummary](ctx, c, id, "retry", wire.Retry{Step: step})
 }
@@ -196,7 +201,8 @@ func (c *Client) ReleaseStep(ctx context.Context, id string, step wire.StepName)
 // bulkTime is how long a server lets many tasks answer.
 const bulkTime = 20 * time.Second
 
-// Bulk retries, cancels, pauses or resumes many tasks. With the Next of its answer as Cursor it goes on.
+// Bulk retries, cancels, pauses or resumes many tasks. With the Next of its answer as Cursor it
+// goes on.
 func (c *Client) Bulk(ctx context.Context, b wire.Bulk) (*wire.BulkDone, error) {
 	body, err := encodeBody(b)
 	if err != nil {
@@ -283,7 +289,8 @@ func (c *Client) Units(ctx context.Context, id string, q StepQuery, visit int) (
 	return getJSON[wire.Page[wire.Unit]](ctx, c, taskPath(id, "/units"), query)
 }
 
-// UnitStates tells the states of all units of a step at once; of its visits the one with a number, or the newest for 0.
+// UnitStates tells the states of all units of a step at once; of its visits the one with a number,
+// or the newest for 0.
 func (c *Client) UnitStates(ctx context.Context, id, scope, step string, visit int) (*wire.UnitStates, error) {
 	q := url.Values{"step": {step}}
 	setNonEmpty(q, "scope", scope)
@@ -305,12 +312,14 @@ func (c *Client) Runs(ctx context.Context, id string, p Paging) (*wire.Page[wire
 	return getJSON[wire.Page[wire.Run]](ctx, c, taskPath(id, "/runs"), p.queryValues())
 }
 
-// Digest tells how far the nodes of a task's scopes are; none = its root, and where it undoes and cleans up.
+// Digest tells how far the nodes of a task's scopes are; none = its root, and where it undoes and
+// cleans up.
 func (c *Client) Digest(ctx context.Context, id string, scopes ...string) (*wire.Digest, error) {
 	return getJSON[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes})
 }
 
-// DigestAt is Digest of a task as it was when a row of its journal had been written: that of the events with that Seq.
+// DigestAt is Digest of a task as it was when a row of its journal had been written: that of the
+// events with that Seq.
 func (c *Client) DigestAt(ctx context.Context, id string, row int64, scopes ...string) (*wire.Digest, error) {
 	return getJSON[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes, "at": {strconv.FormatInt(row, 10)}})
 }
@@ -341,7 +350,8 @@ func (c *Client) Timeline(ctx context.Context, id string, q TimelineQuery) (*wir
 	return getJSON[wire.Timeline](ctx, c, taskPath(id, "/timeline"), q.queryValues())
 }
 
-// Value reads one value of a task as it is: of says which, such as params, shared, result, or output of a step.
+// Value reads one value of a task as it is: of says which, such as params, shared, result, or
+// output of a step.
 func (c *Client) Value(ctx context.Context, id, of string, at ValueQuery) (json.RawMessage, error) {
 	q := at.queryValues()
 	q.Set("of", of)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Trust is files of PEM that say whom a client believes over TLS, and how it proves itself. The zero value believes the
-// authorities of the system and has no certificate.
+// Trust is files of PEM that say whom a client believes over TLS, and how it proves itself. The
+// zero value believes the authorities of the system and has no certificate.
 type Trust struct {
 	CA        string // authorities to believe in place of the system's; read once
 	Cert, Key string // certificate to show to who asks for one, and its key; read for each connection, so they may change
@@ -21,7 +21,8 @@ type Trust struct {
 // dialTime is how long a host may take to accept a connection.
 const dialTime = 5 * time.Second
 
-// Transport is the standard library's with that trust, which waits less long for a host that is not there.
+// Transport is the standard library's with that trust, which waits less long for a host that is not
+// there.
 func (t Trust) Transport() (*http.Transport, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second}).DialContext
@@ -63,13 +64,15 @@ func (t Trust) tlsConfig() (*tls.Config, error) {
 	return cfg, err
 }
 
-// isDistrusted says that a server will be believed no more the next time: its certificate is not good, or it has none.
+// isDistrusted says that a server will be believed no more the next time: its certificate is not
+// good, or it has none.
 func isDistrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// chooseHTTPClient chooses the HTTP client. Who knows one server and trusts as everybody does shares the connections of everybody.
+// chooseHTTPClient chooses the HTTP client. Who knows one server and trusts as everybody does
+// shares the connections of everybody.
 func (o *Options) chooseHTTPClient(several bool) error {
 	switch {
 	case o.HTTPClient != nil && o.Trust != (Trust{}):

@@ -16,9 +16,10 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Watch gives a task's events as they happen, from behind an event on ("" = from the beginning), and
-// ends with the task. A connection that breaks off or falls silent is replaced by another one, to the next member if there are several, that goes
-// on behind the last event. It ends with an error when the server refuses, or ctx ends.
+// Watch gives a task's events as they happen, from behind an event on ("" = from the beginning),
+// and ends with the task. A connection that breaks off or falls silent is replaced by another one,
+// to the next member if there are several, that goes on behind the last event. It ends with an
+// error when the server refuses, or ctx ends.
 func (c *Client) Watch(ctx context.Context, task, after string) iter.Seq2[wire.Event, error] {
 	return followStream(ctx, c, "watching "+task, taskPath(task, "/stream"), nil, after, func(e *wire.Event) string { return e.ID })
 }
@@ -47,7 +48,7 @@ func followStream[T any](ctx context.Context, c *Client, what, path string, quer
 	}
 }
 
-// isFinal says whether connecting again is of no use.
+// isFinal reports whether connecting again is of no use.
 func isFinal(err error) bool {
 	var refused *Error
 	return errors.As(err, &refused) && !isTemporary(refused.Status) && refused.Status < http.StatusInternalServerError

@@ -24,10 +24,10 @@ type Told struct {
 	End   *wire.End
 }
 
-// WatchAll gives the events of several tasks over one connection, each from behind an event on ("" = from the
-// beginning), and ends with the last of them. What is wrong with one task is an error that names it, and the others
-// go on; an error without a task is the last thing told. A server follows at most 100 for one connection. Connections that
-// break off are replaced as with Watch.
+// WatchAll gives the events of several tasks over one connection, each from behind an event on (""
+// = from the beginning), and ends with the last of them. What is wrong with one task is an error
+// that names it, and the others go on; an error without a task is the last thing told. A server
+// follows at most 100 for one connection. Connections that break off are replaced as with Watch.
 func (c *Client) WatchAll(ctx context.Context, after map[string]string) iter.Seq2[Told, error] {
 	return func(yield func(Told, error) bool) {
 		w := &allWatcher{c: c, after: maps.Clone(after), yield: yield}
@@ -159,7 +159,8 @@ func (w *allWatcher) handleRefusal(told Told, data []byte) error {
 	return nil
 }
 
-// handleClosed is what remains of a task that was deleted; one that was interrupted is subscribed to again.
+// handleClosed is what remains of a task that was deleted; one that was interrupted is subscribed
+// to again.
 func (w *allWatcher) handleClosed(task string, data []byte) error {
 	var closed wire.Closed
 	if err := json.Unmarshal(data, &closed); err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// weakLine is an address in front of a server. Its connections break off after a number of bytes, later each time.
+// weakLine is an address in front of a server. Its connections break off after a number of bytes,
+// later each time.
 func weakLine(t *testing.T, base string) (address string, connections *atomic.Int64) {
 	t.Helper()
 	to, err := url.Parse(base)

@@ -11,8 +11,8 @@ import (
 )
 
 // definitionOf takes YAML if there is some, else JSON, and refuses what no task could run, with
-// everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML, and with the
-// profile of its clients. The slug is that of the flow it is a version of, "" if that has none.
+// everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML, and with
+// the profile of its clients. The slug is that of the flow it is a version of, "" if that has none.
 func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string, strict bool) (*persistence.Prepared, error) {
 	p := persistence.Publication{Slug: slug, Strict: strict, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Secret: g.Secret, Func: g.Func, Parse: define.ParseJSON, Profile: define.ProfilePocketflow}
 	if y := b.Text("DefinitionYAML"); y != "" {

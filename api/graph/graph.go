@@ -1,6 +1,7 @@
-// Package graph serves the PocketFlow dialect: flows in graph mode, their tasks and runs, workers, and the queue. Its words
-// are task, run (an attempt) and waiting_queue; fields are found whatever the case of their names, and bodies that cannot be
-// read count as empty, as its first clients need it.
+// Package graph serves the PocketFlow dialect: flows in graph mode, their tasks and runs, workers,
+// and the queue. Its words are task, run (an attempt) and waiting_queue; fields are found whatever
+// the case of their names, and bodies that cannot be read count as empty, as its first clients need
+// it.
 package graph
 
 import (

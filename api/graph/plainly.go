@@ -2,7 +2,8 @@ package graph
 
 import "regexp"
 
-// These errors name what was looked for. Clients of these routes compare them with texts that do not.
+// These errors name what was looked for. Clients of these routes compare them with texts that do
+// not.
 var named = []struct {
 	pattern *regexp.Regexp
 	plain   string

@@ -36,7 +36,8 @@ func (g *graph) pollQueue(w http.ResponseWriter, r *http.Request) error {
 	return writeJob(w, q.WorkerID, job)
 }
 
-// readPoll tells a worker what is wrong with its poll: an answer without jobs would keep it polling in vain for ever.
+// readPoll tells a worker what is wrong with its poll: an answer without jobs would keep it polling
+// in vain for ever.
 func readPoll(r *http.Request) (q wire.QueuePoll, err error) {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -170,7 +171,8 @@ func (g *graph) handleExtend(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// extendClaims answers with the ids of those jobs that nobody waits for any longer, or whose runs were not to be reached, as they were asked for.
+// extendClaims answers with the ids of those jobs that nobody waits for any longer, or whose runs
+// were not to be reached, as they were asked for.
 func (g *graph) extendClaims(r *http.Request, q wire.QueueHeartbeat) (answer wire.QueueHeartbeatAnswer, err error) {
 	by, err := api.ExtendBy(q.Extend)
 	if err != nil {

@@ -64,7 +64,8 @@ const (
 	runsBytes  = 4 << 20
 )
 
-// controlParams returns the params of a task that decide what its nodes wait for: those of the profile pocketflow do.
+// controlParams returns the params of a task that decide what its nodes wait for: those of the
+// profile pocketflow do.
 func controlParams(s *flow.State) json.RawMessage {
 	if s.Plan.Root.Pocketflow {
 		return s.Params
@@ -93,8 +94,8 @@ func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
 	return r
 }
 
-// displayPlace says where this dialect shows an address: at the node of the task's own graph, and below
-// that the path of children.
+// displayPlace says where this dialect shows an address: at the node of the task's own graph, and
+// below that the path of children.
 func displayPlace(a flow.Address) (node, child string) {
 	node = a.Node
 	for parent, ok := flow.ParentOf(a.Scope); ok; parent, ok = flow.ParentOf(parent.Scope) {
@@ -111,7 +112,8 @@ func joinPath(a, b string) string {
 	return a + "/" + b
 }
 
-// runStatus is an attempt's status in this dialect. What a worker calls it comes before what we know.
+// runStatus is an attempt's status in this dialect. What a worker calls it comes before what we
+// know.
 func runStatus(n *flow.NodeRun) string {
 	switch n.Status {
 	case flow.AttemptTimeout:
@@ -173,7 +175,8 @@ func prepOf(n *flow.NodeRun, params json.RawMessage) json.RawMessage {
 	return encodeValue(prep)
 }
 
-// paramOf is a parameter as the step obeyed it: at the root the task's wins if it is controlling, in a subflow the node's does.
+// paramOf is a parameter as the step obeyed it: at the root the task's wins if it is controlling,
+// in a subflow the node's does.
 func paramOf(n *flow.NodeRun, task json.RawMessage, name string) json.RawMessage {
 	first, second := task, n.Node.Params
 	if n.Scope != "" {

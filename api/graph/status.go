@@ -20,7 +20,7 @@ func statusText(s *flow.State) string {
 	return string(s.Status)
 }
 
-// waitsForQueue says whether queue jobs are all that is in flight in a task, on any depth.
+// waitsForQueue reports whether queue jobs are all that is in flight in a task, on any depth.
 func waitsForQueue(s *flow.State) bool {
 	if s.Status != flow.TaskRunning || s.Paused() {
 		return false

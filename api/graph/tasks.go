@@ -82,8 +82,8 @@ func isObject(text string) bool {
 	return json.Unmarshal([]byte(text), &fields) == nil && fields != nil
 }
 
-// versionFor finds what is to be run: a flow's version by its number, else its newest published one.
-// The id of a version counts only when no flow is named; the first clients send both.
+// versionFor finds what is to be run: a flow's version by its number, else its newest published
+// one. The id of a version counts only when no flow is named; the first clients send both.
 func (g *graph) versionFor(ctx context.Context, b *api.Body) (string, error) {
 	flowID, versionID := b.Text("FlowID"), b.Text("FlowVersionID")
 	if flowID == "" && versionID != "" {

@@ -29,7 +29,8 @@ func (g *graph) registerWorker(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
-// handleHeartbeat answers 404 to a worker that is not known, so that it can tell it has to register again.
+// handleHeartbeat answers 404 to a worker that is not known, so that it can tell it has to register
+// again.
 func (g *graph) handleHeartbeat(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -41,7 +42,8 @@ func (g *graph) handleHeartbeat(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
-// deregisterWorker takes a worker's goodbye. Like a heartbeat it is answered with 404 when nobody knows the worker.
+// deregisterWorker takes a worker's goodbye. Like a heartbeat it is answered with 404 when nobody
+// knows the worker.
 func (g *graph) deregisterWorker(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// transitionFeed tells whoever listens every transition of every run. It follows the journals of runs, which any member can, wherever their tasks
-// are; nobody pays for it while nobody listens. A listener that is slow is sent away, since the others do not wait for it.
+// transitionFeed tells whoever listens every transition of every run. It follows the journals of
+// runs, which any member can, wherever their tasks are; nobody pays for it while nobody listens. A
+// listener that is slow is sent away, since the others do not wait for it.
 type transitionFeed struct {
 	d         *dialect
 	mu        sync.Mutex
@@ -109,7 +110,8 @@ func (f *transitionFeed) sendAll(m any) {
 	}
 }
 
-// watchRuns looks for runs that have begun or gone on, and follows them. Of runs that are older than it the past is not told.
+// watchRuns looks for runs that have begun or gone on, and follows them. Of runs that are older
+// than it the past is not told.
 func (f *transitionFeed) watchRuns(ctx context.Context, since int64) {
 	tick := time.NewTicker(feedPause)
 	defer tick.Stop()
@@ -126,7 +128,8 @@ func (f *transitionFeed) watchRuns(ctx context.Context, since int64) {
 	}
 }
 
-// overlap is how much of what was seen is looked at again: what is stored last may bear an earlier time.
+// overlap is how much of what was seen is looked at again: what is stored last may bear an earlier
+// time.
 const overlap = 2000
 
 func (f *transitionFeed) scanRuns(ctx context.Context, which persistence.TaskFilter, since int64, seen *int64) error {
@@ -152,7 +155,8 @@ func (f *transitionFeed) scanRuns(ctx context.Context, which persistence.TaskFil
 	return nil
 }
 
-// followRun tells what happens to a run until it has ended. One that goes on after its end is followed again.
+// followRun tells what happens to a run until it has ended. One that goes on after its end is
+// followed again.
 func (f *transitionFeed) followRun(ctx context.Context, row *persistence.TaskRow, since int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

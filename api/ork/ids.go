@@ -24,7 +24,8 @@ func newRunID(seed string) string {
 // runSpace is the name space of ids that are made of idempotency keys.
 var runSpace = uuid.MustParse("2d6f51f7-3f0e-5f0a-9a3c-6b0c0a0d9e11")
 
-// ofTasks begins the ids of runs that were not started over these routes, such as by a schedule. In this dialect they go without it.
+// ofTasks begins the ids of runs that were not started over these routes, such as by a schedule. In
+// this dialect they go without it.
 const ofTasks = "task-"
 
 // publicRunID is the id of a run as clients of Ork know it: a UUID.

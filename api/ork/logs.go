@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// serveLogs tells what a task has printed, each line with the stream that it came from; with follow, what it prints, until it has ended.
+// serveLogs tells what a task has printed, each line with the stream that it came from; with
+// follow, what it prints, until it has ended.
 func (d *dialect) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	l, err := d.logOf(r)
 	if err != nil {
@@ -45,8 +46,8 @@ type taskLog struct {
 // logSource is a stream of an attempt; the zero one is none.
 type logSource struct{ job, stream string }
 
-// matchesAttempt says whether an attempt is one that is asked for. That is not known of one that has begun since the task was read, while the one that is
-// asked for has not.
+// matchesAttempt reports whether an attempt is one that is asked for. That is not known of one that
+// has begun since the task was read, while the one that is asked for has not.
 func (l *taskLog) matchesAttempt(a flow.Address) (yes, known bool) {
 	switch all := l.of.attempts; {
 	case a.Scope != "" || a.Node != l.of.key || a.Unit != l.of.unit:
@@ -127,8 +128,8 @@ func (l *taskLog) writeNew(ctx context.Context, w io.Writer) error {
 	}
 }
 
-// writePart writes lines with their streams. A line that has no end yet goes on where its stream does, and ends where another one prints:
-// long lines are kept in pieces.
+// writePart writes lines with their streams. A line that has no end yet goes on where its stream
+// does, and ends where another one prints: long lines are kept in pieces.
 func (l *taskLog) writePart(w io.Writer, p *persistence.LogPart) error {
 	var b strings.Builder
 	if p.Oldest {
@@ -154,7 +155,8 @@ func (l *taskLog) writePart(w io.Writer, p *persistence.LogPart) error {
 // logPause is how often a log that is followed is looked at.
 const logPause = 150 * time.Millisecond
 
-// followLog tells what comes until it is over. What was printed last may be stored a moment later than the end.
+// followLog tells what comes until it is over. What was printed last may be stored a moment later
+// than the end.
 func (l *taskLog) followLog(ctx context.Context, w io.Writer, c *http.ResponseController, over func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(logPause)
 	defer tick.Stop()
@@ -178,7 +180,8 @@ func (l *taskLog) followLog(ctx context.Context, w io.Writer, c *http.ResponseCo
 	}
 }
 
-// logOver reads the task again, and says whether nothing more will be printed, unless the run is retried.
+// logOver reads the task again, and says whether nothing more will be printed, unless the run is
+// retried.
 func (d *dialect) logOver(ctx context.Context, r *http.Request, l *taskLog) (bool, error) {
 	t, attempt, err := d.findLogTask(ctx, r)
 	if err != nil {

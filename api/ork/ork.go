@@ -1,8 +1,10 @@
-// Package ork serves the dialect of Ork's clients: workflows, their runs and the tasks of runs. Its words are workflow (flow), snapshot
-// (version), run (task), task (step, or each unit of one that has several), success and cancelled; ids are UUIDs.
+// Package ork serves the dialect of Ork's clients: workflows, their runs and the tasks of runs. Its
+// words are workflow (flow), snapshot (version), run (task), task (step, or each unit of one that
+// has several), success and cancelled; ids are UUIDs.
 //
-// What it promises: a workflow is published under its own name, in Ork's YAML or JSON, and everything in answers bears the names that were
-// written; a run is shown by the version that it runs; errors are JSON. Reading order: ork.go, workflows.go, runs.go, tasks.go.
+// What it promises: a workflow is published under its own name, in Ork's YAML or JSON, and
+// everything in answers bears the names that were written; a run is shown by the version that it
+// runs; errors are JSON. Reading order: ork.go, workflows.go, runs.go, tasks.go.
 package ork
 
 import (
@@ -36,7 +38,8 @@ type Options struct {
 
 // Programs are started by the member.
 type Programs interface {
-	// Inspect tells what the functions of a Python program take and return, in the form of ork.Signatures.
+	// Inspect tells what the functions of a Python program take and return, in the form of
+	// ork.Signatures.
 	Inspect(context.Context, *flow.Program) (json.RawMessage, error)
 }
 
@@ -66,7 +69,8 @@ func (d *dialect) routeTable() map[string]api.On {
 	}
 }
 
-// claimedRoutes are routes on paths that another dialect owns: they are for this one when the run is.
+// claimedRoutes are routes on paths that another dialect owns: they are for this one when the run
+// is.
 func (d *dialect) claimedRoutes() map[string]api.On {
 	post := func(h api.Handler) api.On { return api.On{"POST": h} }
 	return map[string]api.On{
@@ -90,7 +94,7 @@ func (d *dialect) Mount(s *api.Server) {
 	s.TakesDefinitions("/workflows", "/api/workflows")
 }
 
-// isOrkRun says whether a request is about a run of a workflow of Ork.
+// isOrkRun reports whether a request is about a run of a workflow of Ork.
 func (d *dialect) isOrkRun(r *http.Request) bool {
 	row, err := d.Store.Task(r.Context(), d.runID(r))
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 	unchanged = "unchanged"
 )
 
-// registerWorkflow publishes a workflow under its name. The same one from another folder is the same version, as long as that one's folder
-// is there. Strict refuses a workflow that has warnings.
+// registerWorkflow publishes a workflow under its name. The same one from another folder is the
+// same version, as long as that one's folder is there. Strict refuses a workflow that has warnings.
 func (d *dialect) registerWorkflow(ctx context.Context, p *registration, root string, strict bool) (*registerResult, error) {
 	w, problems := d.translateWorkflow(ctx, p.text, root)
 	if err := problems.Err(); err != nil {
@@ -71,7 +71,8 @@ func (d *dialect) registerWorkflow(ctx context.Context, p *registration, root st
 	return answer, nil
 }
 
-// inspecting is how long the functions of one file may take to say what they are, which is as long as importing it takes.
+// inspecting is how long the functions of one file may take to say what they are, which is as long
+// as importing it takes.
 const inspecting = 30 * time.Second
 
 func (d *dialect) translateWorkflow(ctx context.Context, text []byte, root string) (*ork.Workflow, define.Problems) {
@@ -111,8 +112,8 @@ func (d *dialect) inspectProgram(ctx context.Context, p *flow.Program) (s ork.Si
 	return s, json.Unmarshal(said, &s)
 }
 
-// fileIn says whether a file is below a root. Of what is elsewhere nothing is told: whoever registers a workflow is not to learn which files
-// the server has.
+// fileIn reports whether a file is below a root. Of what is elsewhere nothing is told: whoever
+// registers a workflow is not to learn which files the server has.
 func fileIn(path, root string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(root, path)
@@ -128,7 +129,7 @@ func fileIn(path, root string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isBelow says whether a path leads to something in a folder, or to that itself.
+// isBelow reports whether a path leads to something in a folder, or to that itself.
 func isBelow(path, folder string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))

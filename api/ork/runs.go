@@ -84,7 +84,8 @@ func runOf(row *persistence.TaskRow) runItem {
 	return r
 }
 
-// startedAt is when a run began to run: with its creation, unless its flow says how many may do so at once.
+// startedAt is when a run began to run: with its creation, unless its flow says how many may do so
+// at once.
 func (d *dialect) startedAt(ctx context.Context, row *persistence.TaskRow, status flow.TaskStatus) *wire.Time {
 	if status == flow.TaskPending {
 		return nil

@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// workflowSchedule is when runs of a workflow begin by the clock. Its schedule has the workflow's name.
+// workflowSchedule is when runs of a workflow begin by the clock. Its schedule has the workflow's
+// name.
 type workflowSchedule struct {
 	Schedule *string    `json:"schedule"`
 	Timezone *string    `json:"schedule_timezone"`
@@ -49,7 +50,8 @@ func (d *dialect) scheduleOf(ctx context.Context, f *persistence.Flow) (*persist
 	return s, nil
 }
 
-// schedulePatch is what is to become of a schedule: what is absent stays as it is, a schedule that is null goes.
+// schedulePatch is what is to become of a schedule: what is absent stays as it is, a schedule that
+// is null goes.
 type schedulePatch struct {
 	Schedule json.RawMessage `json:"schedule"`
 	Enabled  *bool           `json:"enabled"`

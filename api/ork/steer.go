@@ -61,7 +61,8 @@ func (d *dialect) cancelRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// retryRun has a run go on where it failed: with all tasks that failed, or with one of them and what depends on it.
+// retryRun has a run go on where it failed: with all tasks that failed, or with one of them and
+// what depends on it.
 func (d *dialect) retryRun(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Task string `json:"task"`
@@ -89,7 +90,8 @@ func (d *dialect) retryRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// resetSince returns the tasks that are not what they were any more. Those that a cancel has cut short were shown as canceled.
+// resetSince returns the tasks that are not what they were any more. Those that a cancel has cut
+// short were shown as canceled.
 func resetSince(before, after *flow.State) []string {
 	reset := []string{}
 	for i, n := range after.Root.Plan.Dag.List {

@@ -52,7 +52,8 @@ type taskBuilder struct {
 	steps [][]runTask // by node
 }
 
-// tasksOf are the tasks of a run, in the order of its file; those of one step in order of their indexes.
+// tasksOf are the tasks of a run, in the order of its file; those of one step in order of their
+// indexes.
 func tasksOf(h *flow.History) []runTask {
 	if h.State.Root == nil || h.State.Root.Plan.Dag == nil {
 		return []runTask{}
@@ -79,7 +80,8 @@ func tasksOf(h *flow.History) []runTask {
 
 func (t *taskBuilder) nodePlan(node int) *flow.PlanNode { return t.h.State.Root.Plan.Dag.List[node] }
 
-// beginStep makes the tasks of a step as they are before anything has happened to them. One that has no units, or not yet, is one task.
+// beginStep makes the tasks of a step as they are before anything has happened to them. One that
+// has no units, or not yet, is one task.
 func (t *taskBuilder) beginStep(node int) {
 	plan, view := t.nodePlan(node), t.h.State.NodeView(node)
 	count := view.Units.Total
@@ -153,7 +155,8 @@ func (t *taskBuilder) addAttempt(r *flow.NodeRun) {
 	}
 }
 
-// logsOf is where the logs of a task are read: there may be far more of them than of everything else.
+// logsOf is where the logs of a task are read: there may be far more of them than of everything
+// else.
 func (t *taskBuilder) logsOf(one *runTask) *string {
 	path := "/api/runs/" + url.PathEscape(publicRunID(t.h.State.Task)) + "/tasks/" + url.PathEscape(one.Name) + "/logs"
 	if one.ParallelIndex != nil && replicatedNode(t.h.State.Plan) == nil {
@@ -162,8 +165,9 @@ func (t *taskBuilder) logsOf(one *runTask) *string {
 	return &path
 }
 
-// beganAt is when an attempt's carrier began with it, 0 when it has not: that is stored of programs, of what is begun outside or tells by files, and of what others
-// fetch. Others begin at once.
+// beganAt is when an attempt's carrier began with it, 0 when it has not: that is stored of
+// programs, of what is begun outside or tells by files, and of what others fetch. Others begin at
+// once.
 func beganAt(r *flow.NodeRun) int64 {
 	switch here := r.Node.Exec.Type; {
 	case here == flow.ExecQueue:

@@ -182,7 +182,8 @@ func (t *runTransitions) announceTasks() {
 	}
 }
 
-// resetRetried tells of the tasks that are tried again: all that did not succeed, or one with what depends on it, and what was cut short.
+// resetRetried tells of the tasks that are tried again: all that did not succeed, or one with what
+// depends on it, and what was cut short.
 func (t *runTransitions) resetRetried(key string) {
 	chosen := map[int]bool{}
 	if n := t.plan.Root.Nodes[key]; n != nil && n.Dag != nil {

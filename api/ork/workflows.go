@@ -125,7 +125,8 @@ func jobOf(n *flow.PlanNode) string {
 	return job
 }
 
-// tasksIn are the tasks of a plan. Of a graph they are told in no order that means anything, so they are left out.
+// tasksIn are the tasks of a plan. Of a graph they are told in no order that means anything, so
+// they are left out.
 func tasksIn(p *flow.Plan) []taskOf {
 	list := []taskOf{}
 	if p.Root.Dag == nil {
@@ -186,7 +187,8 @@ func (d *dialect) findFlow(ctx context.Context, name string) (*persistence.Flow,
 	return f, err
 }
 
-// deleteWorkflow deletes a workflow with its runs. One that is running is in the way, unless that is forced.
+// deleteWorkflow deletes a workflow with its runs. One that is running is in the way, unless that
+// is forced.
 func (d *dialect) deleteWorkflow(w http.ResponseWriter, r *http.Request) error {
 	f, err := d.findFlow(r.Context(), r.PathValue("name"))
 	if err != nil {
@@ -208,7 +210,8 @@ func (d *dialect) deleteWorkflow(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// registration is what somebody wants to register: {yaml, root, replace, strict}, or the workflow itself.
+// registration is what somebody wants to register: {yaml, root, replace, strict}, or the workflow
+// itself.
 type registration struct {
 	YAML    string `json:"yaml"`
 	Project string `json:"project"`

@@ -14,7 +14,8 @@ type pgDefinition struct {
 	text    []byte // JSON, with its profile
 }
 
-// reading is how definitions are read here: in pgflow's words, and without fields that mean nothing.
+// reading is how definitions are read here: in pgflow's words, and without fields that mean
+// nothing.
 var reading = define.Reading{Pgflow: true, Known: true}
 
 // readDefinition takes a definition as JSON, or as a text of JSON or YAML.

@@ -50,9 +50,10 @@ type Runs struct {
 	}
 }
 
-// Tell tells a run's events until it has ended: first a snapshot, then every event after it. Whoever names the last
-// event they have seen gets those behind it instead; whoever comes before the run has started, with the
-// id it will have, gets all. Before the stream is opened an error says what is wrong with the request.
+// Tell tells a run's events until it has ended: first a snapshot, then every event after it.
+// Whoever names the last event they have seen gets those behind it instead; whoever comes before
+// the run has started, with the id it will have, gets all. Before the stream is opened an error
+// says what is wrong with the request.
 func (r Runs) Tell(ctx context.Context, run, last string, to stream.Listener) error {
 	s := &pgStream{Runs: r, to: to, run: run}
 	if err := s.awaitStart(ctx, last); err != nil {
@@ -110,8 +111,8 @@ func (s *pgStream) newState(ctx context.Context) (*flow.State, error) {
 	return flow.NewState(s.run, plan), nil
 }
 
-// beginStream sends a snapshot, or finds the place behind the last event that was seen. That of a run that has
-// ended is not opened before there is something to tell.
+// beginStream sends a snapshot, or finds the place behind the last event that was seen. That of a
+// run that has ended is not opened before there is something to tell.
 func (s *pgStream) beginStream(ctx context.Context, last string) (err error) {
 	known := false
 	if s.after, known = stream.ParsePosition(last); !known {

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pgEvent is what subscribers are told: its kind as event_type, run_id, status, and the fields of its kind.
+// pgEvent is what subscribers are told: its kind as event_type, run_id, status, and the fields of
+// its kind.
 type pgEvent map[string]any
 
 // eventName is what subscribers listen to: the kind, and of a step's own events the step in it.
@@ -24,7 +25,8 @@ func (e pgEvent) eventName() string {
 // pgFeed follows a run and tells its events in this dialect.
 type pgFeed struct{ s *flow.State }
 
-// applyEvent makes an event of the journal part of the run, and tells it when it means something here.
+// applyEvent makes an event of the journal part of the run, and tells it when it means something
+// here.
 func (f *pgFeed) applyEvent(e *flow.Event) (pgEvent, bool) {
 	flow.Evolve(f.s, e)
 	if e.Scope != "" {

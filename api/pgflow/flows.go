@@ -45,8 +45,8 @@ type ensuring struct {
 	strict bool // not with a warning
 }
 
-// handleEnsure has a flow be as a definition says. What counts is the shape: of one that differs in times and
-// tries alone, new runs take the new ones, and it is still verified.
+// handleEnsure has a flow be as a definition says. What counts is the shape: of one that differs in
+// times and tries alone, new runs take the new ones, and it is still verified.
 func (p *pgflow) handleEnsure(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -68,7 +68,8 @@ func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request) error {
 	return p.writeEnsured(w, r, b, ensuring{slug: cmp.Or(b.Text("slug"), b.Text("flow_slug")), change: true}, "slug", "flow_slug", "definition", "strict")
 }
 
-// writeEnsured answers a request whose body has a definition, and no fields but those that are known.
+// writeEnsured answers a request whose body has a definition, and no fields but those that are
+// known.
 func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, b *api.Body, e ensuring, known ...string) (err error) {
 	if b.Bad {
 		return b.Problem()
@@ -93,8 +94,9 @@ func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, b *api.Bod
 	return nil
 }
 
-// ensureFlow compares and publishes. Definitions of one flow are ensured one after the other, on one member: of several that come at
-// once, one makes the flow and the others find it. Who was overtaken on another member compares again.
+// ensureFlow compares and publishes. Definitions of one flow are ensured one after the other, on
+// one member: of several that come at once, one makes the flow and the others find it. Who was
+// overtaken on another member compares again.
 func (p *pgflow) ensureFlow(ctx context.Context, e ensuring) (*pgEnsured, error) {
 	turn := p.flowLock(e.slug)
 	turn.Lock()
@@ -159,7 +161,8 @@ func (p *pgflow) flowLock(slug string) *sync.Mutex {
 
 var flowSlug = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// checkFlowSlug is about flows that this dialect makes; those made elsewhere may be called otherwise.
+// checkFlowSlug is about flows that this dialect makes; those made elsewhere may be called
+// otherwise.
 func checkFlowSlug(slug string) error {
 	switch {
 	case !flowSlug.MatchString(slug):
@@ -170,7 +173,8 @@ func checkFlowSlug(slug string) error {
 	return nil
 }
 
-// deleteFlow deletes a flow with all its runs, also those that are under way: they are cancelled first.
+// deleteFlow deletes a flow with all its runs, also those that are under way: they are cancelled
+// first.
 func (p *pgflow) deleteFlow(w http.ResponseWriter, r *http.Request) error {
 	slug := r.PathValue("slug")
 	if data, _ := strconv.ParseBool(r.URL.Query().Get("data")); !data {

@@ -19,8 +19,8 @@ func runID(r *http.Request) string {
 	return text
 }
 
-// locateUnit finds the unit that an address without a scope names by the slug of its step. Steps of a flow with
-// a scope of its own are found by what has happened to them.
+// locateUnit finds the unit that an address without a scope names by the slug of its step. Steps of
+// a flow with a scope of its own are found by what has happened to them.
 func (p *pgflow) locateUnit(ctx context.Context, run string, at flow.Address) (flow.Address, *flow.PlanNode, error) {
 	row, err := p.store.Task(ctx, run)
 	if err != nil {

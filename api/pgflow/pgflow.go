@@ -1,5 +1,5 @@
-// Package pgflow serves the dialect of pgflow's clients: runs of dags, their steps and tasks. Its words are run (task), step,
-// task (unit) and cancelled.
+// Package pgflow serves the dialect of pgflow's clients: runs of dags, their steps and tasks. Its
+// words are run (task), step, task (unit) and cancelled.
 package pgflow
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pgflow serves the dialect of pgflow's clients: runs of dags, their steps and tasks. Its words are run
-// (task), step, task (unit) and cancelled. Thin handlers that decode, call and encode.
+// pgflow serves the dialect of pgflow's clients: runs of dags, their steps and tasks. Its words are
+// run (task), step, task (unit) and cancelled. Thin handlers that decode, call and encode.
 type pgflow struct {
 	engine engine.Engine
 	store  api.Store
@@ -64,7 +64,8 @@ func (p *pgflow) routeTable() map[string]api.On {
 	}
 }
 
-// Mount serves every route, and claims what is for this dialect on paths that the graph dialect owns.
+// Mount serves every route, and claims what is for this dialect on paths that the graph dialect
+// owns.
 func (p *pgflow) Mount(s *api.Server) {
 	for path, route := range p.routeTable() {
 		s.MountCompatible(path, route.Allowed(), s.Shared(path, p.withErrors(api.Methods(notAllowed, route))))

@@ -101,8 +101,8 @@ type knownServices struct {
 // maxKnown bounds how many flows are remembered.
 const maxKnown = 1000
 
-// servicesOf finds the flow of a poll and what the poll asks for: without services everything that jobs of
-// any version of the flow may be for.
+// servicesOf finds the flow of a poll and what the poll asks for: without services everything that
+// jobs of any version of the flow may be for.
 func (p *pgflow) servicesOf(ctx context.Context, q wire.QueuePoll) (flowID string, services []string, err error) {
 	f, v, err := p.newestVersion(ctx, q.Flow)
 	if err != nil || len(q.Services) > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pgRun is a run as this dialect shows it. Its status is started, completed or failed: that it is paused or
-// cancelled is told by the times of that alone.
+// pgRun is a run as this dialect shows it. Its status is started, completed or failed: that it is
+// paused or cancelled is told by the times of that alone.
 type pgRun struct {
 	RunID          string          `json:"run_id"`
 	FlowSlug       string          `json:"flow_slug"`
@@ -27,7 +27,8 @@ type pgRun struct {
 	CancelledAt    *wire.Time      `json:"cancelled_at"`
 }
 
-// Statuses of runs, steps and tasks in this dialect. A step also has the canonical created and skipped.
+// Statuses of runs, steps and tasks in this dialect. A step also has the canonical created and
+// skipped.
 const (
 	pgQueued    = "queued"
 	pgStarted   = "started"
@@ -143,7 +144,8 @@ func toStep(s *flow.State, index int) pgStep {
 	return r
 }
 
-// taskCounts are initial_tasks and remaining_tasks: unknown until there is an array, and until the step starts.
+// taskCounts are initial_tasks and remaining_tasks: unknown until there is an array, and until the
+// step starts.
 func taskCounts(n *flow.NodeState, plan *flow.PlanNode) (initial, remaining *int) {
 	switch {
 	case n.Step != nil:

@@ -83,7 +83,8 @@ func (p *pgflow) writeStates(w http.ResponseWriter, r *http.Request, run string)
 	return nil
 }
 
-// getRun shows the tasks of each step only if ?tasks=true says so: they are told from the whole journal.
+// getRun shows the tasks of each step only if ?tasks=true says so: they are told from the whole
+// journal.
 func (p *pgflow) getRun(w http.ResponseWriter, r *http.Request) error {
 	run := runID(r)
 	if tasks, _ := strconv.ParseBool(r.URL.Query().Get("tasks")); !tasks {
@@ -127,7 +128,8 @@ func (p *pgflow) cancelRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// sendCommand gives a command to a run. That it is as wanted already is no reason to refuse, as long as it lives.
+// sendCommand gives a command to a run. That it is as wanted already is no reason to refuse, as
+// long as it lives.
 func (p *pgflow) sendCommand(w http.ResponseWriter, r *http.Request, cmd flow.Command, is func(*flow.State) bool) error {
 	run := runID(r)
 	_, refused := p.engine.Do(r.Context(), engine.Order{Task: run, Command: cmd})

@@ -62,7 +62,8 @@ func (p *pgflow) completeDirect(w http.ResponseWriter, r *http.Request) error {
 	return p.reportTask(w, r, runID(r), flow.Report{Address: at, Output: q.Output, Worker: q.WorkerID, Direct: true})
 }
 
-// failTask is for tasks of both routes. A direct one is not tried again: nobody but the caller would.
+// failTask is for tasks of both routes. A direct one is not tried again: nobody but the caller
+// would.
 func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 	q, at, err := readReport(r)
 	if err != nil {
@@ -90,8 +91,8 @@ func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 	return p.reportTask(w, r, run, report)
 }
 
-// reportTask gives a report to a run and answers with the task. A direct task of a run that is over stays as
-// it is, like any other.
+// reportTask gives a report to a run and answers with the task. A direct task of a run that is over
+// stays as it is, like any other.
 func (p *pgflow) reportTask(w http.ResponseWriter, r *http.Request, run string, report flow.Report) error {
 	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: report, Events: true})
 	if report.Scope == "" && api.Missing(err) { // the step may be inside a branch
@@ -125,7 +126,8 @@ func (p *pgflow) reportTask(w http.ResponseWriter, r *http.Request, run string, 
 		flow.Errorf(flow.Conflict, "step %.140q of run %.140q has no such task yet", report.Address.Step(), run))
 }
 
-// reportedBy tells of a task what the end of its attempt says. The whole of it is a matter of its history.
+// reportedBy tells of a task what the end of its attempt says. The whole of it is a matter of its
+// history.
 func reportedBy(run string, e *flow.Event) pgReported {
 	r := pgReported{RunID: run, StepSlug: e.Address().Step(), TaskIndex: e.Unit, Attempts: e.Attempt, Output: json.RawMessage("null"),
 		LastWorkerID: textOrNull(e.Worker), Changed: true}

@@ -123,7 +123,7 @@ func (t *pgTask) addAttempt(run string, n *flow.NodeRun) {
 	t.setEnd(n)
 }
 
-// hasEnded says whether the attempt was ended by a report or a timeout.
+// hasEnded reports whether the attempt was ended by a report or a timeout.
 func hasEnded(n *flow.NodeRun) bool {
 	return n.EndedAt != 0 && n.Status != flow.AttemptCanceled
 }

@@ -21,8 +21,8 @@ const (
 // pgWait is what somebody waits for.
 type pgWait struct{ step, status string }
 
-// handleWait answers 200 when a run, or a step of it, has the status, 409 when it cannot have it any more, and 408
-// when the time is up.
+// handleWait answers 200 when a run, or a step of it, has the status, 409 when it cannot have it
+// any more, and 408 when the time is up.
 func (p *pgflow) handleWait(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	want := pgWait{step: q.Get("step"), status: q.Get("status")}
@@ -104,7 +104,7 @@ func (p *pgflow) awaitRun(ctx context.Context, s *flow.State, seq int64, want pg
 	return s, false, nil
 }
 
-// checkState says whether a run is as wanted, or can never be.
+// checkState reports whether a run is as wanted, or can never be.
 func (q *pgWait) checkState(s *flow.State) (reached, over bool, err error) {
 	if q.step == "" {
 		status := shownAs(s)

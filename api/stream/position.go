@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Position is a place in a task's history: everything up to it is known. It is a row of the journal and an event in it.
+// Position is a place in a task's history: everything up to it is known. It is a row of the journal
+// and an event in it.
 type Position struct {
 	Seq   int64
 	Index int
@@ -33,17 +34,18 @@ func (p Position) Since() int64 {
 	return max(p.Seq-1, 0)
 }
 
-// Covers says whether an event is known.
+// Covers reports whether an event is known.
 func (p Position) Covers(seq int64, index int) bool {
 	return seq < p.Seq || seq == p.Seq && index <= p.Index
 }
 
-// Before says whether one place is in front of another.
+// Before reports whether one place is in front of another.
 func (p Position) Before(q Position) bool {
 	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
 }
 
-// ParsePosition reads the id of an event, or the number of a row for all of it; "" is the beginning.
+// ParsePosition reads the id of an event, or the number of a row for all of it; "" is the
+// beginning.
 func ParsePosition(text string) (p Position, ok bool) {
 	if text == "" {
 		return After(0), true

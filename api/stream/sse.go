@@ -14,9 +14,10 @@ import (
 // sseWriteTimeout is how long a client may leave what was written unread.
 const sseWriteTimeout = 30 * time.Second
 
-// ServeSSE answers a request with server-sent events: what tell tells, and signs of life while it is silent.
-// The stream ends when tell returns, the client is gone, or the server leaves. An error of a stream that was
-// not opened can still become the answer; of one that was opened it is something to log.
+// ServeSSE answers a request with server-sent events: what tell tells, and signs of life while it
+// is silent. The stream ends when tell returns, the client is gone, or the server leaves. An error
+// of a stream that was not opened can still become the answer; of one that was opened it is
+// something to log.
 func ServeSSE(w http.ResponseWriter, r *http.Request, alive time.Duration, tell func(context.Context, Listener) error) (opened bool, err error) {
 	ctx, leave := Stay(w, r)
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), payloads: payload.Of(w)}
@@ -65,7 +66,8 @@ func (s *sseWriter) Send(list []Message) error {
 	return s.writeText(text)
 }
 
-// sendHeartbeats shows that a silent stream is alive, until ctx ends. A client that is gone ends the stream.
+// sendHeartbeats shows that a silent stream is alive, until ctx ends. A client that is gone ends
+// the stream.
 func (s *sseWriter) sendHeartbeats(ctx context.Context, every time.Duration, leave func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -12,8 +12,8 @@ type (
 	onStayKey    struct{}
 )
 
-// Departure is how a server leaves: who stays long hears of it, and is waited for. HTTP's own shutdown
-// knows nothing of connections that have become something else.
+// Departure is how a server leaves: who stays long hears of it, and is waited for. HTTP's own
+// shutdown knows nothing of connections that have become something else.
 type Departure struct {
 	leaving context.Context // ends when the server begins to leave
 	mu      sync.Mutex
@@ -66,9 +66,9 @@ func OnStay(ctx context.Context, f func()) context.Context {
 	})
 }
 
-// Stay is for long polls and streams: it lifts the server's time limits from this request and
-// gives a context that also ends when the server begins to leave, so that nobody keeps it up. The server waits
-// for the function to be called.
+// Stay is for long polls and streams: it lifts the server's time limits from this request and gives
+// a context that also ends when the server begins to leave, so that nobody keeps it up. The server
+// waits for the function to be called.
 func Stay(w http.ResponseWriter, r *http.Request) (context.Context, context.CancelFunc) {
 	rc := http.NewResponseController(w)
 	// Only connections without deadlines (a test's recorder) refuse, and those need no lifting.

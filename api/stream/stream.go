@@ -1,8 +1,10 @@
-// Package stream is how a member tells what happens as it happens: to whom (Listener), over what (server-sent events
-// here, a WebSocket in /v1), from where on, and for how long a request may stay.
+// Package stream is how a member tells what happens as it happens: to whom (Listener), over what
+// (server-sent events here, a WebSocket in /v1), from where on, and for how long a request may
+// stay.
 //
-// Promises: whoever listens slowly costs one row of a journal and delays nobody; a stream does not end because the
-// store does not answer for a while; whoever stays is told when the server begins to leave, and waited for.
+// Promises: whoever listens slowly costs one row of a journal and delays nobody; a stream does not
+// end because the store does not answer for a while; whoever stays is told when the server begins
+// to leave, and waited for.
 package stream
 
 import (
@@ -32,8 +34,8 @@ type Listener interface {
 	Note(text string) error
 }
 
-// Batch gathers messages for a listener and gives them on before they take much memory: a row of a journal may hold
-// a thousand large ones.
+// Batch gathers messages for a listener and gives them on before they take much memory: a row of a
+// journal may hold a thousand large ones.
 type Batch struct {
 	To   Listener
 	list []Message
@@ -71,8 +73,9 @@ type Watcher interface {
 	Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error]
 }
 
-// Follow calls tell with the rows of a task's journal behind a position until there is nothing more to come. It
-// does not end because the store does not answer for a while: troubled hears of that, and may end it with an error.
+// Follow calls tell with the rows of a task's journal behind a position until there is nothing more
+// to come. It does not end because the store does not answer for a while: troubled hears of that,
+// and may end it with an error.
 func Follow(ctx context.Context, w Watcher, task string, after int64, troubled func(error) error, tell func(engine.Row) error) error {
 	for {
 		var trouble error

@@ -38,7 +38,8 @@ func body(t *testing.T, r *http.Response) string {
 	return string(b)
 }
 
-// What dist was built of is what is here. No node is needed to find out; that building gives this dist, byte for byte, is proved by `make ui-check`.
+// What dist was built of is what is here. No node is needed to find out; that building gives this
+// dist, byte for byte, is proved by `make ui-check`.
 func TestWhatIsEmbeddedWasBuiltOfTheseSources(t *testing.T) {
 	var names []string
 	dir := os.DirFS(".")

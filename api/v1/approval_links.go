@@ -15,8 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Links let somebody answer one approval who has no token. What a link may do stands in it, signed with a key that follows from the store's secret,
-// so that every member knows it again and nobody keeps a list.
+// Links let somebody answer one approval who has no token. What a link may do stands in it, signed
+// with a key that follows from the store's secret, so that every member knows it again and nobody
+// keeps a list.
 
 const (
 	linkedPath = "/v1/approve/{approval}"

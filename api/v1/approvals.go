@@ -80,7 +80,8 @@ func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*b
 	return &bodyResponse[wire.Page[wire.Approval]]{page}, nil
 }
 
-// searchBound is the last of the approvals that are looked at for a text; nowhere when all that are left are.
+// searchBound is the last of the approvals that are looked at for a text; nowhere when all that are
+// left are.
 func (s *service) searchBound(ctx context.Context, f persistence.ApprovalFilter) (persistence.Spot, error) {
 	if f.Text == "" || f.Task != "" {
 		return persistence.Spot{}, nil
@@ -164,7 +165,8 @@ func (s *service) answerApproval(ctx context.Context, in *answerApprovalInput) (
 	return s.answerOf(ctx, in.Approval, &in.Body)
 }
 
-// answerOf gives an answer, unless somebody did before. The task knows again what it has taken, so the same one may be sent twice.
+// answerOf gives an answer, unless somebody did before. The task knows again what it has taken, so
+// the same one may be sent twice.
 func (s *service) answerOf(ctx context.Context, id string, a *wire.Answer) (*bodyResponse[wire.Answered], error) {
 	row, err := s.approvalRow(ctx, id)
 	if err != nil {

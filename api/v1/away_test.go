@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
-// trouble is what a store has while it is not nil: writes fail with it, and reads of tasks get no answer.
+// trouble is what a store has while it is not nil: writes fail with it, and reads of tasks get no
+// answer.
 type trouble struct {
 	is atomic.Pointer[persistence.Outage]
 }

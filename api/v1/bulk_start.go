@@ -7,11 +7,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// startsAnew says whether an action starts a new task for each.
+// startsAnew reports whether an action starts a new task for each.
 func startsAnew(b *wire.Bulk) bool { return b.Action == "rerun" || b.Action == "fork" }
 
-// startAnew starts a task for each. Its key follows from the request and the other task, so the same request makes no second one, also after a
-// restart. What there is no time for is refused as busy: the same request goes on with it.
+// startAnew starts a task for each. Its key follows from the request and the other task, so the
+// same request makes no second one, also after a restart. What there is no time for is refused as
+// busy: the same request goes on with it.
 func (s *service) startAnew(ctx context.Context, ids []string, b *wire.Bulk, request string, done *wire.BulkDone) error {
 	ctx, begins, cancel := s.beginSpan(ctx)
 	defer cancel()

@@ -9,15 +9,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Cluster is asked for those who operate one. Its refusals are flow.NotFound for a member that there is not, and flow.Conflict
-// for what cannot be done.
+// Cluster is asked for those who operate one. Its refusals are flow.NotFound for a member that
+// there is not, and flow.Conflict for what cannot be done.
 type Cluster interface {
 	Members(ctx context.Context) (*wire.Cluster, error)
 	// CountMembers counts the members and looks at no tasks.
 	CountMembers(ctx context.Context) (*wire.MemberCount, error)
 	// Shards tells of the shard of one task, or for "" of all.
 	Shards(ctx context.Context, task string) (*wire.Shards, error)
-	// Drain has a member, named by its name or incarnation, own no shards from now on, or says that it stays.
+	// Drain has a member, named by its name or incarnation, own no shards from now on, or says that
+	// it stays.
 	Drain(ctx context.Context, member string, drains bool) (*wire.Member, error)
 }
 

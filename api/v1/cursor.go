@@ -15,8 +15,8 @@ type Paging struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"how many items at most"`
 }
 
-// listCursor is a place in a list: a number that orders it, and a name for those with equal numbers.
-// Clients keep it as it is.
+// listCursor is a place in a list: a number that orders it, and a name for those with equal
+// numbers. Clients keep it as it is.
 type listCursor struct {
 	at   int64
 	name string

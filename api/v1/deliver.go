@@ -21,8 +21,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Deliveries need no token: their signature says that they may. So nothing is read from a body before that was checked, and whoever cannot sign
-// learns nothing, not even which hooks there are.
+// Deliveries need no token: their signature says that they may. So nothing is read from a body
+// before that was checked, and whoever cannot sign learns nothing, not even which hooks there are.
 
 const deliveryPath = "/v1/hooks/{hook}"
 
@@ -112,7 +112,8 @@ func lowerHeaderNames(header http.Header) map[string][]string {
 	return names
 }
 
-// signedFor finds the hook that a delivery is signed for. Everybody who has no valid secret hears the same.
+// signedFor finds the hook that a delivery is signed for. Everybody who has no valid secret hears
+// the same.
 func (s *service) signedFor(r *http.Request, name string, text []byte) (*persistence.Hook, *hook.Signed, error) {
 	h, err := s.Store.Hook(r.Context(), name)
 	if err != nil && !api.Missing(err) {

@@ -66,7 +66,8 @@ func (s *service) findScope(ctx context.Context, view *persistence.View, path st
 	return s.Reader.Sight(ctx, view, path)
 }
 
-// digestBuilder tells how far the nodes of some scopes are, and what of that has changed since it was told.
+// digestBuilder tells how far the nodes of some scopes are, and what of that has changed since it
+// was told.
 type digestBuilder struct {
 	view        *persistence.View
 	scopeFilter []string // scopes; none = the root and the closing one
@@ -104,7 +105,8 @@ func (d *digestBuilder) addScope(path string, at persistence.Sight) {
 	d.scopes = append(d.scopes, &seenScope{path: path, at: at, order: at.Scope.Plan.Order()})
 }
 
-// addBegunScopes adds the scopes that are to be told and have begun since, and says whether there are any.
+// addBegunScopes adds the scopes that are to be told and have begun since, and says whether there
+// are any.
 func (d *digestBuilder) addBegunScopes() (more bool) {
 	for _, path := range d.scopePaths() {
 		known := slices.ContainsFunc(d.scopes, func(sc *seenScope) bool { return sc.path == path })

@@ -142,7 +142,8 @@ func (f *digestFeed) streamChanges(to stream.Listener, ended <-chan error, stop 
 	}
 }
 
-// sendChanges tells what has changed, or everything when there is a scope that the listener does not know.
+// sendChanges tells what has changed, or everything when there is a scope that the listener does
+// not know.
 func (f *digestFeed) sendChanges(to stream.Listener) error {
 	f.mu.Lock()
 	if f.d.addBegunScopes() {

@@ -11,13 +11,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// eventsLooked is in how many events a page is looked for. When they are over it is as long as it has become, and next leads on.
+// eventsLooked is in how many events a page is looked for. When they are over it is as long as it
+// has become, and next leads on.
 const eventsLooked = 20_000
 
 // wantsAll says that every event is meant.
 func (in *eventsInput) wantsAll() bool { return len(in.Type) == 0 && in.Node == "" && in.Text == "" }
 
-// matchesEvent says whether an event is meant.
+// matchesEvent reports whether an event is meant.
 func (in *eventsInput) matchesEvent(e *wire.Event) bool {
 	if len(in.Type) > 0 && !slices.Contains(in.Type, e.Type) || in.Node != "" && e.Node != in.Node {
 		return false

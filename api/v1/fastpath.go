@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Starts, polls and reports come by the thousand in a second, and the framework decodes each body twice: once to compare it with its
-// description. So what is plainly right is carried out without it. Whatever is not goes to the framework, which tells what is wrong with it.
+// Starts, polls and reports come by the thousand in a second, and the framework decodes each body
+// twice: once to compare it with its description. So what is plainly right is carried out without
+// it. Whatever is not goes to the framework, which tells what is wrong with it.
 
 // fastBody is how large a body may be that is read here.
 const fastBody = 256 << 10
@@ -20,7 +21,8 @@ const fastBody = 256 << 10
 // asDescribed reads a body as strictly as its description: no names but those, in no other case.
 var asDescribed = experimental.JoinOptions(asEncodingJSON, experimental.RejectUnknownMembers(true), experimental.MatchCaseInsensitiveNames(false))
 
-// registerFast adds a route beside that of the framework. Read makes an input of a request and its body, and says whether it is all that it is described to be.
+// registerFast adds a route beside that of the framework. Read makes an input of a request and its
+// body, and says whether it is all that it is described to be.
 func registerFast[I, O any](s *service, pattern, id string, read func(*http.Request, []byte, *I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
 	need := roles[id]
 	s.fast.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +55,8 @@ func registerFast[I, O any](s *service, pattern, id string, read func(*http.Requ
 	})
 }
 
-// isPlain says whether there is nothing special about a request: its body is JSON, and so may the answer be.
+// isPlain reports whether there is nothing special about a request: its body is JSON, and so may
+// the answer be.
 func isPlain(r *http.Request) bool {
 	kind, takes := r.Header.Get("Content-Type"), r.Header.Get("Accept")
 	return r.ContentLength > 0 && r.ContentLength <= fastBody && r.URL.RawQuery == "" && (kind == "" || kind == "application/json") &&

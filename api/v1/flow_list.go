@@ -86,8 +86,8 @@ func cutFlows(flows []persistence.Flow, limit int) (page []persistence.Flow, nex
 	return page, next
 }
 
-// flowsAfter are the flows behind a place in the list of the newest. When the one that was there is gone by now, those that were made at its very time
-// may be told again.
+// flowsAfter are the flows behind a place in the list of the newest. When the one that was there is
+// gone by now, those that were made at its very time may be told again.
 func flowsAfter(flows []persistence.Flow, at listCursor) []persistence.Flow {
 	for i := range flows {
 		if sortedBy(&flows[i]) == at.name {

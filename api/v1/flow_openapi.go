@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// getOpenAPI describes how tasks of a version are started, with its declared inputs, and what follows.
+// getOpenAPI describes how tasks of a version are started, with its declared inputs, and what
+// follows.
 func (s *service) getOpenAPI(ctx context.Context, in *versionInput) (*bodyResponse[json.RawMessage], error) {
 	f, v, err := in.findVersion(ctx, s)
 	if err != nil {
@@ -43,7 +44,8 @@ func (d openAPIDocument) schemaSection() map[string]any {
 	return d["components"].(map[string]any)["schemas"].(map[string]any)
 }
 
-// documentOf is the part of the description of the API that is about tasks of a flow, of which it says what they are started with.
+// documentOf is the part of the description of the API that is about tasks of a flow, of which it
+// says what they are started with.
 func (s *service) documentOf(flow string, number int, inputs json.RawMessage) (openAPIDocument, error) {
 	var d openAPIDocument
 	if err := json.Unmarshal(s.openAPIJSON(), &d); err != nil {

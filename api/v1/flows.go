@@ -91,7 +91,8 @@ func (s *service) getFlow(ctx context.Context, in *struct{ FlowPath }) (*bodyRes
 	return &bodyResponse[wire.Flow]{answer}, err
 }
 
-// inputsOf is what a version declares about what its tasks are started with; nil where it does not, or cannot be read any more.
+// inputsOf is what a version declares about what its tasks are started with; nil where it does not,
+// or cannot be read any more.
 func (s *service) inputsOf(ctx context.Context, v *persistence.Version) (json.RawMessage, error) {
 	plan, err := s.Reader.Plan(ctx, v.ID)
 	switch {

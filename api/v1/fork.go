@@ -19,7 +19,8 @@ type forkInput struct {
 	Body           wire.Fork
 }
 
-// forkTask starts a task with as much of another one's history as it may have, or says how much that is.
+// forkTask starts a task with as much of another one's history as it may have, or says how much
+// that is.
 func (s *service) forkTask(ctx context.Context, in *forkInput) (*statusResponse[wire.Forked], error) {
 	row, err := s.Store.Task(ctx, in.Task)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *service) simulateStart(ctx context.Context, task string, start flow.Sta
 	return f, nil
 }
 
-// checkStart says whether a task can begin so, as the member will that is to have it.
+// checkStart reports whether a task can begin so, as the member will that is to have it.
 func (s *service) checkStart(ctx context.Context, start flow.Start) error {
 	plan, err := s.Reader.Plan(ctx, start.Version)
 	if err == nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// cachedAnswer is an answer that everybody gets who asks within some time. It is made by one of them at once, so that it costs
-// the same however many ask.
+// cachedAnswer is an answer that everybody gets who asks within some time. It is made by one of
+// them at once, so that it costs the same however many ask.
 type cachedAnswer[T any] struct {
 	turn chan struct{} // whose turn it is to look
 	made time.Time

@@ -30,7 +30,8 @@ func (s *service) historyRoutes() {
 	s.describeStream("/v1/tasks/{task}/stream", "OK; data of each message is an Event, of the message with the type end an End", refTo[wire.Event])
 }
 
-// parsePosition reads the id of an event, or the number of a row for all of it; "" is the beginning.
+// parsePosition reads the id of an event, or the number of a row for all of it; "" is the
+// beginning.
 func parsePosition(where, text string) (stream.Position, error) {
 	p, ok := stream.ParsePosition(text)
 	if !ok {
@@ -92,7 +93,8 @@ func (s *service) eventPage(ctx context.Context, in *eventsInput, from stream.Po
 	return &page, nil
 }
 
-// pageBytes bounds what is answered at once, and part what is read: a row may hold a thousand events, an event a megabyte.
+// pageBytes bounds what is answered at once, and part what is read: a row may hold a thousand
+// events, an event a megabyte.
 const pageBytes = 4 << 20
 
 var part = persistence.Part{Rows: 50, Bytes: pageBytes}
@@ -141,7 +143,8 @@ func eventsOf(row engine.Row, from stream.Position) ([]wire.Event, error) {
 	return list, nil
 }
 
-// toEvent leaves out the token of a claim: who reads a history must not be able to report in a worker's name.
+// toEvent leaves out the token of a claim: who reads a history must not be able to report in a
+// worker's name.
 func toEvent(at stream.Position, e *flow.Event) wire.Event {
 	return wire.Event{
 		ID: at.String(), Seq: at.Seq, Type: string(e.Type), At: wire.Millis(e.At), Place: toPlace(e.Address()),
@@ -161,7 +164,7 @@ type runsInput struct {
 	Paging
 }
 
-// matchesRun says whether a run is meant.
+// matchesRun reports whether a run is meant.
 func (in *runsInput) matchesRun(r *flow.NodeRun) bool {
 	return (in.Scope == "" || r.Scope == strings.TrimPrefix(in.Scope, rootScope)) && (in.Node == "" || r.Address.Node == in.Node) &&
 		(in.Unit < 0 || r.Kind == flow.RunAttempt && r.Unit == in.Unit) && (len(in.State) == 0 || slices.Contains(in.State, string(r.Status)))
@@ -172,7 +175,8 @@ func (in *runsInput) wantsAll() bool {
 	return in.Scope == "" && in.Node == "" && in.Unit < 0 && len(in.State) == 0
 }
 
-// Of a history so many parts are looked through for a page of what is meant, and so many runs of each.
+// Of a history so many parts are looked through for a page of what is meant, and so many runs of
+// each.
 const (
 	partsLooked = 8
 	runsLooked  = 500

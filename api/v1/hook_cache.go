@@ -11,7 +11,8 @@ import (
 // mostCompiled is how many hooks are kept compiled.
 const mostCompiled = 200
 
-// compiledHooks are hooks as they were compiled last: compiling one takes longer than all else that a delivery takes of a processor.
+// compiledHooks are hooks as they were compiled last: compiling one takes longer than all else that
+// a delivery takes of a processor.
 type compiledHooks struct {
 	mu     sync.Mutex
 	byName map[string]compiledHook

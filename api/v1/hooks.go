@@ -122,7 +122,8 @@ func (s *service) setHook(ctx context.Context, in *setHookInput) (*statusRespons
 // hookTries is how often a hook is read and written while others change it.
 const hookTries = 10
 
-// putHook changes a hook as it is now. ErrStale: somebody else has changed it since it was read, or since the revision that was sent.
+// putHook changes a hook as it is now. ErrStale: somebody else has changed it since it was read, or
+// since the revision that was sent.
 func (s *service) putHook(ctx context.Context, in *setHookInput, settings []byte) (h *persistence.Hook, made string, err error) {
 	h, err = s.Store.Hook(ctx, in.Hook)
 	now := s.Engine.Now().UnixMilli()
@@ -186,7 +187,8 @@ func (s *service) checkHookFlow(ctx context.Context, h *hook.Hook) error {
 	return nil
 }
 
-// secretsOf are the secrets of a hook from now on, and the one that was made for it, if one was. No more than two are valid.
+// secretsOf are the secrets of a hook from now on, and the one that was made for it, if one was. No
+// more than two are valid.
 func secretsOf(before []persistence.HookSecret, in *wire.SetHook, now int64) (after []persistence.HookSecret, made string, err error) {
 	text := in.Secret
 	if in.NewSecret || text == "" && len(before) == 0 {

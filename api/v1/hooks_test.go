@@ -353,7 +353,8 @@ func TestADeliveryThatIsTooLargeIsRefused(t *testing.T) {
 	require.Equal(t, 413, s.send("POST", "/v1/hooks/unknown", large).status)
 }
 
-// forgetful is a store that fails to note what deliveries came to, as when a member is killed before it does.
+// forgetful is a store that fails to note what deliveries came to, as when a member is killed
+// before it does.
 type forgetful struct{ persistence.Store }
 
 func (forgetful) EndDelivery(context.Context, string, string, []byte) error {

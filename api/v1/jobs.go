@@ -54,7 +54,8 @@ func (s *service) listJobs(ctx context.Context, in *listJobsInput) (*bodyRespons
 	return &bodyResponse[wire.Page[wire.WaitingJob]]{page}, nil
 }
 
-// waitingJobs asks the tasks who has their jobs. What has ended since the rows were read is left out.
+// waitingJobs asks the tasks who has their jobs. What has ended since the rows were read is left
+// out.
 func (s *service) waitingJobs(ctx context.Context, rows []persistence.QueueRow) ([]wire.WaitingJob, error) {
 	workers, err := s.workersOf(ctx, rows)
 	if err != nil {
@@ -172,8 +173,8 @@ func toJob(task string, r *flow.NodeRun) wire.Job {
 	return j
 }
 
-// jobState tells a job's state from what the journal says of its attempt. A job that nobody wanted any
-// longer has failed, with an error that says so.
+// jobState tells a job's state from what the journal says of its attempt. A job that nobody wanted
+// any longer has failed, with an error that says so.
 func jobState(r *flow.NodeRun) string {
 	switch r.Status {
 	case flow.AttemptOK:

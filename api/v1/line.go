@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// addQueuePositions says of jobs that workers have to poll for how many are before them, and how many workers could take them.
+// addQueuePositions says of jobs that workers have to poll for how many are before them, and how
+// many workers could take them.
 func (s *service) addQueuePositions(ctx context.Context, task string, waits []*wire.Wait) error {
 	if !slices.ContainsFunc(waits, func(w *wire.Wait) bool { return w.Service != "" }) {
 		return nil
@@ -35,7 +36,8 @@ func (s *service) addQueuePositions(ctx context.Context, task string, waits []*w
 	return nil
 }
 
-// countEligible counts the workers that are online and may take the jobs of a service that ask for labels.
+// countEligible counts the workers that are online and may take the jobs of a service that ask for
+// labels.
 func (s *service) countEligible(known []persistence.Worker, service string, labels []string) (n int) {
 	for i := range known {
 		w := &known[i]

@@ -41,7 +41,8 @@ type logsInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"5000" default:"1000" doc:"how many lines at most"`
 }
 
-// logReads bounds how often the store is asked for one page, when most of what it has is not wanted.
+// logReads bounds how often the store is asked for one page, when most of what it has is not
+// wanted.
 const logReads = 16
 
 func (s *service) listLogs(ctx context.Context, in *logsInput) (*bodyResponse[wire.Page[wire.LogEntry]], error) {

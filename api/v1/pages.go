@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// The description is kept as openapi.json too, for those who make clients of it. A test says when it is
-// out of date.
+// The description is kept as openapi.json too, for those who make clients of it. A test says when
+// it is out of date.
 //
 //go:generate go test -count=1 -run TestTheDocumentIsUpToDate . -args -update
 //go:generate go run ../../internal/apigen openapi.json ../ui/src/api.gen.ts

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// inLine says of those who wait for a permit, or for a worker, how many wait before them. Only the store knows.
+// inLine says of those who wait for a permit, or for a worker, how many wait before them. Only the
+// store knows.
 func (s *service) inLine(ctx context.Context, task string, waits []wire.Wait) error {
 	all := make([]*wire.Wait, len(waits))
 	for i := range waits {

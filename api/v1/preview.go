@@ -24,7 +24,8 @@ const (
 	sharedPreview = 64 << 10
 )
 
-// cutValues makes previews of values, unless they are wanted as they are. Those that are not there stay so.
+// cutValues makes previews of values, unless they are wanted as they are. Those that are not there
+// stay so.
 func (v *Values) cutValues(p *payload.Store, values ...*json.RawMessage) {
 	if v.Values == "full" || v.Values == "" {
 		return
@@ -36,7 +37,8 @@ func (v *Values) cutValues(p *payload.Store, values ...*json.RawMessage) {
 	}
 }
 
-// previewValue shows how a value begins. No more than that is read of what is kept elsewhere; of what cannot be read it shows why.
+// previewValue shows how a value begins. No more than that is read of what is kept elsewhere; of
+// what cannot be read it shows why.
 func (v *Values) previewValue(p *payload.Store, value json.RawMessage, most int) json.RawMessage {
 	size := p.Size(value)
 	b := strconv.AppendInt([]byte(`{"bytes":`), int64(size), 10)

@@ -14,13 +14,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// The framework makes an error of its own of what does not fit its description, and keeps how it does so in variables
-// that belong to the whole program. They stay as they are: that error is turned into a problem when it is answered.
+// The framework makes an error of its own of what does not fit its description, and keeps how it
+// does so in variables that belong to the whole program. They stay as they are: that error is
+// turned into a problem when it is answered.
 
 // humaContext has another name, because a Context has a method Context.
 type humaContext = huma.Context
 
-// checkedContext is the framework's view of a request. It knows what became of the body, and the status of a refusal.
+// checkedContext is the framework's view of a request. It knows what became of the body, and the
+// status of a refusal.
 type checkedContext struct {
 	humaContext
 	tooLarge bool // the body
@@ -129,11 +131,13 @@ func faultOf(op *huma.Operation, e *huma.ErrorDetail) wire.Fault {
 	return f
 }
 
-// notThatNumber is how the decoder begins to say that a number does not fit its field. The description knows numbers as floats, so it has let it pass.
+// notThatNumber is how the decoder begins to say that a number does not fit its field. The
+// description knows numbers as floats, so it has let it pass.
 const notThatNumber = "json: cannot unmarshal number "
 
-// fieldOf is the field of the body that the decoder tells of, such as .filter.version of "… into Go struct field TaskFilter.filter.version of type int". It names structs,
-// too, with capital letters, which fields do not have.
+// fieldOf is the field of the body that the decoder tells of, such as .filter.version of "… into Go
+// struct field TaskFilter.filter.version of type int". It names structs, too, with capital letters,
+// which fields do not have.
 func fieldOf(message string) (path string) {
 	_, spot, _ := strings.Cut(message, " into Go struct field ")
 	spot, _, _ = strings.Cut(spot, " of type ")

@@ -128,8 +128,8 @@ func (s *service) itemProblem(ctx context.Context, job string, err error) *wire.
 	return &s.toProblem(ctx, err).Problem
 }
 
-// ordersFor is what reports ask of their tasks, or why that cannot be asked. What the worker has to say beside the results
-// is kept first.
+// ordersFor is what reports ask of their tasks, or why that cannot be asked. What the worker has to
+// say beside the results is kept first.
 func (s *service) ordersFor(ctx context.Context, worker string, reports []wire.Report) ([]engine.Order, []error) {
 	orders, errs := make([]engine.Order, len(reports)), make([]error, len(reports))
 	kept := s.storeLogs(ctx, reports, errs)
@@ -144,8 +144,8 @@ func (s *service) ordersFor(ctx context.Context, worker string, reports []wire.R
 	return orders, errs
 }
 
-// storeLogs stores what is said of jobs, and says of which. Each task is read once, however many of its jobs have ended.
-// Of one that there is not its reports will be told.
+// storeLogs stores what is said of jobs, and says of which. Each task is read once, however many of
+// its jobs have ended. Of one that there is not its reports will be told.
 func (s *service) storeLogs(ctx context.Context, reports []wire.Report, errs []error) (kept []bool) {
 	kept = make([]bool, len(reports))
 	unread, places := withLogs(reports)

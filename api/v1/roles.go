@@ -126,7 +126,8 @@ var open = []string{"open-session", "close-session", "deliver", "get-linked-appr
 // rolesExtension are words of the description, for programs: the roles that may call an operation.
 const rolesExtension = "x-roles"
 
-// restrictOperation has an operation be carried out for those whose role may call it, and says which ones those are.
+// restrictOperation has an operation be carried out for those whose role may call it, and says
+// which ones those are.
 func (s *service) restrictOperation(o *huma.Operation) {
 	if slices.Contains(open, o.OperationID) {
 		return
@@ -142,7 +143,8 @@ func (s *service) restrictOperation(o *huma.Operation) {
 	})
 }
 
-// checkRole says why who asks may not, nil when it may. Routes that nobody guards are for everybody.
+// checkRole says why who asks may not, nil when it may. Routes that nobody guards are for
+// everybody.
 func (s *service) checkRole(ctx context.Context, need api.Need) *httpProblem {
 	if s.shell == nil {
 		return nil

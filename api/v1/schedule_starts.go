@@ -117,7 +117,8 @@ func (s *service) pastSlots(found *persistence.Schedule, b *wire.Backfill) ([]in
 	return slots, nil
 }
 
-// backfillSlot starts the task of a slot, or in a dry run tells of it. That a slot had one, with whatever params, is no conflict.
+// backfillSlot starts the task of a slot, or in a dry run tells of it. That a slot had one, with
+// whatever params, is no conflict.
 func (s *service) backfillSlot(ctx context.Context, flowID string, slot int64, n engine.NewTask, dry bool) (item wire.BackfilledSlot, err error) {
 	item.Slot = wire.Millis(slot)
 	if item.Task, err = n.TaskID(flowID); err != nil {

@@ -153,7 +153,8 @@ func (s *service) checkParams(ctx context.Context, f *persistence.Flow, params [
 	return nil
 }
 
-// scheduleProblem returns the answer to an error of a schedule, which says what parts of it are wrong.
+// scheduleProblem returns the answer to an error of a schedule, which says what parts of it are
+// wrong.
 func scheduleProblem(err error) error {
 	var faults schedule.Faults
 	switch {
@@ -262,7 +263,8 @@ func (s *service) toSchedule(ctx context.Context, p *persistence.Schedule) (wire
 	return shown, nil
 }
 
-// clockChange returns what becomes of slots at the next change of the clock; nil when there is none.
+// clockChange returns what becomes of slots at the next change of the clock; nil when there is
+// none.
 func clockChange(rule *schedule.Rule, after int64) *wire.ClockChange {
 	change, ok := rule.NextChange(after)
 	if !ok {
@@ -297,7 +299,8 @@ func toSpec(w *wire.ScheduleSpec) (schedule.Spec, error) {
 	return s, nil
 }
 
-// parseMillis returns the milliseconds of a duration, 0 for none. If the text is none, it adds a fault of the field.
+// parseMillis returns the milliseconds of a duration, 0 for none. If the text is none, it adds a
+// fault of the field.
 func parseMillis(text, field string, faults *schedule.Faults) (ms int64, ok bool) {
 	if text == "" {
 		return 0, true

@@ -74,7 +74,8 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*bodyRespo
 	return &bodyResponse[wire.Page[wire.TaskSummary]]{page}, nil
 }
 
-// searchedTasks is how many tasks, or approvals, are looked at for one answer, where no index has what is asked for.
+// searchedTasks is how many tasks, or approvals, are looked at for one answer, where no index has
+// what is asked for.
 const searchedTasks = 3_000
 
 // searchedThrough is the last of the tasks that are looked at; nowhere when all that are left are.
@@ -106,8 +107,8 @@ type countTasksInput struct {
 	By string `query:"group_by" maxLength:"300" doc:"state, flow, or label:NAME: also how many there are of each" example:"label:customer"`
 }
 
-// How many are counted at most, or of each state: nobody reads more than that from a number, and it bounds what it costs. Those of a label and
-// something else are looked at one by one.
+// How many are counted at most, or of each state: nobody reads more than that from a number, and it
+// bounds what it costs. Those of a label and something else are looked at one by one.
 const (
 	countedTasks = 10_000
 	countedEach  = 1_000

@@ -48,7 +48,8 @@ func (s *service) socketRoute() {
 	s.huma.OpenAPI().AddOperation(&o)
 }
 
-// serveSocket upgrades a request. The guard in front of this API has looked at its Origin, Host and token.
+// serveSocket upgrades a request. The guard in front of this API has looked at its Origin, Host and
+// token.
 func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
 	if why := s.checkRole(r.Context(), roles["stream-socket"]); why != nil {
 		why.writeTo(w)
@@ -72,7 +73,8 @@ func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
 	newSocket(s, conn, leaving).serveConn()
 }
 
-// handleRequest does what a client asks for. What is wrong with it is told, and everything else goes on.
+// handleRequest does what a client asks for. What is wrong with it is told, and everything else
+// goes on.
 func (k *clientSocket) handleRequest(kind websocket.MessageType, data []byte) {
 	var req wire.StreamRequest
 	err := decodeStrictly(data, &req)
@@ -140,8 +142,8 @@ type streamFunc func(ctx context.Context, to stream.Listener) error
 
 const taskChannel = "task:"
 
-// lookupsAtOnce is how many subscriptions of all connections look for their tasks at once: a flood of them leaves
-// room at the store for everybody else.
+// lookupsAtOnce is how many subscriptions of all connections look for their tasks at once: a flood
+// of them leaves room at the store for everybody else.
 const lookupsAtOnce = 4
 
 // checkTask finds out whether there is a task.
@@ -154,7 +156,8 @@ func (s *service) checkTask(ctx context.Context, task string) error {
 	return err
 }
 
-// findChannel finds who tells about a channel. That there is no such task is found out when it begins to tell.
+// findChannel finds who tells about a channel. That there is no such task is found out when it
+// begins to tell.
 func (s *service) findChannel(req *wire.Subscribe) (streamFunc, error) {
 	for prefix, tell := range s.Channels {
 		if id, ok := strings.CutPrefix(req.Channel, prefix+":"); ok {

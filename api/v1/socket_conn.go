@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// clientSocket is one WebSocket. What is told over it comes from journals, each subscription reading its own no faster
-// than the client does: nothing is buffered here, and nothing gets lost.
+// clientSocket is one WebSocket. What is told over it comes from journals, each subscription
+// reading its own no faster than the client does: nothing is buffered here, and nothing gets lost.
 type clientSocket struct {
 	s    *service
 	conn *websocket.Conn
@@ -51,7 +51,8 @@ const (
 	// pongPatience is how much longer than for one message a ping may
 	// go unanswered: what was sent before it is read first.
 	pongPatience = 3
-	// partingTime is how long a client has to read on until it is told why it is to go; hurryTime when the server leaves.
+	// partingTime is how long a client has to read on until it is told why it is to go; hurryTime
+	// when the server leaves.
 	partingTime = 30 * time.Second
 	hurryTime   = time.Second
 )
@@ -72,7 +73,8 @@ func (k *clientSocket) serveConn() {
 	k.work.Wait()
 }
 
-// runRecovered has something done beside everything else. A panic costs the connection, as it costs a request elsewhere.
+// runRecovered has something done beside everything else. A panic costs the connection, as it costs
+// a request elsewhere.
 func (k *clientSocket) runRecovered(what func()) {
 	k.work.Go(func() {
 		defer func() {
@@ -119,7 +121,8 @@ func (k *clientSocket) sendPings() {
 	}
 }
 
-// writeMessage sends a message. A client that takes too long to read one is to go, but gets this one if it reads on.
+// writeMessage sends a message. A client that takes too long to read one is to go, but gets this
+// one if it reads on.
 func (k *clientSocket) writeMessage(m wire.StreamMessage) error {
 	k.writing.Lock()
 	defer k.writing.Unlock()

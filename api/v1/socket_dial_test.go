@@ -30,7 +30,8 @@ func (s *server) dial(opts *websocket.DialOptions) (*websocket.Conn, *http.Respo
 	return websocket.Dial(ctx, s.base+"/v1/ws", opts)
 }
 
-// smallBuffers gives connections small buffers, so that what a client does not read soon is in the server's way.
+// smallBuffers gives connections small buffers, so that what a client does not read soon is in the
+// server's way.
 type smallBuffers struct{ net.Listener }
 
 func (l smallBuffers) Accept() (net.Conn, error) {
@@ -109,7 +110,8 @@ func (k *clientSocket) untilClosed(channels int) map[string][]wire.StreamMessage
 	return said
 }
 
-// untilGone reads the ids of a task's events until the channel is closed, or the connection: then there is an error.
+// untilGone reads the ids of a task's events until the channel is closed, or the connection: then
+// there is an error.
 func (k *clientSocket) untilGone() (ids []any, err error) {
 	k.Helper()
 	for {

@@ -65,7 +65,8 @@ func (s *service) waitedFor(ctx context.Context, task string, ms int64) (*wire.T
 	return &shown, nil
 }
 
-// startProblem says what of a request keeps a task of a flow from being started. Its params are somewhere in it.
+// startProblem says what of a request keeps a task of a flow from being started. Its params are
+// somewhere in it.
 func startProblem(err error, where, slug string) error {
 	var bad *flow.BadInputs
 	switch kind := flow.ErrorKindOf(err); {
@@ -112,8 +113,8 @@ func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, 
 	return n, nil
 }
 
-// paramsOf are what a task is started with, by either name. White space is taken out, so that it does not
-// make another request of the same one.
+// paramsOf are what a task is started with, by either name. White space is taken out, so that it
+// does not make another request of the same one.
 func paramsOf(start *wire.Start) (json.RawMessage, error) {
 	v, input := bytes.TrimSpace(start.Params), bytes.TrimSpace(start.Input)
 	name := "params"

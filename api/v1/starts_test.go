@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// overloaded is an engine that starts so many tasks, and lets the others wait for as long as their callers do.
+// overloaded is an engine that starts so many tasks, and lets the others wait for as long as their
+// callers do.
 type overloaded struct {
 	engine.Engine
 	starts, asked atomic.Int64

@@ -30,8 +30,8 @@ type StatsTime struct {
 
 var windows = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
-// shortTime is the longest of which all is read by minutes; of a longer one whole hours are. Minutes are there for two days, and a
-// little less is relied on.
+// shortTime is the longest of which all is read by minutes; of a longer one whole hours are.
+// Minutes are there for two days, and a little less is relied on.
 const (
 	shortTime   = 3 * int64(time.Hour/time.Millisecond)
 	minutesKept = 47 * int64(time.Hour/time.Millisecond)

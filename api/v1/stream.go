@@ -53,8 +53,8 @@ type eventFeed struct {
 	inTrouble bool // the store does not answer
 }
 
-// streamEvents ends when the task has ended. It does not end because the store does not answer for a while: browsers do
-// not come back to a server that then answers them with an error.
+// streamEvents ends when the task has ended. It does not end because the store does not answer for
+// a while: browsers do not come back to a server that then answers them with an error.
 func (st *eventFeed) streamEvents(ctx context.Context, to stream.Listener) error {
 	if err := to.Open(); err != nil {
 		return err
@@ -114,7 +114,8 @@ func (st *eventFeed) sendEnd(ctx context.Context, to stream.Listener, troubled f
 	return to.Send([]stream.Message{{Event: "end", Data: jsonLine(&end)}})
 }
 
-// jsonLine is a value on one line: what is marshaled holds no line break outside of texts, where they are escaped.
+// jsonLine is a value on one line: what is marshaled holds no line break outside of texts, where
+// they are escaped.
 func jsonLine(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

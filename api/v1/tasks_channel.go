@@ -20,7 +20,8 @@ const (
 	newsKnown = 2000        // ids that a listener is known to have heard of
 )
 
-// isTasks says whether a channel is about tasks that a filter picks. What is behind a colon tells those of one connection apart.
+// isTasks reports whether a channel is about tasks that a filter picks. What is behind a colon
+// tells those of one connection apart.
 func isTasks(channel string) bool {
 	return channel == tasksChannel || strings.HasPrefix(channel, tasksChannel+":")
 }
@@ -133,7 +134,8 @@ func (f *tasksFeed) sendChanges(ctx context.Context, to stream.Listener, rows []
 	return to.Send([]stream.Message{{Event: wire.StreamTasks, Data: jsonLine(&news)}})
 }
 
-// sendStale has the listener read the list again, and begins anew with it. What comes meanwhile is told afterwards.
+// sendStale has the listener read the list again, and begins anew with it. What comes meanwhile is
+// told afterwards.
 func (f *tasksFeed) sendStale(ctx context.Context, to stream.Listener) error {
 	if err := f.readHead(ctx); err != nil {
 		return err

@@ -18,9 +18,10 @@ const (
 	newsOverlap = int64(10_000)          // ms: what members write whose clocks are behind, or late, is seen all the same
 )
 
-// tasksNews finds out which tasks have changed, on whatever member, by looking at those that were updated last. It looks only while
-// somebody listens, and once for all who do. It may miss a task whose member writes more than newsOverlap late, and tells so (a
-// gap) when more happened than it sees.
+// tasksNews finds out which tasks have changed, on whatever member, by looking at those that were
+// updated last. It looks only while somebody listens, and once for all who do. It may miss a task
+// whose member writes more than newsOverlap late, and tells so (a gap) when more happened than it
+// sees.
 type tasksNews struct {
 	store interface {
 		ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error)
@@ -179,7 +180,8 @@ func printOf(t *persistence.TaskRow) newsPrint {
 	return newsPrint{t.UpdatedAt, t.CreatedAt, t.Steps, t.Status, t.Paused}
 }
 
-// changedRows are the rows that were not seen as they are, and whether there may be more than were read. Of the first look nothing is news.
+// changedRows are the rows that were not seen as they are, and whether there may be more than were
+// read. Of the first look nothing is news.
 func (s *newsSeen) changedRows(list []persistence.TaskRow) (rows []*persistence.TaskRow, gap bool) {
 	first, since, at := !s.started, s.newest-newsOverlap, make(map[string]newsPrint, len(list))
 	s.started = true

@@ -113,7 +113,8 @@ func toLane(l *timeline.LaneTold, after func(int64) int64, waits func([]timeline
 	return told
 }
 
-// readJournalFrom reads what is behind a row of a journal, a part at a time, and answers with the last row that it has told whole.
+// readJournalFrom reads what is behind a row of a journal, a part at a time, and answers with the
+// last row that it has told whole.
 func (s *service) readJournalFrom(ctx context.Context, task string, after int64, event func(*flow.Event)) (int64, error) {
 	for {
 		rows, err := s.Store.Rows(ctx, task, after, part)

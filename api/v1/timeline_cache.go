@@ -43,7 +43,8 @@ func newTimelines() *timelineCache {
 	return &timelineCache{all: map[timelineKey]*keptTimeline{}, turns: semaphore.NewWeighted(timelinesRead)}
 }
 
-// findOrCreate is where one is kept. When there are too many all are forgotten: who looks at one still pays for reading it once more.
+// findOrCreate is where one is kept. When there are too many all are forgotten: who looks at one
+// still pays for reading it once more.
 func (k *timelineCache) findOrCreate(key timelineKey, plan *flow.Plan) *keptTimeline {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -59,7 +60,8 @@ func (k *timelineCache) findOrCreate(key timelineKey, plan *flow.Plan) *keptTime
 	return kept
 }
 
-// useExclusively has one go at a timeline at a time. Where all take too much memory the others are forgotten.
+// useExclusively has one go at a timeline at a time. Where all take too much memory the others are
+// forgotten.
 func (k *timelineCache) useExclusively(ctx context.Context, kept *keptTimeline, what func() error) error {
 	select {
 	case kept.turn <- struct{}{}:

@@ -1,11 +1,13 @@
-// Package v1 is Troupe's own HTTP API: complete, typed, described by OpenAPI, addressing flows by slug.
+// Package v1 is Troupe's own HTTP API: complete, typed, described by OpenAPI, addressing flows by
+// slug.
 //
-// Promises: what a handler answers is stored; values of users come back with their numbers and the order
-// of their keys as they were sent; lists are never null and come in pages whose cursors stay good while
-// things are added; a request with a key has its effect once, however often it is sent; what is refused
-// is answered as a problem that says what is wrong, where, and what to do; nothing unknown (query
-// parameter, field, word of a state) is passed over in silence; a stream of events can be taken up where
-// it broke off, and ends with the task; nobody who reads a stream slowly costs memory or holds up others.
+// Promises: what a handler answers is stored; values of users come back with their numbers and the
+// order of their keys as they were sent; lists are never null and come in pages whose cursors stay
+// good while things are added; a request with a key has its effect once, however often it is sent;
+// what is refused is answered as a problem that says what is wrong, where, and what to do; nothing
+// unknown (query parameter, field, word of a state) is passed over in silence; a stream of events
+// can be taken up where it broke off, and ends with the task; nobody who reads a stream slowly
+// costs memory or holds up others.
 //
 // Its types are those of api/wire, which the client in api/client shares.
 package v1
@@ -46,8 +48,8 @@ type Config struct {
 	Patience  time.Duration // how long a client of the WebSocket may take to read a message; 10 s
 	BeginFor  time.Duration // how long a request that starts many tasks begins further ones, and then waits for those; 10 s each
 
-	// Channels of other families, by what their names begin with up to the colon before an id: who tells what happens to
-	// that, behind the last message that is known.
+	// Channels of other families, by what their names begin with up to the colon before an id: who
+	// tells what happens to that, behind the last message that is known.
 	Channels map[string]Channel
 }
 
@@ -135,8 +137,8 @@ func newService(cfg Config) *service {
 	return s
 }
 
-// Mount lets web pages read the answers. The description needs no token: a browser cannot send one before it has a page, an
-// editor never does. Deliveries to hooks are signed instead.
+// Mount lets web pages read the answers. The description needs no token: a browser cannot send one
+// before it has a page, an editor never does. Deliveries to hooks are signed instead.
 func (s *service) Mount(shell *api.Server) {
 	shell.MountOpen("/v1/", api.ForPages(api.Compressed(shell.NeedToken(s))))
 	shell.MountOpen("POST "+deliveryPath, shell.FromOutside(s, maxDelivery))
@@ -231,7 +233,8 @@ func statusOf(created bool) int {
 	return http.StatusOK
 }
 
-// httpExchange is the request and its answer, for the handlers that outlast the server's time limits.
+// httpExchange is the request and its answer, for the handlers that outlast the server's time
+// limits.
 type httpExchange struct {
 	w http.ResponseWriter
 	r *http.Request
@@ -254,15 +257,15 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.fast.ServeHTTP(w, inner)
 }
 
-// isForm says whether a body counts as a form. No route takes one: it is what curl -d says of any body, and
-// without a type bodies are read as JSON.
+// isForm reports whether a body counts as a form. No route takes one: it is what curl -d says of
+// any body, and without a type bodies are read as JSON.
 func isForm(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "application/x-www-form-urlencoded"
 }
 
-// liftTimeLimits lifts the server's time limits from a request that waits; its context also ends when the server
-// begins to leave.
+// liftTimeLimits lifts the server's time limits from a request that waits; its context also ends
+// when the server begins to leave.
 func liftTimeLimits(ctx context.Context) (context.Context, context.CancelFunc) {
 	x := ctx.Value(exchangeKey{}).(httpExchange)
 	return stream.Stay(x.w, x.r)

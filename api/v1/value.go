@@ -191,7 +191,8 @@ func (s *service) outputOfStep(ctx context.Context, in *valueInput) (json.RawMes
 
 var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
-// checkedBytes is up to which size all that a value refers to is looked at before it is answered. Of a larger one that is done as it is read.
+// checkedBytes is up to which size all that a value refers to is looked at before it is answered.
+// Of a larger one that is done as it is read.
 const checkedBytes = 64 << 20
 
 // pointedAt is what a JSON pointer leads to.

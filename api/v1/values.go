@@ -20,9 +20,9 @@ const (
 	largeValue = 4 << 10
 )
 
-// userValues are the names of the members of bodies that hold any JSON of a user. The description of a body says
-// nothing about what is inside them, so a large one is not built to be compared with it: a small value of its kind
-// stands for it.
+// userValues are the names of the members of bodies that hold any JSON of a user. The description
+// of a body says nothing about what is inside them, so a large one is not built to be compared with
+// it: a small value of its kind stands for it.
 type userValues map[string]bool
 
 var rawType, rawListType = reflect.TypeFor[json.RawMessage](), reflect.TypeFor[[]json.RawMessage]()
@@ -45,8 +45,8 @@ func (u userValues) noteFields(t reflect.Type) {
 	}
 }
 
-// unmarshalFast decodes a body as encoding/json does, only faster when it is large. Whatever is wrong with a body is told
-// by encoding/json.
+// unmarshalFast decodes a body as encoding/json does, only faster when it is large. Whatever is
+// wrong with a body is told by encoding/json.
 func (u userValues) unmarshalFast(body []byte, to any) error {
 	if len(body) >= largeBody {
 		if compared, ok := to.(*any); ok && u.decodeOutline(body, compared) == nil || !ok && experimental.Unmarshal(body, to, asEncodingJSON) == nil {

@@ -58,7 +58,8 @@ func TestLargeBodiesAreDecodedLikeSmallOnes(t *testing.T) {
 	}
 }
 
-// shapeOf is what the description of a signal says something about: names, and types of all but the value.
+// shapeOf is what the description of a signal says something about: names, and types of all but the
+// value.
 func shapeOf(v any) any {
 	o, ok := v.(map[string]any)
 	if !ok {

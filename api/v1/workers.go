@@ -95,8 +95,8 @@ func (s *service) listWorkers(ctx context.Context, in *listWorkersInput) (*bodyR
 	return &bodyResponse[wire.Page[wire.KnownWorker]]{page}, nil
 }
 
-// afterWorker drops what comes before a worker, and that itself. When it is gone by now, those that registered at its very time may be told
-// again.
+// afterWorker drops what comes before a worker, and that itself. When it is gone by now, those that
+// registered at its very time may be told again.
 func afterWorker(known []persistence.Worker, at listCursor) []persistence.Worker {
 	for i, w := range known {
 		if w.ID == at.name {
@@ -122,7 +122,7 @@ func (s *service) toWorker(k *persistence.Worker) wire.KnownWorker {
 	return w
 }
 
-// isOnline says whether a worker was heard of lately.
+// isOnline reports whether a worker was heard of lately.
 func (s *service) isOnline(k *persistence.Worker) bool {
 	return s.Engine.Now().Sub(time.UnixMilli(k.LastHeartbeat)) <= s.WorkerTTL
 }
@@ -195,8 +195,9 @@ type extendedClaims struct {
 	panicked string // with what, and where; it costs the request, as it does elsewhere
 }
 
-// extendClaims prolongs the claims that a heartbeat names beside what else it does. Those may be about to end while the sign of life waits for other
-// members, and that one must not come late because a claim's task is at a member that does not answer.
+// extendClaims prolongs the claims that a heartbeat names beside what else it does. Those may be
+// about to end while the sign of life waits for other members, and that one must not come late
+// because a claim's task is at a member that does not answer.
 func (s *service) extendClaims(ctx context.Context, in *heartbeatInput) <-chan extendedClaims {
 	done := make(chan extendedClaims, 1)
 	if len(in.Body.Claims) == 0 {
@@ -216,7 +217,8 @@ func (s *service) extendClaims(ctx context.Context, in *heartbeatInput) <-chan e
 	return done
 }
 
-// checkNotes refuses what a note cannot be before anything is prolonged: afterwards nobody would hear what is canceled.
+// checkNotes refuses what a note cannot be before anything is prolonged: afterwards nobody would
+// hear what is canceled.
 func checkNotes(held []wire.HeldClaim) error {
 	for i, c := range held {
 		if len(c.Note) > flow.MaxName {

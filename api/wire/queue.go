@@ -2,9 +2,9 @@ package wire
 
 import "encoding/json"
 
-// QueuePoll asks for queue jobs. Only worker_id and services belong to the graph dialect; who sends max,
-// flow or labels, whatever their values, gets the list form of the answer: QueueTasks. Else it is one
-// QueueJob. In both forms 204 says that there is none.
+// QueuePoll asks for queue jobs. Only worker_id and services belong to the graph dialect; who sends
+// max, flow or labels, whatever their values, gets the list form of the answer: QueueTasks. Else it
+// is one QueueJob. In both forms 204 says that there is none.
 type QueuePoll struct {
 	WorkerID string   `json:"worker_id"`
 	Services []string `json:"services"`
@@ -39,7 +39,8 @@ type QueueTask struct {
 	// Labels are those that the job asks for: its worker has them all.
 	Labels []string        `json:"labels,omitempty"`
 	Params json.RawMessage `json:"params,omitempty"`
-	// ParamsKey is there instead of params that are large. QueueParams tells them, once for all jobs with the key.
+	// ParamsKey is there instead of params that are large. QueueParams tells them, once for all
+	// jobs with the key.
 	ParamsKey string `json:"params_key,omitempty"`
 	// Token proves the claim. Heartbeats and completions check it if it is sent.
 	Token string `json:"token"`
@@ -116,12 +117,14 @@ func (h *QueueHeartbeat) IDs() []string {
 type QueueHeartbeatAnswer struct {
 	OK       string   `json:"ok"`       // "1"
 	Canceled []string `json:"canceled"` // queue ids, never null
-	// Unheard are queue ids whose runs could not be reached for the moment: their claims last as long as before.
+	// Unheard are queue ids whose runs could not be reached for the moment: their claims last as
+	// long as before.
 	Unheard []string `json:"unheard,omitempty"`
 }
 
-// QueueRelease gives back claims that their worker will not see to, so that others get the jobs at once:
-// one by queue_id and token, or several. What is no longer claimed with that token stays as it is.
+// QueueRelease gives back claims that their worker will not see to, so that others get the jobs at
+// once: one by queue_id and token, or several. What is no longer claimed with that token stays as
+// it is.
 type QueueRelease struct {
 	QueueID string       `json:"queue_id,omitempty"`
 	Token   string       `json:"token,omitempty"`

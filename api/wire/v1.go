@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// The files v1*.go hold what travels over /v1. Values of users (params, shared, inputs, outputs) are
-// json.RawMessage, so that large numbers and the order of keys survive.
+// The files v1*.go hold what travels over /v1. Values of users (params, shared, inputs, outputs)
+// are json.RawMessage, so that large numbers and the order of keys survive.
 
-// timeFormat is RFC 3339 with milliseconds, always in UTC, so that times of equal length sort as texts.
+// timeFormat is RFC 3339 with milliseconds, always in UTC, so that times of equal length sort as
+// texts.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // Time is a moment, in milliseconds.

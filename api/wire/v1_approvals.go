@@ -21,7 +21,8 @@ type Approval struct {
 	Action  string `json:"action,omitempty" doc:"that it was answered with; absent when it was a value that is none"`
 }
 
-// Question is an Approval with what whoever decides has to know. Of one that is not open any more there is only the Approval.
+// Question is an Approval with what whoever decides has to know. Of one that is not open any more
+// there is only the Approval.
 type Question struct {
 	Approval
 	Text      string          `json:"text,omitempty" doc:"plain text"`

@@ -1,7 +1,7 @@
 package wire
 
-// Digest is a task at a glance: how far each node of some of its scopes is, without values. It is as large as the flow, however
-// long the task has run.
+// Digest is a task at a glance: how far each node of some of its scopes is, without values. It is
+// as large as the flow, however long the task has run.
 type Digest struct {
 	Task      string        `json:"task"`
 	Flow      string        `json:"flow" doc:"slug of the flow, or its id when it has none"`
@@ -33,7 +33,8 @@ type ScopeDigest struct {
 	DigestColumns
 }
 
-// DigestColumns have one entry for each node, about its newest visit. A column of counts in which all are 0 is absent.
+// DigestColumns have one entry for each node, about its newest visit. A column of counts in which
+// all are 0 is absent.
 type DigestColumns struct {
 	State    []int `json:"state" doc:"0 created, 1 started, 2 completed, 3 failed, 4 skipped; never null"`
 	Visit    []int `json:"visit" doc:"0 = it has not begun; never null"`

@@ -44,8 +44,8 @@ type Version struct {
 	Definition json.RawMessage `json:"definition,omitempty" doc:"JSON object; only where a single version is asked for"`
 }
 
-// Publish is one form of publishing: the definition beside what else there is to say. The other form
-// is a body that is the definition itself, as JSON or YAML.
+// Publish is one form of publishing: the definition beside what else there is to say. The other
+// form is a body that is the definition itself, as JSON or YAML.
 type Publish struct {
 	Slug       string          `json:"slug,omitempty" pattern:"^[a-z0-9][a-z0-9._-]{0,127}$" doc:"what the flow is addressed by; else it is made from the definition's name"`
 	Definition json.RawMessage `json:"definition" doc:"an object, or a text that holds JSON or YAML"`
@@ -85,7 +85,7 @@ type DeletedFlow struct {
 	Tasks int    `json:"tasks" doc:"how many tasks were deleted with it"`
 }
 
-// Validation says whether a definition could be published.
+// Validation reports whether a definition could be published.
 type Validation struct {
 	Valid    bool                `json:"valid"`
 	Problems []DefinitionProblem `json:"problems" doc:"errors and warnings, in the order of the text; never null"`

@@ -1,7 +1,7 @@
 package wire
 
-// Graph is a version as a page draws it: all nodes in one list, those of a scope together and in the order in which a digest
-// tells them.
+// Graph is a version as a page draws it: all nodes in one list, those of a scope together and in
+// the order in which a digest tells them.
 type Graph struct {
 	Flow    string       `json:"flow,omitempty" doc:"slug of the flow, or its id; absent for what was not published"`
 	Version int          `json:"version,omitempty"`

@@ -2,8 +2,9 @@ package wire
 
 import "encoding/json"
 
-// HookSettings say what becomes of the deliveries to a hook: with a signal a task is signaled, else one is started. What is called an expression is
-// in CEL, over body, headers (names in lower case), query, delivery and hook.
+// HookSettings say what becomes of the deliveries to a hook: with a signal a task is signaled, else
+// one is started. What is called an expression is in CEL, over body, headers (names in lower case),
+// query, delivery and hook.
 type HookSettings struct {
 	Scheme  string            `json:"scheme,omitempty" enum:"standard,github,stripe" doc:"how deliveries are signed; standard = Standard Webhooks, with the headers webhook-id, webhook-timestamp and webhook-signature"`
 	Header  string            `json:"header,omitempty" maxLength:"100" pattern:"^[A-Za-z0-9-]*$" doc:"the header of the signature, where another one than X-Hub-Signature-256 or Stripe-Signature has it"`

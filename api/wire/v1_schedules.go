@@ -57,7 +57,8 @@ type SetSchedule struct {
 	Notes    []string `json:"notes,omitempty" doc:"what the expression does that may surprise"`
 }
 
-// ClockChange is when the clock of a time zone is put forward or back, and what becomes of slots then.
+// ClockChange is when the clock of a time zone is put forward or back, and what becomes of slots
+// then.
 type ClockChange struct {
 	At     Time   `json:"at"`
 	Before string `json:"before" doc:"what the wall clock has come to then, with its distance from UTC" example:"2026-10-25T03:00:00+02:00"`

@@ -1,6 +1,7 @@
 package wire
 
-// FlowStats is how the tasks of a flow have gone in some time. Members count what they have stored, and add it up every five seconds.
+// FlowStats is how the tasks of a flow have gone in some time. Members count what they have stored,
+// and add it up every five seconds.
 type FlowStats struct {
 	Flow    string      `json:"flow" doc:"slug of the flow, or its id when it has none"`
 	Version int         `json:"version,omitempty" doc:"number of the only version that is meant; absent = all"`
@@ -20,7 +21,8 @@ type TaskStats struct {
 	LastFailed string `json:"last_failed,omitempty" doc:"id of the task that failed last"`
 }
 
-// Times are quantiles of durations. They are within 9 % of what was measured, but for the longest one, which is exact.
+// Times are quantiles of durations. They are within 9 % of what was measured, but for the longest
+// one, which is exact.
 type Times struct {
 	P50 int64 `json:"p50_ms" doc:"half took no longer"`
 	P95 int64 `json:"p95_ms"`

@@ -8,8 +8,10 @@ type StreamRequest struct {
 	Unsubscribe *Unsubscribe `json:"unsubscribe,omitempty"`
 }
 
-// Subscribe asks for what happens on a channel: task:{id of a task}, which has the events of /v1, digest:{id of a task},
-// which has a Digest and then DigestChanges, tasks, which has TaskNews of those that a filter picks (tasks:{any text} where there are several filters), or pgflow:run:{id of a run}, which has the events of pgflow's clients.
+// Subscribe asks for what happens on a channel: task:{id of a task}, which has the events of /v1,
+// digest:{id of a task}, which has a Digest and then DigestChanges, tasks, which has TaskNews of
+// those that a filter picks (tasks:{any text} where there are several filters), or pgflow:run:{id
+// of a run}, which has the events of pgflow's clients.
 type Subscribe struct {
 	Channel string   `json:"channel"`
 	After   string   `json:"after,omitempty"`  // id of the last message that is known; of a digest its seq
@@ -23,9 +25,9 @@ type Unsubscribe struct {
 	Channel string `json:"channel"`
 }
 
-// StreamMessage is what the server says over the WebSocket. Event is one of those below, or of the channel's own:
-// on a task's channel event (data is an Event) and end (an End), on that of its digest digest (a Digest), changes (DigestChanges)
-// and end, on a run's those of its events.
+// StreamMessage is what the server says over the WebSocket. Event is one of those below, or of the
+// channel's own: on a task's channel event (data is an Event) and end (an End), on that of its
+// digest digest (a Digest), changes (DigestChanges) and end, on a run's those of its events.
 type StreamMessage struct {
 	Channel string          `json:"channel,omitempty" doc:"absent when it is about a request that names none"`
 	Event   string          `json:"event" doc:"subscribed, refused, closed, or an event of the channel"`

@@ -112,7 +112,8 @@ type ForkStep struct {
 	Why         string `json:"why,omitempty" enum:"changed,after,asked,undone,failed,unended" doc:"changed: the node does something else now, or is no more; after: what it follows is done again, or leads elsewhere; asked: it is from; undone: it was compensated; failed; unended: it was under way"`
 }
 
-// TaskSummary is a task in a list. Its node, last action and steps may be a second old while it runs.
+// TaskSummary is a task in a list. Its node, last action and steps may be a second old while it
+// runs.
 type TaskSummary struct {
 	ID         string            `json:"id"`
 	Flow       string            `json:"flow" doc:"slug of the flow, or its id when it has none"`
@@ -176,7 +177,8 @@ type TaskGroup struct {
 	More  bool   `json:"more,omitempty" doc:"there are more, or may be"`
 }
 
-// FollowedError tells of failed steps of a node that its task went on after, because on_error says follow.
+// FollowedError tells of failed steps of a node that its task went on after, because on_error says
+// follow.
 type FollowedError struct {
 	Node  string `json:"node"`
 	Times int    `json:"times" doc:"how often it failed so"`

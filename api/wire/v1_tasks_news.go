@@ -1,6 +1,7 @@
 package wire
 
-// TaskNews is what has become of the tasks that a filter picks: as they are now, those that it has begun to pick among them.
+// TaskNews is what has become of the tasks that a filter picks: as they are now, those that it has
+// begun to pick among them.
 type TaskNews struct {
 	Changed []TaskSummary `json:"changed" doc:"never null"`
 	New     int           `json:"new" doc:"how many of them the filter did not pick before"`

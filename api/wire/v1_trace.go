@@ -1,7 +1,7 @@
 package wire
 
-// Trace is a task as spans, in the JSON of OpenTelemetry's protocol: it may be sent as it is to a collector, as the body of
-// POST /v1/traces.
+// Trace is a task as spans, in the JSON of OpenTelemetry's protocol: it may be sent as it is to a
+// collector, as the body of POST /v1/traces.
 type Trace struct {
 	ResourceSpans []ResourceSpans `json:"resourceSpans"`
 }
@@ -42,14 +42,15 @@ type Span struct {
 	Status       SpanStatus      `json:"status"`
 }
 
-// SpanLink points to a span of another trace: that of whoever started the task, where it has a trace of its own.
+// SpanLink points to a span of another trace: that of whoever started the task, where it has a
+// trace of its own.
 type SpanLink struct {
 	TraceID    string `json:"traceId"`
 	SpanID     string `json:"spanId"`
 	TraceState string `json:"traceState,omitempty"`
 }
 
-// SpanStatus says whether a span has failed.
+// SpanStatus reports whether a span has failed.
 type SpanStatus struct {
 	Code    int    `json:"code,omitempty" enum:"0,1,2" doc:"2 = it has failed"`
 	Message string `json:"message,omitempty" doc:"the error, its first 200 bytes"`

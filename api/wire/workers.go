@@ -22,7 +22,8 @@ type ExecRequest struct {
 	Key    string          `json:"key"` // the same for all attempts
 }
 
-// Headers of an ExecRequest that say where its job comes from. Texts are escaped as in the path of a URL.
+// Headers of an ExecRequest that say where its job comes from. Texts are escaped as in the path of
+// a URL.
 const (
 	HeaderKey     = "Idempotency-Key" // the same for all attempts
 	HeaderJob     = "Troupe-Job"      // id of the attempt
@@ -37,11 +38,13 @@ const (
 	HeaderTraceState = "Tracestate"
 )
 
-// HeaderBatch is in the answers of a worker that takes several jobs at once, posted to <worker url>/exec as one ExecJob behind the other. In
-// such a request it names the batch. The answer has a line for each job as soon as it has ended: its place in the request, a blank, and its ExecAnswer.
+// HeaderBatch is in the answers of a worker that takes several jobs at once, posted to <worker
+// url>/exec as one ExecJob behind the other. In such a request it names the batch. The answer has a
+// line for each job as soon as it has ended: its place in the request, a blank, and its ExecAnswer.
 const HeaderBatch = "Troupe-Batch"
 
-// ExecJob is one of several jobs, or says that nobody waits any longer for the one at a place of an earlier request with the same name.
+// ExecJob is one of several jobs, or says that nobody waits any longer for the one at a place of an
+// earlier request with the same name.
 type ExecJob struct {
 	Job       string `json:"job"` // its id
 	Service   string `json:"service"`

@@ -1,8 +1,10 @@
-// Package bucket opens buckets of clouds for members: gs://BUCKET/PREFIX, s3://BUCKET/PREFIX?region=…&endpoint=… and azblob://CONTAINER/PREFIX, and
-// mem:// for tests. What is in them are the files of workers that report by files, and large values.
+// Package bucket opens buckets of clouds for members: gs://BUCKET/PREFIX,
+// s3://BUCKET/PREFIX?region=…&endpoint=… and azblob://CONTAINER/PREFIX, and mem:// for tests. What
+// is in them are the files of workers that report by files, and large values.
 //
-// Promises: those of objects.Bucket, which its suite holds them to as it does folders. Who may read and write there is said by each cloud's usual
-// settings, which are looked at when a bucket is opened; nothing else of a cloud is asked.
+// Promises: those of objects.Bucket, which its suite holds them to as it does folders. Who may read
+// and write there is said by each cloud's usual settings, which are looked at when a bucket is
+// opened; nothing else of a cloud is asked.
 package bucket
 
 import (
@@ -28,7 +30,8 @@ func Openers() map[string]troupe.OpenBucket {
 	return map[string]troupe.OpenBucket{"gs": Open, "s3": Open, "azblob": Open, "mem": Open}
 }
 
-// Open opens the bucket that a URL names. Its path is what the keys of all objects begin with, its query are settings that gocloud.dev knows.
+// Open opens the bucket that a URL names. Its path is what the keys of all objects begin with, its
+// query are settings that gocloud.dev knows.
 func Open(ctx context.Context, at *url.URL) (troupe.Bucket, error) {
 	plain := *at
 	plain.Path, plain.RawPath = "", ""
@@ -100,7 +103,8 @@ func (b *Bucket) write(ctx context.Context, key string, value []byte, o *blob.Wr
 	return b.told("writing", key, b.bucket.WriteAll(ctx, key, value, o))
 }
 
-// List reads what is below a prefix. Without a hash of the content nothing tells whether an object was written anew.
+// List reads what is below a prefix. Without a hash of the content nothing tells whether an object
+// was written anew.
 func (b *Bucket) List(ctx context.Context, prefix string) (list []troupe.BucketObject, err error) {
 	err = b.each(ctx, &blob.ListOptions{Prefix: prefix}, func(o *blob.ListObject) error {
 		object := troupe.BucketObject{Key: o.Key, Written: o.ModTime}

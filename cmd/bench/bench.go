@@ -113,7 +113,8 @@ func (b *benchRun) openEngine() error {
 	return b.openWorker()
 }
 
-// openWorker serves the API and runs a worker against it, in this process but over real connections.
+// openWorker serves the API and runs a worker against it, in this process but over real
+// connections.
 func (b *benchRun) openWorker() error {
 	serving, leave := context.WithCancel(context.WithoutCancel(b.ctx))
 	if err := b.serveAPI(serving); err != nil {

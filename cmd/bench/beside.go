@@ -10,14 +10,16 @@ import (
 	"strings"
 )
 
-// besideLine is a run of one of two trees: scripts/beside.sh puts before our own fields which of them, "this" or "other", and what was run.
+// besideLine is a run of one of two trees: scripts/beside.sh puts before our own fields which of
+// them, "this" or "other", and what was run.
 type besideLine struct {
 	Tree string `json:"tree"`
 	Name string `json:"name"`
 	benchResult
 }
 
-// besideMetrics are what two trees are compared by. The guarded ones move little with what else a machine does.
+// besideMetrics are what two trees are compared by. The guarded ones move little with what else a
+// machine does.
 var besideMetrics = []struct {
 	name    string
 	guarded bool
@@ -47,8 +49,8 @@ type metricComparison struct {
 	best                float64 // the ratio of the least that either has in any round
 }
 
-// compareRounds has 0 for what was not measured. Rounds are compared with themselves first, because a machine that is slow for a while
-// is slow for both trees.
+// compareRounds has 0 for what was not measured. Rounds are compared with themselves first, because
+// a machine that is slow for a while is slow for both trees.
 func compareRounds(this, other []float64) metricComparison {
 	var ratios []float64
 	leastThis, leastOther := math.Inf(1), math.Inf(1)
@@ -68,14 +70,14 @@ func compareRounds(this, other []float64) metricComparison {
 	}
 }
 
-// exceeds is whether this tree takes more than so many times as much, as far as one can tell: a busy machine only ever adds, so both trees'
-// best rounds have to say so, too.
+// exceeds is whether this tree takes more than so many times as much, as far as one can tell: a
+// busy machine only ever adds, so both trees' best rounds have to say so, too.
 func (c metricComparison) exceeds(times float64) bool {
 	return times > 0 && c.ratio > times && c.best > times
 }
 
-// printComparison prints how this tree does beside another one, and on worse the names of workloads that take more than beyond times as much
-// CPU per step, a line each.
+// printComparison prints how this tree does beside another one, and on worse the names of workloads
+// that take more than beyond times as much CPU per step, a line each.
 func printComparison(in io.Reader, out, worse io.Writer, beyond float64) error {
 	runs := map[string]map[string][]benchResult{}
 	var order []string

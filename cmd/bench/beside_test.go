@@ -39,7 +39,8 @@ func TestRoundsAreComparedWithThemselves(t *testing.T) {
 	}
 }
 
-// linesOf are rounds in which a step costs this and the other tree so many microseconds in the member and in PostgreSQL.
+// linesOf are rounds in which a step costs this and the other tree so many microseconds in the
+// member and in PostgreSQL.
 func linesOf(t *testing.T, name string, rounds ...[4]float64) string {
 	var lines strings.Builder
 	for _, r := range rounds {

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// measureMembers measures chain on several members, each with callers of its own, beside one member alone; in turn, so that both find the same
-// machine. The figures are medians of the rounds.
+// measureMembers measures chain on several members, each with callers of its own, beside one member
+// alone; in turn, so that both find the same machine. The figures are medians of the rounds.
 func (b *benchRun) measureMembers() error {
 	var alone, together, ratios []float64
 	for range b.o.rounds {

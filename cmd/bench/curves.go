@@ -33,7 +33,8 @@ type curveLine struct {
 	benchResult
 }
 
-// drawCurves draws the lines of scripts/curves.sh as pictures in a folder, one for each curve that they have.
+// drawCurves draws the lines of scripts/curves.sh as pictures in a folder, one for each curve that
+// they have.
 func drawCurves(in io.Reader, folder string) error {
 	runs := map[string]map[float64][]benchResult{}
 	err := decodeLines(in, func(l curveLine) {
@@ -57,7 +58,8 @@ func drawCurves(in io.Reader, folder string) error {
 	return nil
 }
 
-// buildPanels are the rate, the CPU and the bytes of a step; the medians, where something was measured several times.
+// buildPanels are the rate, the CPU and the bytes of a step; the medians, where something was
+// measured several times.
 func buildPanels(runs map[float64][]benchResult) []plot.Panel {
 	line := func(name string, of func(benchResult) float64) plot.Line {
 		l := plot.Line{Name: name}

@@ -27,7 +27,8 @@ type attachedWorker struct {
 	cmd *exec.Cmd
 }
 
-// resumeGrace is how long a worker is waited for whose stream broke; 0 = the default, negative = not at all.
+// resumeGrace is how long a worker is waited for whose stream broke; 0 = the default, negative =
+// not at all.
 func (o benchOptions) resumeGrace() time.Duration {
 	if o.workload == "failover" {
 		return -1
@@ -41,8 +42,8 @@ type jobBegun struct {
 	at   time.Time
 }
 
-// measureFailover kills the attached worker that carries out a job, so many times, and tells how long it takes until another one has it. Nobody
-// waits for the dead one (a resume grace of 0).
+// measureFailover kills the attached worker that carries out a job, so many times, and tells how
+// long it takes until another one has it. Nobody waits for the dead one (a resume grace of 0).
 func (b *benchRun) measureFailover() error {
 	if err := b.serveAPI(b.ctx); err != nil {
 		return err

@@ -17,7 +17,8 @@ type tableFigure struct {
 	met                       bool
 }
 
-// printFigures prints the lines of a cluster's workloads as a table. It fails when a figure is not what it is to be.
+// printFigures prints the lines of a cluster's workloads as a table. It fails when a figure is not
+// what it is to be.
 func printFigures(in io.Reader, out io.Writer) error {
 	lines, err := readResults(in)
 	if err != nil {

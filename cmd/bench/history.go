@@ -15,8 +15,9 @@ import (
 // historyVisit is how many units a task does at once while its history grows.
 const historyVisit = 1000
 
-// measureHistory measures a chain of -steps in tasks that have -history units behind them, all of them at once. They grow first, in visits of up to a
-// thousand units; what they cost is measured from when the last of them has.
+// measureHistory measures a chain of -steps in tasks that have -history units behind them, all of
+// them at once. They grow first, in visits of up to a thousand units; what they cost is measured
+// from when the last of them has.
 func (b *benchRun) measureHistory() error {
 	b.o.n = b.o.concurrency // nobody would open the gate for those that come later
 	b.result.N = b.o.n

@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// taskMoves counts the tasks that have gone on, after their member was killed or their timer was due.
+// taskMoves counts the tasks that have gone on, after their member was killed or their timer was
+// due.
 type taskMoves struct {
 	tasks sync.Map
 	count atomic.Int64
@@ -49,7 +50,8 @@ func (m *taskMoves) awaitAll(ctx context.Context) error {
 	}
 }
 
-// holdJob is a job that lasts as long as its member, in a process that is killed; in the one after it the job only counts.
+// holdJob is a job that lasts as long as its member, in a process that is killed; in the one after
+// it the job only counts.
 func (b *benchRun) holdJob(ctx context.Context, job troupe.Job) (json.RawMessage, error) {
 	if b.moves == nil {
 		<-ctx.Done()
@@ -59,8 +61,9 @@ func (b *benchRun) holdJob(ctx context.Context, job troupe.Job) (json.RawMessage
 	return nil, nil
 }
 
-// memberKilled has tasks under way on a member in a process of its own, kills that, opens another one on its store, and tells how long it takes
-// until the last task has gone on, and in how much memory.
+// memberKilled has tasks under way on a member in a process of its own, kills that, opens another
+// one on its store, and tells how long it takes until the last task has gone on, and in how much
+// memory.
 func (b *benchRun) memberKilled() error {
 	store, err := b.ownStore()
 	if err != nil {

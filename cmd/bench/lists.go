@@ -20,8 +20,8 @@ const (
 	listAfter = 500 * time.Millisecond
 )
 
-// measureLists fills the store with many tasks, most of which have ended, and asks for what the pages show of them, one question at a time:
-// how long each route takes.
+// measureLists fills the store with many tasks, most of which have ended, and asks for what the
+// pages show of them, one question at a time: how long each route takes.
 func (b *benchRun) measureLists() error {
 	if err := b.fillStore(); err != nil {
 		return err
@@ -145,7 +145,8 @@ func shownRoute(route string) string {
 	return shown
 }
 
-// listsTable prints the medians of lists in Markdown: a line for each route, and a column for each line that was measured.
+// listsTable prints the medians of lists in Markdown: a line for each route, and a column for each
+// line that was measured.
 func listsTable(in io.Reader, out io.Writer) error {
 	lines, err := readResults(in)
 	if err != nil {

@@ -27,9 +27,10 @@ const (
 	filledMinute = 20 // flows that have counts of the last day by minutes
 )
 
-// fillStore has -n tasks in the store, half of them of the first of 200 flows: one in fifty waits for an approval, a signal or a worker, and the others
-// ended in the last 30 days, one in twelve by one of 50 kinds of errors. They have two labels. What is under way is started as by
-// anybody; what has ended is copied from tasks that did.
+// fillStore has -n tasks in the store, half of them of the first of 200 flows: one in fifty waits
+// for an approval, a signal or a worker, and the others ended in the last 30 days, one in twelve by
+// one of 50 kinds of errors. They have two labels. What is under way is started as by anybody; what
+// has ended is copied from tasks that did.
 func (b *benchRun) fillStore() error {
 	if err := b.publishFilled(); err != nil {
 		return err

@@ -4,25 +4,34 @@
 //
 //	go run ./cmd/bench -workload chain -store postgres -worker func -concurrency 64 -n 2000
 //
-// Workloads: chain (10 no-op steps in sequence, each taking and returning a 200-byte JSON payload), keyed and keyfull (the same with
-// a concurrency key for each step: of 64 that are never full, and one that always is),
-// fanout (units at once, then a join), latency (3 steps, one task at a time), parked (tasks that wait
-// for an approval: what they cost in memory), starts (over HTTP, -width of them in a request), timers (all due in the same second), killed (tasks under way when their
-// member is killed: when the last one goes on after a restart, and in how much memory), signals (of 0.8 MB and
-// tiny ones to a parked task that has such a value, and reading it), scripts (5 parallel
-// scripts a task, beside a bare loop that starts the same ones), lists (what the pages ask for, with -n tasks in the store: the median of each
-// route, which "liststable" prints), payload (-n outputs of 1 MB, of tasks of -width units, which are kept in a folder: by how much the database grows and
-// how much memory that takes), history (a chain in tasks that have -history units behind them) and raw (the rows of chain written by the cheapest
-// statement without any engine: the limit to compare with). Of a cluster: members (chain on -members members, each a process with callers of its
-// own, beside one alone), together (the same, and what all of them cost), idle (the statements it sends when nothing happens) and failover (attached workers that are killed: when somebody else has
-// their job). Of programs, on `troupe serve` in a process of its own, asked over HTTP: ork-a to ork-d (the profiles of Ork's own performance test, and of programs
-// that do nothing, beside a bare loop that starts the same programs, and ork-d beside functions of Go) and python (functions of Python by warm interpreters, beside
-// one started for each); "orktable" prints their lines beside Ork's figures. Beside them, "peer" runs another engine's benchmark on
-// a server like ours (-workload peer -- COMMAND …), "table" prints the medians of lines on its input, "beside" those of two trees and their
-// ratios, and "figures" those of a cluster beside what they are to be; "curves FOLDER" draws lines of scripts/curves.sh, and "where" tells in which areas the time of CPU profiles goes.
+// Workloads: chain (10 no-op steps in sequence, each taking and returning a 200-byte JSON payload),
+// keyed and keyfull (the same with a concurrency key for each step: of 64 that are never full, and
+// one that always is), fanout (units at once, then a join), latency (3 steps, one task at a time),
+// parked (tasks that wait for an approval: what they cost in memory), starts (over HTTP, -width of
+// them in a request), timers (all due in the same second), killed (tasks under way when their
+// member is killed: when the last one goes on after a restart, and in how much memory), signals (of
+// 0.8 MB and tiny ones to a parked task that has such a value, and reading it), scripts (5 parallel
+// scripts a task, beside a bare loop that starts the same ones), lists (what the pages ask for,
+// with -n tasks in the store: the median of each route, which "liststable" prints), payload (-n
+// outputs of 1 MB, of tasks of -width units, which are kept in a folder: by how much the database
+// grows and how much memory that takes), history (a chain in tasks that have -history units behind
+// them) and raw (the rows of chain written by the cheapest statement without any engine: the limit
+// to compare with). Of a cluster: members (chain on -members members, each a process with callers
+// of its own, beside one alone), together (the same, and what all of them cost), idle (the
+// statements it sends when nothing happens) and failover (attached workers that are killed: when
+// somebody else has their job). Of programs, on `troupe serve` in a process of its own, asked over
+// HTTP: ork-a to ork-d (the profiles of Ork's own performance test, and of programs that do
+// nothing, beside a bare loop that starts the same programs, and ork-d beside functions of Go) and
+// python (functions of Python by warm interpreters, beside one started for each); "orktable" prints
+// their lines beside Ork's figures. Beside them, "peer" runs another engine's benchmark on a server
+// like ours (-workload peer -- COMMAND …), "table" prints the medians of lines on its input,
+// "beside" those of two trees and their ratios, and "figures" those of a cluster beside what they
+// are to be; "curves FOLDER" draws lines of scripts/curves.sh, and "where" tells in which areas the
+// time of CPU profiles goes.
 //
-// The store is "sqlite" or "postgres" (a throwaway one with stock settings), or a setting that troupe
-// takes. Latency is from the request that starts a task until its end is durable and known to the client.
+// The store is "sqlite" or "postgres" (a throwaway one with stock settings), or a setting that
+// troupe takes. Latency is from the request that starts a task until its end is durable and known
+// to the client.
 package main
 
 import (

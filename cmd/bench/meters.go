@@ -150,7 +150,8 @@ func (m *costMeter) finishMeter(tasks, steps int) error {
 	return nil
 }
 
-// memberCPU is that of the members that are measured: the one in this process, or those in processes of their own.
+// memberCPU is that of the members that are measured: the one in this process, or those in
+// processes of their own.
 func (b *benchRun) memberCPU() time.Duration {
 	if b.processes != nil {
 		return b.processes.totalCPU()
@@ -197,7 +198,8 @@ func (b *benchRun) postgresCPU() time.Duration {
 	return d
 }
 
-// pgCounters are Postgres's own: transactions, and bytes of WAL, of the rows of journals and of all tables with their indexes.
+// pgCounters are Postgres's own: transactions, and bytes of WAL, of the rows of journals and of all
+// tables with their indexes.
 type pgCounters struct {
 	tx, wal, journal, store int64
 	journaled               bool // there are journals

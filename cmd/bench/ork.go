@@ -16,8 +16,10 @@ type profileLine struct {
 	met            func(benchResult) bool
 }
 
-// profileLines are what Ork's performance test has, what Ork tells of itself, and what we demand. Ork tells 155 tasks per second, a 99th percentile
-// below 700 ms and 10 MB in its specification and on its page of architecture, without the load; 737 stand in the note of a commit for the heavy one.
+// profileLines are what Ork's performance test has, what Ork tells of itself, and what we demand.
+// Ork tells 155 tasks per second, a 99th percentile below 700 ms and 10 MB in its specification and
+// on its page of architecture, without the load; 737 stand in the note of a commit for the heavy
+// one.
 var profileLines = []profileLine{
 	{"ork-a", "A: 100 runs of 5, `sleep 0.1`", "155/s, p99 below 700 ms", "155/s, p99 below 700 ms, 70 % of a bare loop",
 		func(r benchResult) bool { return r.StepsPerS >= 155 && r.P99MS < 700 && r.Extra["of_bare"] >= 0.7 }},
@@ -29,7 +31,8 @@ var profileLines = []profileLine{
 		func(r benchResult) bool { return r.Extra["of_bare"] >= 0.7 }},
 }
 
-// profilesTable prints the lines of Ork's profiles, and of Python, as tables. It fails when something is not what it is to be.
+// profilesTable prints the lines of Ork's profiles, and of Python, as tables. It fails when
+// something is not what it is to be.
 func profilesTable(in io.Reader, out io.Writer) error {
 	lines, err := readResults(in)
 	if err != nil {

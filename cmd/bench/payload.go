@@ -17,15 +17,17 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// How large outputs are when nothing else is said, how many of them are being made at once, and how many are read afterwards.
+// How large outputs are when nothing else is said, how many of them are being made at once, and how
+// many are read afterwards.
 const (
 	outputBytes   = 1_000_000
 	outputsAtOnce = 16
 	outputsRead   = 100
 )
 
-// measureLarge has tasks whose units put out large values, which are kept in a folder, and tells by how much the database has grown, how much memory that
-// took at most, and how long it takes to read one.
+// measureLarge has tasks whose units put out large values, which are kept in a folder, and tells by
+// how much the database has grown, how much memory that took at most, and how long it takes to read
+// one.
 func (b *benchRun) measureLarge() error {
 	if b.o.payload == 0 {
 		b.o.payload = outputBytes
@@ -106,7 +108,8 @@ func (b *benchRun) runTask(slug string, params any) (string, error) {
 	return id, err
 }
 
-// readOutputs reads some of the outputs and compares them with what they have to be. It tells how long one takes.
+// readOutputs reads some of the outputs and compares them with what they have to be. It tells how
+// long one takes.
 func (b *benchRun) readOutputs(ids []string) (time.Duration, error) {
 	began := time.Now()
 	for i := range outputsRead {

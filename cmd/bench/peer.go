@@ -18,8 +18,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// runPeer runs a benchmark of another engine on a throwaway server like our own: the command finds the
-// server in DATABASE_URL and its pid in BENCH_PG_PID, and prints its own JSON line.
+// runPeer runs a benchmark of another engine on a throwaway server like our own: the command finds
+// the server in DATABASE_URL and its pid in BENCH_PG_PID, and prints its own JSON line.
 func runPeer(ctx context.Context, command []string) error {
 	if len(command) == 0 {
 		return errors.New("-workload peer needs the peer's command: bench -workload peer -- COMMAND ARGS…")

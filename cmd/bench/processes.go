@@ -26,7 +26,8 @@ type memberProcesses struct {
 	members []*memberProcess
 }
 
-// memberProcess is one of them: it is asked by lines on its input, and answers by lines of JSON. It leaves when its input ends.
+// memberProcess is one of them: it is asked by lines on its input, and answers by lines of JSON. It
+// leaves when its input ends.
 type memberProcess struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -38,7 +39,8 @@ type processReply struct {
 	Error string `json:"error,omitempty"`
 }
 
-// newProcesses starts members over a new database of the server, and waits until each has its share.
+// newProcesses starts members over a new database of the server, and waits until each has its
+// share.
 func (b *benchRun) newProcesses(members int) (*memberProcesses, error) {
 	dsn, err := b.newDatabase()
 	if err != nil {
@@ -173,7 +175,8 @@ func (b *benchRun) serveCommands() error {
 	return nil
 }
 
-// runCommand carries out one command: begin, publish, or run with how many tasks and how many at once.
+// runCommand carries out one command: begin, publish, or run with how many tasks and how many at
+// once.
 func (b *benchRun) runCommand(command []string) error {
 	switch {
 	case len(command) == 1 && command[0] == "begin":

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// commands of the profiles that Ork's own performance test has, and of one whose programs do nothing.
+// commands of the profiles that Ork's own performance test has, and of one whose programs do
+// nothing.
 var commands = map[string]string{"ork-a": "sleep 0.1", "ork-b": "sleep 0.05", "ork-c": "sleep 5", "ork-d": "true"}
 
 // runSeries are the rounds of one way to run something.
@@ -21,7 +22,8 @@ type runSeries struct {
 	once  func() (tasksPerS float64, err error)
 }
 
-// inTurn runs every series once in each round. Who goes first finds the machine in another state, so they take turns in that, too.
+// inTurn runs every series once in each round. Who goes first finds the machine in another state,
+// so they take turns in that, too.
 func inTurn(rounds int, all ...*runSeries) error {
 	for r := range rounds {
 		for i := range all {
@@ -96,7 +98,8 @@ func flowOf(tasks int, node string) string {
 	return d.String()
 }
 
-// measureProfile runs workflow files of Ork whose tasks are programs on `troupe serve`, beside a bare loop that starts the same programs.
+// measureProfile runs workflow files of Ork whose tasks are programs on `troupe serve`, beside a
+// bare loop that starts the same programs.
 func (b *benchRun) measureProfile() error {
 	command := commands[b.o.workload]
 	s, err := b.serveTroupe(b.o.concurrency)
@@ -166,7 +169,8 @@ func (b *benchRun) sameWithFuncs() (runs *runSeries, stop func() error, err erro
 	return runs, s.stopMember, nil
 }
 
-// measurePython runs tasks that are functions of Python, each in an interpreter of its own and each forked by a warm one.
+// measurePython runs tasks that are functions of Python, each in an interpreter of its own and each
+// forked by a warm one.
 func (b *benchRun) measurePython() error {
 	s, err := b.serveTroupe(b.o.concurrency)
 	if err != nil {

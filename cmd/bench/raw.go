@@ -13,8 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// measureRaw writes the journal rows of a chain by the cheapest statement there is, in natural groups over two
-// connections, for as many callers as there are tasks in flight: what any engine on this store can reach.
+// measureRaw writes the journal rows of a chain by the cheapest statement there is, in natural
+// groups over two connections, for as many callers as there are tasks in flight: what any engine on
+// this store can reach.
 func (b *benchRun) measureRaw() error {
 	if b.dsn == "" {
 		return errors.New("raw is measured on Postgres only")

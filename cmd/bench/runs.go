@@ -40,7 +40,8 @@ type roundResult struct {
 	together  int             // the most tasks that ran at the same time
 }
 
-// runRound starts so many runs of a flow and waits for the end of all. One task that fails is an error.
+// runRound starts so many runs of a flow and waits for the end of all. One task that fails is an
+// error.
 func (b *benchRun) runRound(s *servedMember, flow string, runs int) (*roundResult, error) {
 	ids := make([]string, runs)
 	body := fmt.Appendf(nil, `{"workflow": %q}`, flow)

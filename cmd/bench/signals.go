@@ -26,8 +26,9 @@ func (o benchOptions) idleAfter() time.Duration {
 	return 0
 }
 
-// measureSignals sends values of some 0.8 MB to a task that waits for something else, then tiny ones while it is parked, then
-// reads it. Times are what a client sees; CPU is that of this process, client and member together.
+// measureSignals sends values of some 0.8 MB to a task that waits for something else, then tiny
+// ones while it is parked, then reads it. Times are what a client sees; CPU is that of this
+// process, client and member together.
 func (b *benchRun) measureSignals() error {
 	if err := b.publishFlow("signals", `
 start: wait
@@ -86,7 +87,8 @@ func largeSignal() []byte {
 	return text
 }
 
-// medianTime does something n times, with a pause before each, and tells the median in milliseconds.
+// medianTime does something n times, with a pause before each, and tells the median in
+// milliseconds.
 func (b *benchRun) medianTime(n int, pause time.Duration, do func() error) (float64, error) {
 	var seen latencySamples
 	for range n {

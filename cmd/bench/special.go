@@ -21,8 +21,8 @@ nodes:
   wait: {kind: approval, params: {approval_key: $shared.ok}, post: {output_key: ok}}
 `
 
-// measureParked starts tasks that wait for an approval and tells what they cost in resident memory, 30 s after
-// the last was started and 30 s after a restart.
+// measureParked starts tasks that wait for an approval and tells what they cost in resident memory,
+// 30 s after the last was started and 30 s after a restart.
 func (b *benchRun) measureParked() error {
 	if err := b.publishFlow("parked", parkedFlow); err != nil {
 		return err
@@ -97,7 +97,8 @@ func (b *benchRun) reopenMember() error {
 	return err
 }
 
-// measureTimers has all tasks due in the same second and tells how late the last one was: when the function behind its timer began.
+// measureTimers has all tasks due in the same second and tells how late the last one was: when the
+// function behind its timer began.
 func (b *benchRun) measureTimers() error {
 	if err := b.publishFlow("timers", `
 start: wait
@@ -150,7 +151,8 @@ edges:
 
 const scriptsPerTask = 5
 
-// measureScripts runs tasks of 5 parallel scripts that sleep 0.1 s, and then as many from a bare loop.
+// measureScripts runs tasks of 5 parallel scripts that sleep 0.1 s, and then as many from a bare
+// loop.
 func (b *benchRun) measureScripts() error {
 	node := `
 start: five

@@ -28,8 +28,8 @@ func newPayload(id string) chainPayload {
 	return chainPayload{ID: id, Note: strings.Repeat("n", 60), Trail: strings.Repeat("t", 60)}
 }
 
-// runNoop is what a step does: it decodes its input, counts and encodes it, as any real step would. A
-// unit of a fan-out gets its number and returns as much.
+// runNoop is what a step does: it decodes its input, counts and encodes it, as any real step would.
+// A unit of a fan-out gets its number and returns as much.
 func runNoop(input json.RawMessage) (json.RawMessage, error) {
 	var p chainPayload
 	into := any(&p)
@@ -176,7 +176,8 @@ func (b *benchRun) measureChain() error {
 	return b.measureTasks("chain", b.o.steps, func(i int) any { return map[string]any{"p": newPayload(fmt.Sprint("c", i))} })
 }
 
-// measureEchoes is chain with values of -payload bytes, that nobody looks into and that do not get smaller by compression.
+// measureEchoes is chain with values of -payload bytes, that nobody looks into and that do not get
+// smaller by compression.
 func (b *benchRun) measureEchoes() error {
 	if err := b.publishFlow("echoes", chainOf(b.o.steps, `exec_type: local_func, func: echo`)); err != nil {
 		return err
@@ -192,7 +193,8 @@ func randomText(seed, bytes int) string {
 	return base64.RawStdEncoding.EncodeToString(raw)[:max(bytes-2, 0)]
 }
 
-// measureKeyed is chain with a key for each step that always has room: callers have as many keys as there are tasks at once.
+// measureKeyed is chain with a key for each step that always has room: callers have as many keys as
+// there are tasks at once.
 func (b *benchRun) measureKeyed() error { return b.withKey("$params.c", 1_000_000) }
 
 // keyFull is chain with one key for all steps, of which far fewer may be under way than there are.

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// measureTogether measures chain on -members members, each a process with -concurrency callers of its own: what all of them cost.
+// measureTogether measures chain on -members members, each a process with -concurrency callers of
+// its own: what all of them cost.
 func (b *benchRun) measureTogether() error {
 	c, err := b.newProcesses(b.o.members)
 	if err != nil {

@@ -61,8 +61,9 @@ func areaOf(stack []string) string {
 	return "the rest of Go's runtime"
 }
 
-// printBreakdown prints, for workloads whose line, profile and samples of PostgreSQL are in a folder as NAME.json, NAME.traces and NAME.perf, where
-// the time of a step goes; see scripts/where.sh.
+// printBreakdown prints, for workloads whose line, profile and samples of PostgreSQL are in a
+// folder as NAME.json, NAME.traces and NAME.perf, where the time of a step goes; see
+// scripts/where.sh.
 func printBreakdown(args []string, out io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("-workload where needs a folder and the names of what was measured there")
@@ -84,7 +85,8 @@ func printBreakdown(args []string, out io.Writer) error {
 	return nil
 }
 
-// stepCost is what a step of a workload takes, by area, in samples that together are so many microseconds.
+// stepCost is what a step of a workload takes, by area, in samples that together are so many
+// microseconds.
 type stepCost struct {
 	name    string
 	us      float64
@@ -127,7 +129,8 @@ func readFile(path string, read func(io.Reader) (map[string]float64, error)) (ma
 	return read(f)
 }
 
-// sampled is the first line of a stack of go tool pprof -traces: how long, and the innermost function.
+// sampled is the first line of a stack of go tool pprof -traces: how long, and the innermost
+// function.
 var sampled = regexp.MustCompile(`^ +(\d[\d.]*[mun]?s) +(\S.*)$`)
 
 // memberSamples reads what go tool pprof -traces prints.

@@ -1,10 +1,11 @@
 //go:build linux || darwin
 
-// troupe-library calls the function of a shared library, on hosts without Python: members and workers find it beside their own program, or on
-// the search path. It is a program of its own because who loads libraries has to be linked dynamically, which troupe is not.
+// troupe-library calls the function of a shared library, on hosts without Python: members and
+// workers find it beside their own program, or on the search path. It is a program of its own
+// because who loads libraries has to be linked dynamically, which troupe is not.
 //
-// It takes the library's path from ORK_LIBRARY and the input from ORK_INPUT_FILE or ORK_INPUT_JSON, and says what came of it by ORK_OUTPUT or ORK_ERROR, as
-// run_library.py of internal/program does.
+// It takes the library's path from ORK_LIBRARY and the input from ORK_INPUT_FILE or ORK_INPUT_JSON,
+// and says what came of it by ORK_OUTPUT or ORK_ERROR, as run_library.py of internal/program does.
 package main
 
 import (
@@ -44,7 +45,8 @@ func main() {
 	os.Exit(code)
 }
 
-// redirectOutput is where the result goes. What the library itself prints cannot be taken for it: that goes to the standard error.
+// redirectOutput is where the result goes. What the library itself prints cannot be taken for it:
+// that goes to the standard error.
 func redirectOutput() (*os.File, error) {
 	fmt.Println("Loading library: " + os.Getenv("ORK_LIBRARY"))
 	copied, err := unix.Dup(1)
@@ -117,7 +119,8 @@ func copyCString(at uintptr) []byte {
 	return bytes.Clone(unsafe.Slice((*byte)(start), n))
 }
 
-// crashAsOthers has a library that crashes end this program by the signal, as it ends others. Go would tell its goroutines and exit with 2.
+// crashAsOthers has a library that crashes end this program by the signal, as it ends others. Go
+// would tell its goroutines and exit with 2.
 func crashAsOthers() {
 	set, err := purego.Dlsym(purego.RTLD_DEFAULT, "signal")
 	if err != nil {
@@ -128,7 +131,8 @@ func crashAsOthers() {
 	}
 }
 
-// outputOf is the JSON that a library has returned, in one line. An object with nothing but an error, and without the mark, tells that it failed.
+// outputOf is the JSON that a library has returned, in one line. An object with nothing but an
+// error, and without the mark, tells that it failed.
 func outputOf(told []byte) (string, error) {
 	said := strings.TrimSpace(strings.ToValidUTF8(string(told), "\uFFFD"))
 	output, marked := strings.CutPrefix(said, mark)

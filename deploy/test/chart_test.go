@@ -1,6 +1,6 @@
-// Package deploy checks what is in the folder deploy as far as that can be done without Docker, Kubernetes and a running
-// systemd: everything is decoded strictly into the types of those who will read it, and the program of a release is run as the
-// image runs it.
+// Package deploy checks what is in the folder deploy as far as that can be done without Docker,
+// Kubernetes and a running systemd: everything is decoded strictly into the types of those who will
+// read it, and the program of a release is run as the image runs it.
 package deploy
 
 import (
@@ -41,7 +41,8 @@ const header = `# Three members, as the Helm chart beside this renders them with
 #   deploy/kubernetes/secret.sh 'postgres://troupe:PASSWORD@HOST/troupe' default troupe | kubectl create -f -
 `
 
-// render is the chart with values, a text for each template with something in it, sorted by its name.
+// render is the chart with values, a text for each template with something in it, sorted by its
+// name.
 func render(t *testing.T, values map[string]any) ([]string, error) {
 	t.Helper()
 	chart, err := loader.Load(chartFolder)

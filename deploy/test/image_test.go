@@ -131,7 +131,8 @@ func TestTheProgramIsStatic(t *testing.T) {
 	require.Empty(t, libraries)
 }
 
-// container runs the program as the image does: as its user, and for root also with nothing else to be seen.
+// container runs the program as the image does: as its user, and for root also with nothing else to
+// be seen.
 func container(t *testing.T, root string, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -16,7 +16,8 @@ import (
 
 const observability = "../observability/"
 
-// members are the metrics that a member registers, with their labels. A test of the program holds the list to the truth.
+// members are the metrics that a member registers, with their labels. A test of the program holds
+// the list to the truth.
 func members(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(observability + "metrics.txt")

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unit copies the unit to where systemd-analyze can find its program, with a drop-in or without one.
+// unit copies the unit to where systemd-analyze can find its program, with a drop-in or without
+// one.
 func unit(t *testing.T, dropIn string) string {
 	t.Helper()
 	_, err := exec.LookPath("systemd-analyze")

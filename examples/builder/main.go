@@ -1,5 +1,6 @@
-// Command builder is a program with a workflow engine inside whose flows are built in Go, one of each mode:
-// nodes are variables, so that none can be misspelled; everything else is checked when a flow is published.
+// Command builder is a program with a workflow engine inside whose flows are built in Go, one of
+// each mode: nodes are variables, so that none can be misspelled; everything else is checked when a
+// flow is published.
 package main
 
 import (
@@ -57,7 +58,8 @@ func showResult(ctx context.Context, engine *troupe.Engine, slug string, input a
 	return nil
 }
 
-// registerFunctions registers the functions that nodes name. What they take is the input of their node, or its params where it has none.
+// registerFunctions registers the functions that nodes name. What they take is the input of their
+// node, or its params where it has none.
 func registerFunctions(engine *troupe.Engine) {
 	troupe.Handle(engine, "pack", func(_ context.Context, item string) (string, error) { return "box with a " + item, nil })
 	troupe.Handle(engine, "insure", func(context.Context, any) (string, error) { return "insured", nil })

@@ -1,8 +1,9 @@
 //go:build unix
 
-// Command cluster shows what a cluster is for: three members and an attached worker, in processes of their own on this
-// machine, carry out some hundred tasks, and one of the members is killed while they do. It tells what happened, and exits
-// with 0 only if every task has ended as it should.
+// Command cluster shows what a cluster is for: three members and an attached worker, in processes
+// of their own on this machine, carry out some hundred tasks, and one of the members is killed
+// while they do. It tells what happened, and exits with 0 only if every task has ended as it
+// should.
 //
 //	go run ./examples/cluster                         with a PostgreSQL server of its own, which is thrown away
 //	go run ./examples/cluster -store postgres://…     with an empty database of yours

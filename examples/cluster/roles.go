@@ -52,7 +52,8 @@ func runRole(role string) int {
 	return 0
 }
 
-// beMember is all that a member of a cluster needs: a name, an address, and the store that the others have, too.
+// beMember is all that a member of a cluster needs: a name, an address, and the store that the
+// others have, too.
 func beMember(ctx context.Context, name, address, store string) error {
 	engine, err := troupe.Open(ctx, troupe.Config{Store: store, Name: name, Listen: address, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {

@@ -88,7 +88,7 @@ func (s *demoCluster) clientOf(first int) (*client.Client, error) {
 	return client.New(strings.Join(append(s.servers[first:len(s.servers):len(s.servers)], s.servers[:first]...), ","), client.Options{})
 }
 
-// isBalanced says whether every member has its share of the shards.
+// isBalanced reports whether every member has its share of the shards.
 func (s *demoCluster) isBalanced(ctx context.Context) bool {
 	c, err := s.client.Members(ctx)
 	if err != nil || len(c.Items) != len(names) {

@@ -1,5 +1,5 @@
-// Command embedded is a program with a workflow engine inside: one SQLite file, no server, no worker.
-// Kill it while it runs and start it again: the task goes on where it was.
+// Command embedded is a program with a workflow engine inside: one SQLite file, no server, no
+// worker. Kill it while it runs and start it again: the task goes on where it was.
 package main
 
 import (
@@ -73,7 +73,8 @@ func runExample(ctx context.Context, store string) (err error) {
 	return nil
 }
 
-// inviteGuest gets one guest. The engine may call it again for the same guest, after a crash for example.
+// inviteGuest gets one guest. The engine may call it again for the same guest, after a crash for
+// example.
 func inviteGuest(_ context.Context, guest string) (string, error) { return "Dear " + guest, nil }
 
 func sumUp(_ context.Context, letters []string) (string, error) {

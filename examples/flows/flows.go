@@ -1,5 +1,6 @@
-// Package flows holds example flows, one for each thing that flows can do, and what tasks of them end
-// as. They need only the services of the demo workers and scripts. Play carries out one such task.
+// Package flows holds example flows, one for each thing that flows can do, and what tasks of them
+// end as. They need only the services of the demo workers and scripts. Play carries out one such
+// task.
 //
 //go:generate go test -count=1 -run TestTheTablesOfFieldsAreUpToDate . -args -update
 package flows
@@ -17,13 +18,14 @@ import (
 //go:embed *.yaml
 var Files embed.FS
 
-// What is expected of them is in a folder of its own: whoever publishes all files here wants flows only.
+// What is expected of them is in a folder of its own: whoever publishes all files here wants flows
+// only.
 //
 //go:embed demo/expect.yaml
 var expect []byte
 
-// Expectation is one entry of demo/expect.yaml: a task, what is done to it, and how it must end. What it
-// does not say about the end is not looked at.
+// Expectation is one entry of demo/expect.yaml: a task, what is done to it, and how it must end.
+// What it does not say about the end is not looked at.
 type Expectation struct {
 	File     string          `json:"file"`
 	Params   json.RawMessage `json:"params"` // object, or nil
@@ -46,7 +48,8 @@ type Signal struct {
 	AfterMS int             `json:"after_ms"`
 }
 
-// Completion ends a unit whose route is direct, as soon as its step has begun: with an output or an error.
+// Completion ends a unit whose route is direct, as soon as its step has begun: with an output or an
+// error.
 type Completion struct {
 	Step   string          `json:"step"`
 	Unit   int             `json:"unit"`

@@ -35,8 +35,8 @@ type flowRun struct {
 	failed []error
 }
 
-// Play starts a task of the flow with this slug, does to it what is to be done, and follows it to its end.
-// look hears of every event. The Outcome has the task's id as soon as it has been started.
+// Play starts a task of the flow with this slug, does to it what is to be done, and follows it to
+// its end. look hears of every event. The Outcome has the task's id as soon as it has been started.
 func (e *Expectation) Play(ctx context.Context, server *client.Client, slug string, look func(*wire.Event)) (*Outcome, error) {
 	started, err := server.Start(ctx, wire.Start{Flow: slug, Params: e.Params, Input: e.Input})
 	if err != nil {
@@ -129,7 +129,7 @@ func (e *Expectation) Judge(out *Outcome) string {
 	return ""
 }
 
-// matchesExpected says whether a value is what was expected, if something was.
+// matchesExpected reports whether a value is what was expected, if something was.
 func matchesExpected(got, want json.RawMessage) bool {
 	if want == nil {
 		return true

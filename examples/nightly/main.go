@@ -1,5 +1,6 @@
-// Command nightly is a program that writes a report each night: its flow says when. It shows what a schedule does without waiting for a night: when it
-// fires next, around the night in which clocks are put forward, and the reports of three nights that have passed.
+// Command nightly is a program that writes a report each night: its flow says when. It shows what a
+// schedule does without waiting for a night: when it fires next, around the night in which clocks
+// are put forward, and the reports of three nights that have passed.
 package main
 
 import (
@@ -13,7 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// report adds up what was sold and sends it. Each night there is one task of it, whatever happens to the program meanwhile.
+// report adds up what was sold and sends it. Each night there is one task of it, whatever happens
+// to the program meanwhile.
 const report = `
 name: report
 start: add_up

@@ -1,8 +1,9 @@
-// Package codec writes values as bytes and reads them back, by one description of a type that serves both ways.
+// Package codec writes values as bytes and reads them back, by one description of a type that
+// serves both ways.
 //
-// Promises: equal values give equal bytes; values of users are copied with their length in front of them, because
-// nobody looks inside, and a large one that comes again is written once; whatever the bytes are, reading them ends, and
-// what it makes is bounded by how many there are.
+// Promises: equal values give equal bytes; values of users are copied with their length in front of
+// them, because nobody looks inside, and a large one that comes again is written once; whatever the
+// bytes are, reading them ends, and what it makes is bounded by how many there are.
 package codec
 
 import (
@@ -28,11 +29,12 @@ type Codec struct {
 	places map[uint64]int    // in large, by hash, of the first with it
 }
 
-// minSharedBytes is how long a value is that is written once, however often it is there: what a task was started with is
-// also what its steps see, and the jobs of a step have the same params.
+// minSharedBytes is how long a value is that is written once, however often it is there: what a
+// task was started with is also what its steps see, and the jobs of a step have the same params.
 const minSharedBytes = 128
 
-// minPieceBytes is how long a value is that a writer which shares does not copy: a shorter one costs less than the two pieces that it would make.
+// minPieceBytes is how long a value is that a writer which shares does not copy: a shorter one
+// costs less than the two pieces that it would make.
 const minPieceBytes = 512
 
 // Copied is how many bytes a writer that shares copies of values of so many bytes.
@@ -52,16 +54,18 @@ const (
 // Write begins to write behind some bytes.
 func Write(b []byte) *Codec { return &Codec{b: b} }
 
-// WriteSharing begins to write in pieces: large values stay where they are, and are not to be changed from then on.
+// WriteSharing begins to write in pieces: large values stay where they are, and are not to be
+// changed from then on.
 func WriteSharing(b []byte) *Codec { return &Codec{b: b, sharing: true} }
 
 // Read begins to read what anybody may have written.
 func Read(b []byte) *Codec { return &Codec{b: b, reading: true} }
 
-// ReadOwn begins to read what this program has written: a list is made in one piece, because its length is true.
+// ReadOwn begins to read what this program has written: a list is made in one piece, because its
+// length is true.
 func ReadOwn(b []byte) *Codec { return &Codec{b: b, reading: true, exactLists: true} }
 
-// Reading says whether it reads.
+// Reading reports whether it reads.
 func (c *Codec) Reading() bool { return c.reading }
 
 // Bytes are what it has written, or has yet to read.
@@ -130,7 +134,8 @@ func (c *Codec) Byte(v *byte) {
 	}
 }
 
-// codeLength is the length of a list. Every element takes at least a byte, so a false one cannot ask for much memory.
+// codeLength is the length of a list. Every element takes at least a byte, so a false one cannot
+// ask for much memory.
 func (c *Codec) codeLength(n int) int {
 	c.Int(&n)
 	if c.reading && (n < 0 || n > len(c.b)) {

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// checker tells what is wrong with a definition. It goes through it together with the plan that it would
-// become, because some of what is wrong is seen in what it means.
+// checker tells what is wrong with a definition. It goes through it together with the plan that it
+// would become, because some of what is wrong is seen in what it means.
 type checker struct {
 	*define.Reporter
 	site          Site
@@ -342,7 +342,8 @@ func (c *checker) checkSpecials(nodes map[string]*define.Node, finally, prefix s
 	return named
 }
 
-// muteGuessed is about the node that a name which is none was probably meant to be: that nothing else leads to it goes without saying, and it would have an input.
+// muteGuessed is about the node that a name which is none was probably meant to be: that nothing
+// else leads to it goes without saying, and it would have an input.
 func (c *checker) muteGuessed(nodes map[string]*define.Node, name string, at *define.Place) {
 	if nodes[name] != nil {
 		return

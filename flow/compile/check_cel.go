@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Bounds on the expressions in CEL of one definition: they take time to compile, and memory as long as their plan is
-// in use. The same expression counts once.
+// Bounds on the expressions in CEL of one definition: they take time to compile, and memory as long
+// as their plan is in use. The same expression counts once.
 const (
 	maxExpressions     = 5_000
 	maxExpressionBytes = 256 << 10

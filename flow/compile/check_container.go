@@ -24,7 +24,8 @@ func notForContainers(e *define.ExecOf) []idleField {
 		{"service", e.Service != "", "is for programs that workers start: it is members who have containers run"}}
 }
 
-// maxContainerGrace is how long a container may take to end when it is asked to: whoever asks waits for it.
+// maxContainerGrace is how long a container may take to end when it is asked to: whoever asks waits
+// for it.
 const maxContainerGrace = 20_000
 
 // checkContainer checks what a container is made of, and what it may take.
@@ -60,7 +61,8 @@ func (c *checker) checkContainer(e *define.ExecOf, at *define.Place) {
 	}
 }
 
-// checkResources checks what a program may take. Only those who run containers can hold one to processors.
+// checkResources checks what a program may take. Only those who run containers can hold one to
+// processors.
 func (c *checker) checkResources(e *define.ExecOf, at *define.Place) {
 	if e.Resources == nil {
 		return

@@ -77,7 +77,8 @@ func (c *dagChecker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Pl
 	c.withParams(c.rootParams, func() { c.graphRefs(n, p, at) })
 }
 
-// checkUnfolded checks exec, delay and signal, which are other ways to write fields that graph mode has, too.
+// checkUnfolded checks exec, delay and signal, which are other ways to write fields that graph mode
+// has, too.
 func (c *dagChecker) checkUnfolded(n *define.Node, at *define.Place) {
 	c.checkUnfoldedExec(n, at)
 	key := signalKeys[flow.Kind(n.Kind)]

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// checkConnected checks what the nodes of a scope wait for, what they refer to and how they are carried out.
+// checkConnected checks what the nodes of a scope wait for, what they refer to and how they are
+// carried out.
 func (c *dagChecker) checkConnected(s *dagScope, at *define.Place) {
 	nodes := at.Key("nodes")
 	for _, src := range s.order {
@@ -116,7 +117,8 @@ func (c *dagChecker) checkWhen(src *dagSource, at *define.Place) {
 	}
 }
 
-// checkPattern checks what an input has to contain, or must not. Met says when that is so of what no input has.
+// checkPattern checks what an input has to contain, or must not. Met says when that is so of what
+// no input has.
 func (c *dagChecker) checkPattern(src *dagSource, raw json.RawMessage, met string, at *define.Place) {
 	if len(raw) == 0 {
 		return
@@ -135,7 +137,8 @@ func (c *dagChecker) checkPattern(src *dagSource, raw json.RawMessage, met strin
 	}
 }
 
-// inputKeys are those of what a condition looks at; any says that they are the task's, or made of its input.
+// inputKeys are those of what a condition looks at; any says that they are the task's, or made of
+// its input.
 func (src *dagSource) inputKeys() (names []string, any bool) {
 	switch shape := src.firstNode().Dag.Shape; {
 	case shape == flow.ShapeMerged, shape == flow.ShapeDeps && len(src.sees) == 0:

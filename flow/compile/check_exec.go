@@ -144,8 +144,9 @@ func (c *checker) checkScript(s *flow.Script, at *define.Place) {
 	}
 }
 
-// checkExecComplete checks how jobs travel. What they need has to be there if they are certain to be made from this. Without a service they
-// fail only when they are made, so the profile pocketflow has a warning of it.
+// checkExecComplete checks how jobs travel. What they need has to be there if they are certain to
+// be made from this. Without a service they fail only when they are made, so the profile pocketflow
+// has a warning of it.
 func (c *checker) checkExecComplete(e *flow.Exec, at *define.Place, certain, pocketflow bool) {
 	c.checkName(e.Service, at.Key("service"))
 	c.checkLocalFunc(e, at.Key("func"))
@@ -167,7 +168,8 @@ func (c *checker) checkExecComplete(e *flow.Exec, at *define.Place, certain, poc
 	}
 }
 
-// checkLocalFunc warns of a local function that the member does not have. A program may register it after it has published the flow.
+// checkLocalFunc warns of a local function that the member does not have. A program may register it
+// after it has published the flow.
 func (c *checker) checkLocalFunc(e *flow.Exec, at *define.Place) {
 	if e.Type != flow.ExecFunc || e.Func == "" || c.site.Func == nil {
 		return
@@ -290,7 +292,8 @@ func (c *checker) checkMilliseconds(ms int64, at *define.Place) {
 	}
 }
 
-// numberParam refuses a param that is no number of milliseconds. With profile pocketflow it is warned of, since it counts as 0 there.
+// numberParam refuses a param that is no number of milliseconds. With profile pocketflow it is
+// warned of, since it counts as 0 there.
 func (c *checker) numberParam(name string, params []byte, pocketflow bool, at *define.Place) {
 	raw, found := expr.Field(params, name)
 	kind := expr.KindOf(raw)

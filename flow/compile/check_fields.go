@@ -222,8 +222,8 @@ func (c *checker) checkOverride(
 	c.checkNodeFields(s, pocketflow, at)
 }
 
-// checkFlowFields refuses the fields of a flow that it does not obey. An inner flow is inside another
-// one; a flow that was published by itself has such fields for tasks of its own.
+// checkFlowFields refuses the fields of a flow that it does not obey. An inner flow is inside
+// another one; a flow that was published by itself has such fields for tasks of its own.
 func (c *checker) checkFlowFields(d *define.Definition, inner, pocketflow bool, at *define.Place) {
 	v := reflect.ValueOf(d).Elem()
 	for i, f := range define.FlowFields {

@@ -49,7 +49,8 @@ func (c *checker) checkRootInputs(d *define.Definition) {
 	}
 }
 
-// withParams checks what is inside a node, where `params` are something else, and then goes on where it was.
+// withParams checks what is inside a node, where `params` are something else, and then goes on
+// where it was.
 func (c *checker) withParams(inside knownParams, check func()) {
 	before := c.scopeParams
 	c.scopeParams = inside
@@ -82,7 +83,8 @@ func (c *checker) checkInnerInputs(d *define.Definition, at *define.Place) {
 	}
 }
 
-// checkParamPath checks a reference into params, by the keys that it follows. Own are params of the node itself.
+// checkParamPath checks a reference into params, by the keys that it follows. Own are params of the
+// node itself.
 func (c *checker) checkParamPath(text string, path []string, own json.RawMessage, at *define.Place) {
 	if len(path) == 0 || c.scopeParams.made {
 		return
@@ -101,8 +103,8 @@ func (c *checker) checkParamPath(text string, path []string, own json.RawMessage
 	}
 }
 
-// warnDoubtfulParams warns of a param that is named once and looks like one that is named more often. Where nothing is declared
-// nobody can know more.
+// warnDoubtfulParams warns of a param that is named once and looks like one that is named more
+// often. Where nothing is declared nobody can know more.
 func (c *checker) warnDoubtfulParams() {
 	var common []string
 	for name, uses := range c.paramUses {
@@ -120,7 +122,8 @@ func (c *checker) warnDoubtfulParams() {
 	}
 }
 
-// areVariants says whether two names may well be there both: they differ in a number, or one is many of the other.
+// areVariants reports whether two names may well be there both: they differ in a number, or one is
+// many of the other.
 func areVariants(a, b string) bool {
 	bare := func(name string) string {
 		return strings.TrimSuffix(strings.Map(func(r rune) rune {
@@ -133,14 +136,16 @@ func areVariants(a, b string) bool {
 	return bare(a) == bare(b)
 }
 
-// checkParamsRef checks a text that may be a reference into params, as graph mode and keys have them.
+// checkParamsRef checks a text that may be a reference into params, as graph mode and keys have
+// them.
 func (c *checker) checkParamsRef(text string, own json.RawMessage, at *define.Place) {
 	if path, ok := parseRef(text).IntoParams(); ok {
 		c.checkParamPath(text, path, own, at)
 	}
 }
 
-// checkRunRef checks a reference to the run's input: $run.x, or in dag mode $params.x and $input.x as well.
+// checkRunRef checks a reference to the run's input: $run.x, or in dag mode $params.x and $input.x
+// as well.
 func (c *checker) checkRunRef(text, path string, at *define.Place) {
 	if keys, ok := expr.PathKeys(path); ok {
 		c.checkParamPath(text, keys, nil, at)
@@ -176,7 +181,8 @@ func (c *checker) graphRefs(n *define.Node, p *flow.PlanNode, at *define.Place) 
 	c.keyRefs(&n.KeyFields, own, at)
 }
 
-// checkOperands checks the references that an expression in JSON compares. Texts in a list that is an operand are themselves.
+// checkOperands checks the references that an expression in JSON compares. Texts in a list that is
+// an operand are themselves.
 func (c *checker) checkOperands(raw, own json.RawMessage, at *define.Place) {
 	one := func(v json.RawMessage, at *define.Place) {
 		if text, ok := expr.String(v); ok {
@@ -200,7 +206,8 @@ func (c *checker) checkOperands(raw, own json.RawMessage, at *define.Place) {
 	}
 }
 
-// pocketflowRefs checks the references of what a node obeys, where the task's params stand beside its own.
+// pocketflowRefs checks the references of what a node obeys, where the task's params stand beside
+// its own.
 func (c *checker) pocketflowRefs(p *flow.PlanNode, own json.RawMessage, at *define.Place) {
 	if p.Kind == flow.KindParallel && len(p.Each.Branches) == 0 {
 		c.checkParamPath("$params.services", []string{"services"}, own, at)

@@ -31,7 +31,8 @@ func (c *checker) flowKeys(d *define.Definition, at *define.Place) {
 
 func hasKeys(f *define.KeyFields) bool { return f.Concurrency != nil || f.Rate != nil }
 
-// hasKeyedNode says whether a node waits for a key, or one inside it does. Of a flow that is not at hand nobody knows.
+// hasKeyedNode reports whether a node waits for a key, or one inside it does. Of a flow that is not
+// at hand nobody knows.
 func hasKeyedNode(nodes map[string]*define.Node) bool {
 	for _, n := range nodes {
 		if n != nil && (hasKeys(&n.KeyFields) || n.Flow != nil && n.Flow.Definition == nil || hasKeyedNode(nodesInside(n))) {

@@ -12,10 +12,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// isLocalProgram says whether a node is a program that the member itself starts.
+// isLocalProgram reports whether a node is a program that the member itself starts.
 func isLocalProgram(n *define.Node) bool { return n.Exec.Program() != nil && n.Exec.Service == "" }
 
-// asServiceNode is a node whose program is for workers: one of their service, with the program among its params.
+// asServiceNode is a node whose program is for workers: one of their service, with the program
+// among its params.
 func asServiceNode(n *define.Node) *define.Node {
 	p := n.Exec.Program()
 	if p == nil || isLocalProgram(n) {

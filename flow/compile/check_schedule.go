@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/schedule"
 )
 
-// checkSchedule checks when tasks of the flow begin by the clock, and whether they can with their params.
+// checkSchedule checks when tasks of the flow begin by the clock, and whether they can with their
+// params.
 func (c *checker) checkSchedule(s *define.Schedule, at *define.Place) {
 	if s == nil {
 		return

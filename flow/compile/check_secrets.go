@@ -36,7 +36,7 @@ func (c *checker) checkSecrets(e *define.ExecOf, at *define.Place) {
 	c.secretFiles(e, at)
 }
 
-// isFile says whether a path may be that of a file.
+// isFile reports whether a path may be that of a file.
 func isFile(file string) bool {
 	return !strings.ContainsRune(file, 0) && !strings.HasSuffix(file, "/") && path.Clean("/"+file) != "/"
 }

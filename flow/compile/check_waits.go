@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// checkWaits checks the params that a node obeys itself, in a scope of a graph with profile pocketflow or any other.
+// checkWaits checks the params that a node obeys itself, in a scope of a graph with profile
+// pocketflow or any other.
 func (c *checker) checkWaits(p *flow.PlanNode, s *scopeSource, at *define.Place) {
 	c.warnMisspelled(p, at.Key("params"))
 	if p.Kind == flow.KindApproval {
@@ -38,7 +39,8 @@ func (c *checker) checkEndlessWait(p *flow.PlanNode, pocketflow bool, at *define
 	}
 }
 
-// warnConstants warns of the params of a choice: they hide what a task brings, and nothing else reads them.
+// warnConstants warns of the params of a choice: they hide what a task brings, and nothing else
+// reads them.
 func (c *checker) warnConstants(p *flow.PlanNode, at *define.Place) {
 	if p.Kind != flow.KindChoice {
 		return
@@ -102,7 +104,8 @@ func (c *checker) checkServices(raw json.RawMessage, found bool, at *define.Plac
 	}
 }
 
-// controlRef checks a reference to what a task is started with. It looks past the node's own params.
+// controlRef checks a reference to what a task is started with. It looks past the node's own
+// params.
 func (c *checker) controlRef(text string, mode flow.Mode, at *define.Place) {
 	if !referenceLike(text) {
 		return
@@ -114,7 +117,8 @@ func (c *checker) controlRef(text string, mode flow.Mode, at *define.Place) {
 	}
 }
 
-// pocketflowControls warns where the params of a task decide what a node obeys: with profile pocketflow they win over the node's.
+// pocketflowControls warns where the params of a task decide what a node obeys: with profile
+// pocketflow they win over the node's.
 func (c *checker) pocketflowControls(p *flow.PlanNode, flat bool, at *define.Place) {
 	for _, name := range p.Controls() {
 		at := at.Key("params").Key(name)

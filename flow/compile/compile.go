@@ -8,16 +8,18 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// Definition checks a definition and, if there is no error, turns it into a plan. It tells all problems at once,
-// those of the text that the definition was read from included; the plan is nil if there is an error among them.
+// Definition checks a definition and, if there is no error, turns it into a plan. It tells all
+// problems at once, those of the text that the definition was read from included; the plan is nil
+// if there is an error among them.
 //
-// What is published goes through both parts. What was published is only lowered: a rule or a limit that came
-// later is no concern of a version that tasks run by.
+// What is published goes through both parts. What was published is only lowered: a rule or a limit
+// that came later is no concern of a version that tasks run by.
 func Definition(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
 	return Site{}.Definition(d, limits)
 }
 
-// Site is what a flow finds where it is to be carried out. The zero value knows nothing of that, and refuses nothing.
+// Site is what a flow finds where it is to be carried out. The zero value knows nothing of that,
+// and refuses nothing.
 type Site struct {
 	Secret func(name string) error // refuses a secret that programs of the member are not given; nil = nobody knows
 	Func   func(name string) error // says that the member does not have a function; nil = it is not known
@@ -48,17 +50,17 @@ func Check(d *define.Definition, limits flow.Limits) define.Problems {
 	return problems
 }
 
-// Lower turns a definition into the plan that it means. It judges nothing: every definition has a plan, and an
-// expression that cannot be compiled is one that fails when it is evaluated. Of the limits it takes those that
-// are no matter of right or wrong.
+// Lower turns a definition into the plan that it means. It judges nothing: every definition has a
+// plan, and an expression that cannot be compiled is one that fails when it is evaluated. Of the
+// limits it takes those that are no matter of right or wrong.
 func Lower(d *define.Definition, limits flow.Limits) *flow.Plan {
 	l := newLowerer(d, limits)
 	l.lowerDefinition(d)
 	return l.plan
 }
 
-// ModeOf is a definition's mode: what it says, else what it has of one mode alone: a start or edges, a
-// dependency, or anything else of graph mode. Nodes that could be of either are a dag.
+// ModeOf is a definition's mode: what it says, else what it has of one mode alone: a start or
+// edges, a dependency, or anything else of graph mode. Nodes that could be of either are a dag.
 func ModeOf(d *define.Definition) flow.Mode {
 	switch {
 	case d.Mode != "":
@@ -83,7 +85,7 @@ func ModeOf(d *define.Definition) flow.Mode {
 	return mode
 }
 
-// ofGraph says whether a node has what only graph mode knows.
+// ofGraph reports whether a node has what only graph mode knows.
 func ofGraph(n *define.Node) bool {
 	return flow.Kind(n.Kind) == flow.KindChoice || len(n.ChoiceCases) > 0 || n.Post.OutputKey != "" || len(n.Post.OutputMap) > 0 ||
 		n.Post.ActionStatic != "" || n.Post.ActionKey != "" || len(n.ParallelExecs) > 0 || len(n.ParallelServices) > 0
@@ -107,8 +109,8 @@ type scopeSource struct {
 	specs    []define.ExecSpec // subflow_execs of that node
 }
 
-// namedEdges returns the edges of a scope with an action for each: default for one that names none. In the profile pocketflow
-// such an edge is never taken, so it stays as it is.
+// namedEdges returns the edges of a scope with an action for each: default for one that names none.
+// In the profile pocketflow such an edge is never taken, so it stays as it is.
 func namedEdges(edges []define.Edge, pocketflow bool) []define.Edge {
 	if pocketflow {
 		return edges
@@ -134,8 +136,9 @@ func subflowSource(n *define.Node, defaults flow.Exec, s *scopeSource, key strin
 		coerce: coercesMissing(n.Flow.Definition, s.coerce), pocketflow: hasPocketflowProfile(n.Flow.Definition, s.pocketflow)}
 }
 
-// coercesMissing reports whether comparisons of a flow take a missing value for null. Outer is the answer of the flow around
-// it, which counts if the flow says nothing and was not published by itself.
+// coercesMissing reports whether comparisons of a flow take a missing value for null. Outer is the
+// answer of the flow around it, which counts if the flow says nothing and was not published by
+// itself.
 func coercesMissing(d *define.Definition, outer bool) bool {
 	switch {
 	case d.OnMissing != "":
@@ -146,8 +149,9 @@ func coercesMissing(d *define.Definition, outer bool) bool {
 	return outer
 }
 
-// hasPocketflowProfile reports whether a flow of graph mode has the profile pocketflow. Outer is the answer of the flow around
-// it, which counts if the flow names no profile and was not published by itself.
+// hasPocketflowProfile reports whether a flow of graph mode has the profile pocketflow. Outer is
+// the answer of the flow around it, which counts if the flow names no profile and was not published
+// by itself.
 func hasPocketflowProfile(d *define.Definition, outer bool) bool {
 	if d.Profile != "" || d.Embedded != "" {
 		return d.Profile == define.ProfilePocketflow
@@ -155,7 +159,8 @@ func hasPocketflowProfile(d *define.Definition, outer bool) bool {
 	return outer
 }
 
-// followsFailures reports whether failed nodes of a whole flow of graph mode take the edges of a success.
+// followsFailures reports whether failed nodes of a whole flow of graph mode take the edges of a
+// success.
 func followsFailures(d *define.Definition) bool {
 	return d.OnError == define.OnErrorFollow || d.OnError == "" && d.Profile == define.ProfilePocketflow
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// nodeA is a node of a flow in YAML with the profile pocketflow, which takes fields that have no effect.
+// nodeA is a node of a flow in YAML with the profile pocketflow, which takes fields that have no
+// effect.
 func nodeA(t testing.TB, fields string) *flow.PlanNode {
 	t.Helper()
 	return flowtest.Plan(t, "profile: pocketflow\nstart: a\nnodes:\n  a: "+fields+"\n").Root.Nodes["a"]

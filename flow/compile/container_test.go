@@ -93,7 +93,8 @@ func TestRulesOfContainers(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAContainerGoesOn says so because it runs while its attempt waits: the hour of Ork's profile is meant for just that.
+// TestTheTimeOfAContainerGoesOn says so because it runs while its attempt waits: the hour of Ork's
+// profile is meant for just that.
 func TestTheTimeOfAContainerGoesOn(t *testing.T) {
 	for exec, patient := range map[string]bool{"{type: container, image: x}": false, "{type: process, command: x}": true} {
 		plan, problems := compile.Text([]byte("profile: ork\nnodes: {a: {exec: "+exec+"}}"), flow.Limits{})

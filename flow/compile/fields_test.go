@@ -86,7 +86,8 @@ var conditionFields = map[string]map[string]string{
 	"compared":  {"when": "{if: {b: 1}}", "input_shape": "merged"},
 }
 
-// node is a node in YAML, by its fields; those of prep and post have the name of the object in front.
+// node is a node in YAML, by its fields; those of prep and post have the name of the object in
+// front.
 type node map[string]string
 
 func (n node) with(fields map[string]string) node {
@@ -327,8 +328,8 @@ func TestTheTableOfFieldsHasAllFieldsAndConditions(t *testing.T) {
 	}
 }
 
-// carriedFields are the refused fields that a plan carries all the same, by mode and kind, though nothing
-// reads them there.
+// carriedFields are the refused fields that a plan carries all the same, by mode and kind, though
+// nothing reads them there.
 var carriedFields = map[string][]string{
 	// Only executors read output_map; units and timers have no output that action_key could be in.
 	"graph choice":     {"post.output_map", "timeout_ms", "timeout"},

@@ -46,7 +46,8 @@ func (l *lowerer) lowerDefinition(d *define.Definition) {
 	l.plan.Root.Inputs = inputsOf(d)
 }
 
-// inputsOf is what a definition declares about what it takes; nil = nothing, or nothing that means something.
+// inputsOf is what a definition declares about what it takes; nil = nothing, or nothing that means
+// something.
 func inputsOf(d *define.Definition) *types.Inputs {
 	in, _ := d.Inputs.Read()
 	return in
@@ -84,8 +85,8 @@ func (l *lowerer) lowerGraph(s *scopeSource) *flow.PlanScope {
 	return g
 }
 
-// addEdge adds an edge. The first one of a node and an action counts; one that leads nowhere is kept, because it
-// ends the scope where `default` would go on.
+// addEdge adds an edge. The first one of a node and an action counts; one that leads nowhere is
+// kept, because it ends the scope where `default` would go on.
 func addEdge(g *flow.PlanScope, e define.Edge) {
 	from := g.Nodes[e.From]
 	if from == nil || e.Action == "" {
@@ -100,7 +101,8 @@ func addEdge(g *flow.PlanScope, e define.Edge) {
 	from.Edges[e.Action] = e.To
 }
 
-// lowerNode lowers one node of any kind. Spec is what the node that holds the scope says of it, or nil.
+// lowerNode lowers one node of any kind. Spec is what the node that holds the scope says of it, or
+// nil.
 func (l *lowerer) lowerNode(key string, n *define.Node, spec *define.ExecSpec, s *scopeSource) *flow.PlanNode {
 	kind, _ := graphKind(n)
 	n = asServiceNode(n)
@@ -266,8 +268,8 @@ func (l *lowerer) compileCEL(source string, dag bool) *expr.CEL {
 	return c
 }
 
-// lowerSpecials are the nodes of a scope that only run when the task is over: those that compensate others, and the
-// flow's finally. They are lowered into a scope of their own, in graph mode.
+// lowerSpecials are the nodes of a scope that only run when the task is over: those that compensate
+// others, and the flow's finally. They are lowered into a scope of their own, in graph mode.
 func (l *lowerer) lowerSpecials(nodes map[string]*define.Node, finally, prefix string, closing func(string, *define.Node) *flow.PlanNode) map[string]bool {
 	named := specialKeys(nodes, finally)
 	for _, key := range define.InOrder(nodes) {

@@ -7,8 +7,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// dagLowerer lowers one scope of dag mode. Branches are laid out flat: their nodes become nodes of the scope
-// around them, under slugs such as `review/gate:legal`, so that one set of counters serves all.
+// dagLowerer lowers one scope of dag mode. Branches are laid out flat: their nodes become nodes of
+// the scope around them, under slugs such as `review/gate:legal`, so that one set of counters
+// serves all.
 type dagLowerer struct {
 	*lowerer
 	g             *flow.PlanScope
@@ -149,7 +150,8 @@ func (l *dagLowerer) addNode(key string, kind flow.Kind) *flow.PlanNode {
 	return n
 }
 
-// dagKind is a node's kind in dag mode; each makes a fanout of a plain node. Known is false for a word that means none.
+// dagKind is a node's kind in dag mode; each makes a fanout of a plain node. Known is false for a
+// word that means none.
 func dagKind(n *define.Node) (k flow.Kind, known bool) {
 	switch k := flow.Kind(n.Kind); k {
 	case "", flow.KindExecutor, "remote", "single":

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// lowerExec says how a node's jobs travel. What the flow's defaults say holds for a node that says nothing of it.
+// lowerExec says how a node's jobs travel. What the flow's defaults say holds for a node that says
+// nothing of it.
 func (l *dagLowerer) lowerExec(n *define.Node, key string) flow.Exec {
 	n, route := l.defaults.applyRoute(n)
 	e := nodeExec(n, flow.Exec{})
@@ -92,7 +93,8 @@ func (l *dagLowerer) lowerTimes(p *flow.PlanNode, n *define.Node) {
 	}
 }
 
-// canDefer says whether an output may name work outside that is waited for: in Ork's profile any may.
+// canDefer reports whether an output may name work outside that is waited for: in Ork's profile any
+// may.
 func (l *dagLowerer) canDefer(n *define.Node) bool { return n.Deferred || l.profile == flow.ProfileOrk }
 
 // lowerWork makes a node one that somebody carries out.
@@ -104,7 +106,8 @@ func (l *dagLowerer) lowerWork(p *flow.PlanNode, n, times *define.Node, key stri
 	l.lowerTimes(p, times)
 }
 
-// closingNode is that of a dag: what it does not say itself it takes from the flow, as every node does.
+// closingNode is that of a dag: what it does not say itself it takes from the flow, as every node
+// does.
 func (l *dagLowerer) closingNode(key string, n *define.Node) *flow.PlanNode {
 	if plainClosing(n) {
 		return l.lowerer.closingNode(key, n)
@@ -115,7 +118,7 @@ func (l *dagLowerer) closingNode(key string, n *define.Node) *flow.PlanNode {
 	return p
 }
 
-// plainClosing says whether a node that closes means in a dag what it means in graph mode.
+// plainClosing reports whether a node that closes means in a dag what it means in graph mode.
 func plainClosing(n *define.Node) bool {
 	kind, _ := graphKind(n)
 	return n.Route == flow.RouteDirect || kind != flow.KindExecutor

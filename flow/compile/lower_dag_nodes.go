@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// connectNodes says for each node of a scope what it waits for, what it sees and how it is carried out.
+// connectNodes says for each node of a scope what it waits for, what it sees and how it is carried
+// out.
 func (l *dagLowerer) connectNodes(s *dagScope) {
 	waited := map[string]bool{}
 	for _, src := range s.order {
@@ -95,7 +96,8 @@ func (src *dagSource) firstNode() *flow.PlanNode {
 	return src.node
 }
 
-// makeAlways has a node run however its dependencies end, unless the whole branch around it does not.
+// makeAlways has a node run however its dependencies end, unless the whole branch around it does
+// not.
 func (s *dagScope) makeAlways(p *flow.PlanDag, deps []int) []int {
 	p.Always = true
 	if len(s.entry) > 0 {
@@ -110,7 +112,8 @@ const (
 	runOnSuccess = "success"
 )
 
-// connectBranch connects a branch: its inner nodes begin behind its ghosts, and the join is behind all of them.
+// connectBranch connects a branch: its inner nodes begin behind its ghosts, and the join is behind
+// all of them.
 func (l *dagLowerer) connectBranch(src *dagSource, entry []int, sees []flow.Seen, run int) {
 	inner := src.inner
 	inner.entry, inner.sees, inner.run = entry, sees, run
@@ -301,7 +304,8 @@ func (l *dagLowerer) eachStrategy(word string) (s flow.Strategy, known bool) {
 	return flow.Collect, false
 }
 
-// lowerOutputNode says what a scope's output is made of: a handler's work, a mapping, or the leaves as they are.
+// lowerOutputNode says what a scope's output is made of: a handler's work, a mapping, or the leaves
+// as they are.
 func (l *dagLowerer) lowerOutputNode(s *dagScope, src *dagSource) {
 	p := src.node
 	p.Dag.Run, p.Dag.Exhausted, p.Dag.Shape = s.run, flow.SkipFail, l.defaults.shape

@@ -16,7 +16,8 @@ const (
 	execFunc    = "func"
 )
 
-// unfoldNodes are nodes in which exec, unless it is a program's, delay and signal have become the fields that graph mode has, too.
+// unfoldNodes are nodes in which exec, unless it is a program's, delay and signal have become the
+// fields that graph mode has, too.
 func unfoldNodes(nodes map[string]*define.Node) map[string]*define.Node {
 	var all map[string]*define.Node
 	for key, n := range nodes {
@@ -36,7 +37,7 @@ func unfoldNodes(nodes map[string]*define.Node) map[string]*define.Node {
 	return all
 }
 
-// isFolded says whether a node is written in the other way.
+// isFolded reports whether a node is written in the other way.
 func isFolded(n *define.Node) bool {
 	return n != nil && (n.Exec != nil && !isLocalProgram(n) || !n.Delay.IsZero() || n.Signal != nil)
 }
@@ -73,7 +74,7 @@ func unfoldNode(n *define.Node) {
 // signalKeys are the params in which nodes say what they wait for.
 var signalKeys = map[flow.Kind]string{flow.KindWaitEvent: "signal_key", flow.KindApproval: "approval_key"}
 
-// saysExec says whether a node says without exec who does its work.
+// saysExec reports whether a node says without exec who does its work.
 func saysExec(n *define.Node) bool {
 	return n.Service != "" || n.Func != "" || n.Script != nil || n.ExecType != "" || n.ExecMode != ""
 }

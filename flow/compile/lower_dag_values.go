@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// hasHandler says whether somebody carries out the node itself.
+// hasHandler reports whether somebody carries out the node itself.
 func hasHandler(n *define.Node) bool {
 	return n.Exec.Program() != nil || define.Handler{Service: n.Service, Func: n.Func, Script: n.Script, Route: n.Route}.Given()
 }
@@ -65,8 +65,9 @@ func (src *dagSource) parseReference(text string) *flow.PlanRef {
 	return r
 }
 
-// parseReference reads a reference of dag mode: $run.x, $params.x, $deps.a.x, $shared.x, $input.x, and the spellings
-// tasks.a.output.x and a.x. Unseen is the name it begins with when that is none of those that are seen.
+// parseReference reads a reference of dag mode: $run.x, $params.x, $deps.a.x, $shared.x, $input.x,
+// and the spellings tasks.a.output.x and a.x. Unseen is the name it begins with when that is none
+// of those that are seen.
 func parseReference(text string, sees []flow.Seen) (r *flow.PlanRef, unseen string) {
 	r = &flow.PlanRef{Text: text}
 	head, path, _ := strings.Cut(text, ".")

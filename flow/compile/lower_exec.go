@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// nodeExec is how a node says its jobs are carried out, before it is settled what was left open. What it does not
-// say comes from the node that holds its scope.
+// nodeExec is how a node says its jobs are carried out, before it is settled what was left open.
+// What it does not say comes from the node that holds its scope.
 func nodeExec(n *define.Node, defaults flow.Exec) flow.Exec {
 	e := flow.Exec{
 		Type: execTypeOf(n.ExecType, n.ExecMode), Service: n.Service, Func: n.Func, Script: orNone(n.Script), ByLoad: n.WeightedByLoad,
@@ -28,7 +28,7 @@ func nodeExec(n *define.Node, defaults flow.Exec) flow.Exec {
 	return e
 }
 
-// byFiles says whether a node's workers tell by files how they are.
+// byFiles reports whether a node's workers tell by files how they are.
 func byFiles(n *define.Node) bool {
 	e := flow.Exec{Type: execTypeOf(n.ExecType, n.ExecMode), Service: n.Service, Program: n.Exec.Program()}
 	return e.ByFiles()
@@ -58,7 +58,8 @@ func knownExec(t flow.ExecType) bool {
 // routes are the words of route and what they mean.
 var routes = map[string]flow.ExecType{flow.RoutePush: flow.ExecHTTP, flow.RouteQueue: flow.ExecQueue, flow.RouteDirect: flow.ExecDirect}
 
-// withRouteType is a node of graph mode whose route, another word for how jobs travel, is its exec_type.
+// withRouteType is a node of graph mode whose route, another word for how jobs travel, is its
+// exec_type.
 func withRouteType(n *define.Node) *define.Node {
 	if n.Exec.Program() != nil || n.Route != flow.RoutePush && n.Route != flow.RouteQueue {
 		return n
@@ -78,8 +79,8 @@ func overlayExec(e flow.Exec, s *define.ExecSpec) flow.Exec {
 	return e
 }
 
-// resolveExecType decides what was left open: a script or function without a service is run, everything else goes to
-// a worker.
+// resolveExecType decides what was left open: a script or function without a service is run,
+// everything else goes to a worker.
 func resolveExecType(e flow.Exec) flow.Exec {
 	switch {
 	case e.Type != "":
@@ -99,7 +100,8 @@ func unitExec(e flow.Exec) flow.Exec {
 	return e
 }
 
-// parallelBranches are those of parallel_execs, else of parallel_services. Position tells branches of the same name apart.
+// parallelBranches are those of parallel_execs, else of parallel_services. Position tells branches
+// of the same name apart.
 func parallelBranches(n *define.Node, base flow.Exec) []flow.Branch {
 	var out []flow.Branch
 	add := func(name string, e flow.Exec) {
@@ -117,7 +119,8 @@ func parallelBranches(n *define.Node, base flow.Exec) []flow.Branch {
 	return out
 }
 
-// foreachItems are the items of a foreach that are carried out differently. The service stays the node's.
+// foreachItems are the items of a foreach that are carried out differently. The service stays the
+// node's.
 func foreachItems(n *define.Node, base flow.Exec) map[int]flow.Exec {
 	var out map[int]flow.Exec
 	for i := range n.ForeachExecs {
@@ -149,8 +152,8 @@ func childSpecs(s *scopeSource) map[string]*define.ExecSpec {
 	return out
 }
 
-// strategies are what failure_strategy means, by kind. A word that means nothing to the kind is read as the
-// default, as flows written for other engines expect.
+// strategies are what failure_strategy means, by kind. A word that means nothing to the kind is
+// read as the default, as flows written for other engines expect.
 var strategies = map[flow.Kind]map[string]flow.Strategy{
 	flow.KindParallel: {"continue": flow.Continue, "ignore_errors": flow.Continue, "fail_fast": flow.FailFast},
 	flow.KindForeach:  {"continue": flow.Continue, "ignore_errors": flow.Continue, "fail_fast": flow.FailFast},
@@ -175,8 +178,8 @@ func unitWindow(n *define.Node) int {
 	return 1
 }
 
-// graphRetry returns the retry of a node: for each of its units, or for a subflow as a whole. Without
-// one it returns max_retries: additional tries of an executor, all tries of a subflow.
+// graphRetry returns the retry of a node: for each of its units, or for a subflow as a whole.
+// Without one it returns max_retries: additional tries of an executor, all tries of a subflow.
 func graphRetry(n *define.Node, p *flow.PlanNode) flow.Retry {
 	switch {
 	case n.Retry != nil && p.Kind == flow.KindSubflow:

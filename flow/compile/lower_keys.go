@@ -32,7 +32,7 @@ func keyTexts(s *define.KeySpec) []string {
 	return []string{s.Key, s.Fair}
 }
 
-// isPerUnit says whether a text may mean something else to each unit.
+// isPerUnit reports whether a text may mean something else to each unit.
 func isPerUnit(text string) bool {
 	return strings.HasPrefix(text, itemRef) || strings.HasPrefix(text, "$input")
 }
@@ -90,7 +90,7 @@ func (l *lowerer) nodeKeys(n *define.Node, p *flow.PlanNode) {
 	}
 }
 
-// hasJobs says whether somebody carries out what a node does.
+// hasJobs reports whether somebody carries out what a node does.
 func hasJobs(p *flow.PlanNode) bool {
 	switch p.Kind {
 	case flow.KindExecutor, flow.KindParallel, flow.KindForeach, flow.KindFanout:

@@ -55,7 +55,8 @@ var scheduleValues = map[string]string{
 	"params": "{a: 1}", "jitter": "5s", "start": "2026-01-31", "end": "2027-01-31",
 }
 
-// places are the objects of definitions, in each of the ways that decide which of their fields are obeyed.
+// places are the objects of definitions, in each of the ways that decide which of their fields are
+// obeyed.
 func places() []place {
 	const dag, graph = "mode: dag\nnodes: {a: {%s}}", "start: a\nnodes: {a: {%s}}"
 	in := func(mode, field, rest string) string { return fmt.Sprintf(mode, field+": %s"+rest) }

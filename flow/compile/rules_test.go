@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/compile"
 )
 
-// TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo has a definition against each rule, and all that is said about it.
+// TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo has a definition against each rule, and all that
+// is said about it.
 func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 	for _, tt := range []struct {
 		definition string

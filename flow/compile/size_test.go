@@ -61,8 +61,8 @@ var shapes = map[string]func(n int) string{
 	},
 }
 
-// TestLargeDagsCompileInTimeThatGrowsWithTheirSize compiles a flow of 5,000 nodes, and one of 500 ten times. A step
-// that is quadratic would make the first take ten times as long.
+// TestLargeDagsCompileInTimeThatGrowsWithTheirSize compiles a flow of 5,000 nodes, and one of 500
+// ten times. A step that is quadratic would make the first take ten times as long.
 func TestLargeDagsCompileInTimeThatGrowsWithTheirSize(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,8 @@ func compileTime(t *testing.T, text []byte, times int) time.Duration {
 	return time.Since(began)
 }
 
-// BenchmarkCompileLargeDag is what publishing a flow of 10,000 nodes costs, reading its text included.
+// BenchmarkCompileLargeDag is what publishing a flow of 10,000 nodes costs, reading its text
+// included.
 func BenchmarkCompileLargeDag(b *testing.B) {
 	for name, shape := range shapes {
 		b.Run(name, func(b *testing.B) {

@@ -10,15 +10,16 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// templatePart is a part of a text: a text, or a reference with what stands there when there is nothing.
+// templatePart is a part of a text: a text, or a reference with what stands there when there is
+// nothing.
 type templatePart struct {
 	text string
 	ref  string // without the $ that references begin with; "" = it is a text
 	or   *string
 }
 
-// parseTemplate reads a text in which ${deps.a.x} stands for a value, ${deps.a.x:-none} for that or a text, and $${ for ${ itself. It is whole
-// if every ${ has its }.
+// parseTemplate reads a text in which ${deps.a.x} stands for a value, ${deps.a.x:-none} for that or
+// a text, and $${ for ${ itself. It is whole if every ${ has its }.
 func parseTemplate(text string) (pieces []templatePart, whole bool) {
 	said := ""
 	for {
@@ -44,7 +45,8 @@ func parseTemplate(text string) (pieces []templatePart, whole bool) {
 	}
 }
 
-// programVars are those variables of a node's program in which values stand. What is no reference is a text.
+// programVars are those variables of a node's program in which values stand. What is no reference
+// is a text.
 func programVars(n *define.Node, sees []flow.Seen) (list []flow.Var) {
 	e := n.Started()
 	if e == nil {
@@ -90,7 +92,8 @@ func varRef(p templatePart, sees []flow.Seen) *flow.VarRef {
 	return r
 }
 
-// checkEnv checks the variables of a node's program. Src is the node of a dag, nil for one that sees no dependencies.
+// checkEnv checks the variables of a node's program. Src is the node of a dag, nil for one that
+// sees no dependencies.
 func (c *checker) checkEnv(n *define.Node, kind flow.Kind, src *dagSource, at *define.Place) {
 	e := n.Started()
 	if e == nil {

@@ -19,7 +19,8 @@ func guessNode[T any](word string, nodes map[string]T) define.Guess {
 	return define.Guess{Word: word, Names: func() []string { return slices.Collect(maps.Keys(nodes)) }}
 }
 
-// maxGuesses bounds how often it is looked for what a name was meant to be, apart from problems that are told.
+// maxGuesses bounds how often it is looked for what a name was meant to be, apart from problems
+// that are told.
 const maxGuesses = 1_000
 
 // guessName is what a name was probably meant to be, or "".
@@ -36,7 +37,8 @@ type endAction struct {
 	at     *define.Place
 }
 
-// actionsOf are the actions that a node can end with, apart from default and error. Open means that it can be any other text, too.
+// actionsOf are the actions that a node can end with, apart from default and error. Open means that
+// it can be any other text, too.
 func actionsOf(n *define.Node, kind flow.Kind, at *define.Place) (all []endAction, open bool) {
 	post := at.Key("post")
 	static := []endAction{{n.Post.ActionStatic, post.Key("action_static")}}
@@ -62,7 +64,8 @@ func actionsOf(n *define.Node, kind flow.Kind, at *define.Place) (all []endActio
 	return slices.DeleteFunc(all, func(s endAction) bool { return s.action == "" }), open
 }
 
-// Actions that every node has an edge for if it wants: after whatever has no edge of its own, and after a failure.
+// Actions that every node has an edge for if it wants: after whatever has no edge of its own, and
+// after a failure.
 const (
 	anyAction   = "default"
 	errorAction = "error"
@@ -102,8 +105,8 @@ func actionNames(all []endAction) (list []string) {
 	return list
 }
 
-// neverTaken warns of edges for actions that their node does not end with. Met are the actions that such an edge was
-// probably meant for.
+// neverTaken warns of edges for actions that their node does not end with. Met are the actions that
+// such an edge was probably meant for.
 func (c *checker) neverTaken(s *scopeSource, edges []int, actions []string, open bool, at *define.Place) (met map[string]bool) {
 	met = map[string]bool{}
 	known := map[string]bool{anyAction: true, errorAction: true}
@@ -146,7 +149,8 @@ func (c *checker) neverFollowed(s *scopeSource, edges []int, all []endAction, me
 	}
 }
 
-// checkReachable warns of nodes that no way leads to. Names that are misspelled count as what they are probably meant to be.
+// checkReachable warns of nodes that no way leads to. Names that are misspelled count as what they
+// are probably meant to be.
 func (c *checker) checkReachable(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 	meant := func(key string) string {
 		if key == "" || g.Nodes[key] != nil {
@@ -182,7 +186,7 @@ func (c *checker) checkReachable(s *scopeSource, g *flow.PlanScope, at *define.P
 	}
 }
 
-// hasDependencies says whether nodes have dependencies, which is told as what it is.
+// hasDependencies reports whether nodes have dependencies, which is told as what it is.
 func hasDependencies(nodes map[string]*define.Node) bool {
 	for _, n := range nodes {
 		if n != nil && len(n.DependsOn) > 0 {

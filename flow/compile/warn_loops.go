@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// endlessLoops warns of loops in which nothing takes time: no work, no wait and no timer. What their choices look at stays the same.
+// endlessLoops warns of loops in which nothing takes time: no work, no wait and no timer. What
+// their choices look at stays the same.
 func (c *checker) endlessLoops(g *flow.PlanScope, at *define.Place) {
 	next := map[string][]string{}
 	for _, key := range slices.Sorted(maps.Keys(g.Nodes)) {
@@ -56,7 +57,8 @@ func takesTime(n *flow.PlanNode) bool {
 	return true
 }
 
-// wayBack returns the nodes of a shortest way from a node back to itself, the node first; nil if there is none.
+// wayBack returns the nodes of a shortest way from a node back to itself, the node first; nil if
+// there is none.
 func wayBack(key string, next map[string][]string) []string {
 	from := map[string]string{}
 	for todo := []string{key}; len(todo) > 0; todo = todo[1:] {
@@ -79,7 +81,8 @@ func wayBack(key string, next map[string][]string) []string {
 	return nil
 }
 
-// unheardWrites warns of nodes that write a key which another one waits for: only signals and answers end a wait.
+// unheardWrites warns of nodes that write a key which another one waits for: only signals and
+// answers end a wait.
 func (c *checker) unheardWrites(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 	waits := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(g.Nodes)) {

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// ownParams are the params that nodes of a kind read themselves. Others go to whoever carries out a node; these have nobody.
+// ownParams are the params that nodes of a kind read themselves. Others go to whoever carries out a
+// node; these have nobody.
 var ownParams = map[flow.Kind][]string{
 	flow.KindTimer:     {"delay_ms"},
 	flow.KindWaitEvent: {"signal_key", "timeout_ms"},

@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// sharedScope is what is known of the shared state of a scope of graph mode: the keys that its nodes write, or wait for. Where others may
-// set keys, a reference is doubted only if it looks like one of these, or cannot have been meant.
+// sharedScope is what is known of the shared state of a scope of graph mode: the keys that its
+// nodes write, or wait for. Where others may set keys, a reference is doubted only if it looks like
+// one of these, or cannot have been meant.
 type sharedScope struct {
 	*checker
 	flat          bool
@@ -44,8 +45,9 @@ func (c *checker) sharedKeys(s *scopeSource, g *flow.PlanScope, at *define.Place
 	}
 }
 
-// othersSet says whether more than the nodes of the root may set keys of its shared: signals, to a flow in which a node waits for one, and
-// what undoes nodes of a subflow. Of a flow that is not at hand nobody knows.
+// othersSet reports whether more than the nodes of the root may set keys of its shared: signals, to
+// a flow in which a node waits for one, and what undoes nodes of a subflow. Of a flow that is not
+// at hand nobody knows.
 func othersSet(nodes map[string]*define.Node) bool {
 	for _, n := range nodes {
 		below := nodesInside(n)
@@ -95,7 +97,8 @@ func firstOf(path string) string {
 
 func (sc *sharedScope) writtenKeys() []string { return slices.Collect(maps.Keys(sc.written)) }
 
-// checkNodeReads looks at what a node reads. Its plan is nil if it is carried out elsewhere in the flow.
+// checkNodeReads looks at what a node reads. Its plan is nil if it is carried out elsewhere in the
+// flow.
 func (sc *sharedScope) checkNodeReads(n *define.Node, p *flow.PlanNode, at *define.Place) {
 	n = orEmpty(n)
 	prep := at.Key("prep")

@@ -32,7 +32,8 @@ type manifestNode struct {
 	} `json:"depends_on"`
 }
 
-// readManifest is the project as dbt has written it down; nil if it has not, or that cannot be read.
+// readManifest is the project as dbt has written it down; nil if it has not, or that cannot be
+// read.
 func (r *reader) readManifest(l projectLayout) *Project {
 	name := path.Join(r.folder, l.target, "manifest.json")
 	file, err := r.files.Open(name)
@@ -50,7 +51,8 @@ func (r *reader) readManifest(l projectLayout) *Project {
 	return p
 }
 
-// eachNode reads the nodes of a manifest one by one: beside them, in one of a large project, stand many times as many bytes of other things.
+// eachNode reads the nodes of a manifest one by one: beside them, in one of a large project, stand
+// many times as many bytes of other things.
 func eachNode(from io.Reader, each func(key string, n *manifestNode)) error {
 	d := json.NewDecoder(from)
 	if err := openObject(d); err != nil {

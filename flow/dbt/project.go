@@ -61,8 +61,9 @@ func (p *Project) addNode(key string, m *Model, needs []string) *buildNode {
 	return n
 }
 
-// Select are the models that patterns name, all of them where there is no pattern, and the patterns that name none, by their index. A pattern
-// is a folder with .* behind it, or a model by its path or its name; a * within a name is any part of it.
+// Select are the models that patterns name, all of them where there is no pattern, and the patterns
+// that name none, by their index. A pattern is a folder with .* behind it, or a model by its path
+// or its name; a * within a name is any part of it.
 func (p *Project) Select(patterns []string) (chosen []*Model, none []int) {
 	if len(patterns) == 0 {
 		return p.Models, nil
@@ -87,7 +88,7 @@ func (p *Project) Select(patterns []string) (chosen []*Model, none []int) {
 	return chosen, none
 }
 
-// matchesPattern says whether a pattern means the model.
+// matchesPattern reports whether a pattern means the model.
 func (m *Model) matchesPattern(pattern string) bool {
 	wanted, parts := strings.Split(pattern, "."), strings.Split(m.Path, ".")
 	last := len(wanted) - 1
@@ -107,8 +108,8 @@ func matchParts(wanted, parts []string) bool {
 	})
 }
 
-// Before are those of some models that have to be built before one of them, also where others stand between. In a circle it is among them
-// itself.
+// Before are those of some models that have to be built before one of them, also where others stand
+// between. In a circle it is among them itself.
 func (p *Project) Before(m *Model, chosen func(*Model) bool) (before []*Model) {
 	seen := map[*buildNode]bool{}
 	var visit func(keys []string)

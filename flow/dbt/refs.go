@@ -24,8 +24,9 @@ type scanResult struct {
 	faults    []refFault
 }
 
-// finder goes through a text of SQL with templates of Jinja inside. Only these mean anything to it: to dbt, too, one inside of a comment
-// of SQL, such as `-- depends_on: {{ ref('x') }}`, is a reference, and one inside of a comment or a text of Jinja is none.
+// finder goes through a text of SQL with templates of Jinja inside. Only these mean anything to it:
+// to dbt, too, one inside of a comment of SQL, such as `-- depends_on: {{ ref('x') }}`, is a
+// reference, and one inside of a comment or a text of Jinja is none.
 type finder struct {
 	scanResult
 	text string
@@ -138,7 +139,8 @@ func (f *finder) readWord() string {
 	return word
 }
 
-// isPart says whether a word is a part of something else: all but those of dbt's own builtins are.
+// isPart reports whether a word is a part of something else: all but those of dbt's own builtins
+// are.
 func (f *finder) isPart(begin int) bool {
 	before, dot := strings.CutSuffix(strings.TrimRight(f.text[:begin], " \t\r\n"), ".")
 	return dot && !strings.HasSuffix(strings.TrimRight(before, " \t\r\n"), "builtins")
@@ -212,7 +214,8 @@ func (f *finder) addFault(at int, msg string) {
 	f.faults = append(f.faults, refFault{line, column, msg})
 }
 
-// lineColumn is the line and column of a byte, from 1. It goes on from the one before, so that many of them cost no more than the text is long.
+// lineColumn is the line and column of a byte, from 1. It goes on from the one before, so that many
+// of them cost no more than the text is long.
 func (f *finder) lineColumn(at int) (line, column int) {
 	if at < f.counted {
 		f.counted, f.line, f.column = 0, 1, 1

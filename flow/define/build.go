@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Builder puts a definition together in Go. Nodes are named by what Node returns, so that none can be
-// misspelled; everything else is checked as it is in a text, when the definition is published.
+// Builder puts a definition together in Go. Nodes are named by what Node returns, so that none can
+// be misspelled; everything else is checked as it is in a text, when the definition is published.
 //
 //	b := define.NewDag("report")
 //	fetch := b.Node("fetch").Service("fetch")
@@ -25,7 +25,8 @@ func NewDag(name string) *Builder {
 	return &Builder{definition: &Definition{Name: name, Mode: string(flow.ModeDag), Nodes: map[string]*Node{}}}
 }
 
-// NewGraph begins a flow whose nodes are joined by edges. A task begins at the first of them, unless Start names another one.
+// NewGraph begins a flow whose nodes are joined by edges. A task begins at the first of them,
+// unless Start names another one.
 func NewGraph(name string) *Builder {
 	return &Builder{definition: &Definition{Name: name, Mode: string(flow.ModeGraph), Nodes: map[string]*Node{}}}
 }
@@ -47,10 +48,12 @@ func (b *Builder) FailFast() *Builder {
 	return b
 }
 
-// OnError says what a failed step means for the others: OnErrorFail or OnErrorFollow in a graph, OnErrorContinue or OnErrorFailFast in a dag.
+// OnError says what a failed step means for the others: OnErrorFail or OnErrorFollow in a graph,
+// OnErrorContinue or OnErrorFailFast in a dag.
 func (b *Builder) OnError(word string) *Builder { b.definition.OnError = word; return b }
 
-// OnMissing says what a comparison with something missing does, in conditions in JSON: OnMissingFail or OnMissingCoerce. Of graphs.
+// OnMissing says what a comparison with something missing does, in conditions in JSON:
+// OnMissingFail or OnMissingCoerce. Of graphs.
 func (b *Builder) OnMissing(word string) *Builder { b.definition.OnMissing = word; return b }
 
 // Defaults are what the nodes of a dag take that say nothing themselves.
@@ -80,7 +83,8 @@ func (b *Builder) Finally(n *NodeBuilder) *Builder {
 	return b
 }
 
-// keyOf returns the key of a node of this flow. A missing node, or one of another flow, is a mistake in the role that is given.
+// keyOf returns the key of a node of this flow. A missing node, or one of another flow, is a
+// mistake in the role that is given.
 func (b *Builder) keyOf(n *NodeBuilder, role string, args ...any) string {
 	switch role = fmt.Sprintf(role, args...); {
 	case n == nil:

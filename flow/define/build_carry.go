@@ -77,19 +77,22 @@ func (n *NodeBuilder) Items(execs ...ExecSpec) *NodeBuilder { n.n.ForeachExecs =
 // Children are those of a subflow, by Node, that are carried out differently.
 func (n *NodeBuilder) Children(execs ...ExecSpec) *NodeBuilder { n.n.SubflowExecs = execs; return n }
 
-// Concurrent has the units of a parallel or foreach node at work at once, no more than so many; 0 = all of them.
+// Concurrent has the units of a parallel or foreach node at work at once, no more than so many; 0 =
+// all of them.
 func (n *NodeBuilder) Concurrent(most int) *NodeBuilder {
 	n.n.ParallelMode, n.n.MaxParallel = "concurrent", most
 	return n
 }
 
-// Failures says what a failed unit or child means: fail_fast, collect_errors, continue, ignore_errors or retry. Of graphs.
+// Failures says what a failed unit or child means: fail_fast, collect_errors, continue,
+// ignore_errors or retry. Of graphs.
 func (n *NodeBuilder) Failures(strategy string) *NodeBuilder {
 	n.n.FailureStrategy = strategy
 	return n
 }
 
-// OnError says what its failure means where no edge leads on from it: OnErrorFail or OnErrorFollow. Of graphs.
+// OnError says what its failure means where no edge leads on from it: OnErrorFail or OnErrorFollow.
+// Of graphs.
 func (n *NodeBuilder) OnError(word string) *NodeBuilder { n.n.OnError = word; return n }
 
 // Retry tries so many times in all, with a pause in between.
@@ -98,8 +101,8 @@ func (n *NodeBuilder) Retry(attempts int, delay time.Duration) *NodeBuilder {
 	return n
 }
 
-// Backoff doubles the pause each time, up to a longest one, and leaves a part of it, 0 to 1, to chance.
-// It belongs after Retry.
+// Backoff doubles the pause each time, up to a longest one, and leaves a part of it, 0 to 1, to
+// chance. It belongs after Retry.
 func (n *NodeBuilder) Backoff(longest time.Duration, jitter float64) *NodeBuilder {
 	if n.n.Retry == nil {
 		n.b.recordError("node %q: Backoff belongs after Retry", n.key)
@@ -109,13 +112,15 @@ func (n *NodeBuilder) Backoff(longest time.Duration, jitter float64) *NodeBuilde
 	return n
 }
 
-// Retries tries so many times after the first one, of a subflow so many times in all, with a pause in between: max_retries and wait_ms.
+// Retries tries so many times after the first one, of a subflow so many times in all, with a pause
+// in between: max_retries and wait_ms.
 func (n *NodeBuilder) Retries(most int, pause time.Duration) *NodeBuilder {
 	n.n.MaxRetries, n.n.WaitMS = most, n.milliseconds(pause, "the pause of Retries")
 	return n
 }
 
-// Workers asks so many workers at most within one attempt, with a pause in between: max_attempts and attempt_delay_ms.
+// Workers asks so many workers at most within one attempt, with a pause in between: max_attempts
+// and attempt_delay_ms.
 func (n *NodeBuilder) Workers(most int, pause time.Duration) *NodeBuilder {
 	n.n.MaxAttempts, n.n.AttemptDelayMS = most, n.milliseconds(pause, "the pause of Workers")
 	return n

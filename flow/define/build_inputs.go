@@ -6,9 +6,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Input declares one of the things that a task is started with. The form is a text such as "int", "optional text" or
-// "int = 3 (how many at once)", or what becomes the JSON of a form that describes it, such as
-// map[string]any{"type": "int", "min": 1}. A flow that declares one takes no others.
+// Input declares one of the things that a task is started with. The form is a text such as "int",
+// "optional text" or "int = 3 (how many at once)", or what becomes the JSON of a form that
+// describes it, such as map[string]any{"type": "int", "min": 1}. A flow that declares one takes no
+// others.
 func (b *Builder) Input(name string, form any) *Builder {
 	text, err := json.Marshal(form)
 	if err != nil {

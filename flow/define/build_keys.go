@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// AtMost lets no more than so many tasks of a key be under way at once, in the whole cluster. The key is a reference such as
-// $params.customer, or a text; "" is one key for all.
+// AtMost lets no more than so many tasks of a key be under way at once, in the whole cluster. The
+// key is a reference such as $params.customer, or a text; "" is one key for all.
 func (b *Builder) AtMost(limit int, key Ref) *Builder {
 	b.definition.setConcurrency(limit, key)
 	return b
@@ -19,14 +19,16 @@ func (b *Builder) Rate(limit int, per time.Duration, key Ref) *Builder {
 	return b
 }
 
-// Priority is that of its tasks, and of its nodes that have none of their own, among those that wait for the same key.
+// Priority is that of its tasks, and of its nodes that have none of their own, among those that
+// wait for the same key.
 func (b *Builder) Priority(p int) *Builder { b.definition.setPriority(p); return b }
 
 // Keys says everything about keys at once.
 func (b *Builder) Keys(k KeyFields) *Builder { b.definition.KeyFields = k; return b }
 
-// AtMost lets no more than so many attempts of a key be under way at once, in the whole cluster. The key is a reference such as
-// $params.customer or, of a node of many units, $item.id, or a text; "" is one key for all.
+// AtMost lets no more than so many attempts of a key be under way at once, in the whole cluster.
+// The key is a reference such as $params.customer or, of a node of many units, $item.id, or a text;
+// "" is one key for all.
 func (n *NodeBuilder) AtMost(limit int, key Ref) *NodeBuilder {
 	n.n.setConcurrency(limit, key)
 	return n

@@ -21,7 +21,8 @@ func (b *Builder) Node(key string) *NodeBuilder {
 	return &NodeBuilder{b: b, key: key, n: n}
 }
 
-// Choice adds a node that decides by the first of its cases that is true, see Case and Otherwise. Of graphs.
+// Choice adds a node that decides by the first of its cases that is true, see Case and Otherwise.
+// Of graphs.
 func (b *Builder) Choice(key string) *NodeBuilder { return b.Node(key).Kind(flow.KindChoice) }
 
 // Parallel adds a node with a branch for each service. Of graphs.
@@ -41,7 +42,8 @@ func (b *Builder) Fanout(key string, items Ref) *NodeBuilder {
 	return b.Node(key).Kind(flow.KindFanout).Each(items)
 }
 
-// Map adds a node with a unit for each item of its one dependency's output, or of what the task was started with. Of dags.
+// Map adds a node with a unit for each item of its one dependency's output, or of what the task was
+// started with. Of dags.
 func (b *Builder) Map(key string) *NodeBuilder { return b.Node(key).Kind("map") }
 
 // Timer adds a node that waits for a time.
@@ -50,18 +52,20 @@ func (b *Builder) Timer(key string, d time.Duration) *NodeBuilder {
 	return n.Params(map[string]int64{"delay_ms": n.milliseconds(d, "the delay")})
 }
 
-// WaitEvent adds a node that waits until there is something under a reference, such as Shared("paid"), which a signal sets.
+// WaitEvent adds a node that waits until there is something under a reference, such as
+// Shared("paid"), which a signal sets.
 func (b *Builder) WaitEvent(key string, signal Ref) *NodeBuilder {
 	return b.Node(key).Kind(flow.KindWaitEvent).Params(map[string]Ref{"signal_key": signal})
 }
 
-// Approval adds a node that waits for a decision under a reference, such as Shared("approved"), which a signal sets: true leads on by the
-// action approved, false by rejected, a text by that.
+// Approval adds a node that waits for a decision under a reference, such as Shared("approved"),
+// which a signal sets: true leads on by the action approved, false by rejected, a text by that.
 func (b *Builder) Approval(key string, decision Ref) *NodeBuilder {
 	return b.Node(key).Kind(flow.KindApproval).Params(map[string]Ref{"approval_key": decision})
 }
 
-// Subflow adds a node of a graph with a flow of its own inside, of either mode; Branch one of either.
+// Subflow adds a node of a graph with a flow of its own inside, of either mode; Branch one of
+// either.
 func (b *Builder) Subflow(key string, inside *Builder) *NodeBuilder { return b.Branch(key, inside) }
 
 // Branch adds a node with a flow of its own inside.
@@ -80,7 +84,8 @@ func (b *Builder) Branch(key string, inside *Builder) *NodeBuilder {
 	return n
 }
 
-// Published adds a node with a published flow inside, of which the newest version is put in when this one is published.
+// Published adds a node with a published flow inside, of which the newest version is put in when
+// this one is published.
 func (b *Builder) Published(key, slug string) *NodeBuilder {
 	n := b.addNested(key)
 	n.n.Flow = &Inner{Name: slug}
@@ -94,7 +99,7 @@ func (b *Builder) addNested(key string) *NodeBuilder {
 	return b.Node(key).Kind(flow.KindSubflow)
 }
 
-// containsDefinition says whether a definition is another one, or has it inside.
+// containsDefinition reports whether a definition is another one, or has it inside.
 func (d *Definition) containsDefinition(other *Definition) bool {
 	if d == other {
 		return true

@@ -47,7 +47,8 @@ func (n *NodeBuilder) After(nodes ...*NodeBuilder) *NodeBuilder {
 // Called gives it a name that its key will not do for. Of dags.
 func (n *NodeBuilder) Called(name string) *NodeBuilder { n.n.Name = name; return n }
 
-// Returns says what its handler has to return: a type such as "int", or what describes one. Of dags.
+// Returns says what its handler has to return: a type such as "int", or what describes one. Of
+// dags.
 func (n *NodeBuilder) Returns(v any) *NodeBuilder {
 	n.n.OutputType = n.marshalValue("output_type", v)
 	return n
@@ -127,11 +128,12 @@ func (n *NodeBuilder) Shape(s flow.Shape) *NodeBuilder { n.n.InputShape = string
 // Skipping says what it means for others when it is skipped. Of dags.
 func (n *NodeBuilder) Skipping(m flow.SkipMode) *NodeBuilder { n.n.SkipMode = string(m); return n }
 
-// Exhausted says what its last failed attempt means: SkipFail, SkipOptional or SkipPropagate. Of dags.
+// Exhausted says what its last failed attempt means: SkipFail, SkipOptional or SkipPropagate. Of
+// dags.
 func (n *NodeBuilder) Exhausted(m flow.SkipMode) *NodeBuilder { n.n.Exhausted = string(m); return n }
 
-// writtenDuration returns a duration as it is written in a definition. One that is finer than a millisecond stays, so that reading it
-// is an error.
+// writtenDuration returns a duration as it is written in a definition. One that is finer than a
+// millisecond stays, so that reading it is an error.
 func writtenDuration(d time.Duration) Duration {
 	written := Duration{MS: d.Milliseconds()}
 	if d%time.Millisecond != 0 {

@@ -9,7 +9,8 @@ import (
 // Ref is a reference to a value, such as $params.order.id. Constants of Go are references, too.
 type Ref string
 
-// Param is a reference to what a task was started with, in a graph with the params of the node below it.
+// Param is a reference to what a task was started with, in a graph with the params of the node
+// below it.
 func Param(path ...string) Ref { return refTo("$params", path) }
 
 // Shared is a reference to what the nodes of a graph share, and what signals set.
@@ -27,8 +28,9 @@ func refTo(root string, path []string) Ref {
 	return Ref(strings.Join(append([]string{root}, path...), "."))
 }
 
-// Output is a reference to the node's output, or to a part of it, for nodes that come after it. In a graph the output has to be in shared for
-// that: it is written to the key that To names, or else to the node's own.
+// Output is a reference to the node's output, or to a part of it, for nodes that come after it. In
+// a graph the output has to be in shared for that: it is written to the key that To names, or else
+// to the node's own.
 func (n *NodeBuilder) Output(path ...string) Ref {
 	if n.b.isDag() {
 		return refTo("$deps."+n.key, path)
@@ -45,7 +47,8 @@ func (n *NodeBuilder) Output(path ...string) Ref {
 // From makes a reference the node's input.
 func (n *NodeBuilder) From(ref Ref) *NodeBuilder { n.n.Prep.InputKey = string(ref); return n }
 
-// FromField sets a field of the input to what a reference means; with others like it they are the whole input.
+// FromField sets a field of the input to what a reference means; with others like it they are the
+// whole input.
 func (n *NodeBuilder) FromField(field string, ref Ref) *NodeBuilder {
 	if n.n.Prep.InputMap == nil {
 		n.n.Prep.InputMap = map[string]string{}
@@ -63,7 +66,8 @@ func (n *NodeBuilder) FromService(name string) *NodeBuilder {
 	return n
 }
 
-// Input sets a field of the input to a constant; with others like it they are the whole input. Of dags.
+// Input sets a field of the input to a constant; with others like it they are the whole input. Of
+// dags.
 func (n *NodeBuilder) Input(field string, v any) *NodeBuilder {
 	return n.bindInput(field, Binding{Const: n.marshalValue("inputs."+field, v)})
 }
@@ -81,7 +85,8 @@ func (n *NodeBuilder) bindInput(field string, b Binding) *NodeBuilder {
 	return n
 }
 
-// Static are fields of a merged input that the task's input and the outputs of others are laid over; an object. Of dags.
+// Static are fields of a merged input that the task's input and the outputs of others are laid
+// over; an object. Of dags.
 func (n *NodeBuilder) Static(v any) *NodeBuilder {
 	n.n.DagNode.Input = n.marshalValue("input", v)
 	return n

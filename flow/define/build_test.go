@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// TestADagInGoIsTheDagInText builds a flow and reads it again from its own text: nothing gets lost, and
-// the nodes keep their order.
+// TestADagInGoIsTheDagInText builds a flow and reads it again from its own text: nothing gets lost,
+// and the nodes keep their order.
 func TestADagInGoIsTheDagInText(t *testing.T) {
 	b := define.NewDag("review").Profile(flow.ProfilePgflow).Timeout(time.Hour)
 	fetch := b.Node("zz").Service("fetch").Retry(3, time.Second).Backoff(time.Minute, 0.5)
@@ -237,7 +237,7 @@ func TestEveryFieldHasAMethodInGo(t *testing.T) {
 	}
 }
 
-// isSet says whether a field of a definition, or of something in one of its nodes, is set.
+// isSet reports whether a field of a definition, or of something in one of its nodes, is set.
 func isSet(d *define.Definition, of string, f reflect.StructField) bool {
 	if of == "Definition" {
 		return !reflect.ValueOf(*d).FieldByIndex(f.Index).IsZero()

@@ -115,8 +115,8 @@ func (n *Node) Started() *ExecOf {
 // NoTimeout says that timeout_ms was written, as 0.
 func (n *Node) NoTimeout() bool { return n.noTimeout }
 
-// Prep says what a node's input is made of. A present InputMap wins over InputKey. In dag mode it may
-// also be an expression, and for a branch a handler.
+// Prep says what a node's input is made of. A present InputMap wins over InputKey. In dag mode it
+// may also be an expression, and for a branch a handler.
 type Prep struct {
 	InputKey string            `json:"input_key,omitempty"` // a reference such as $params.order or $shared.price; the input is what it means
 	InputMap map[string]string `json:"input_map,omitempty"` // field to reference: the input is an object of them
@@ -152,7 +152,8 @@ type Subflow struct {
 // MaxKey is how many bytes the key of a node may have.
 const MaxKey = 256
 
-// Words of on_error in graph mode. With follow, a failed node takes the edges it takes after success.
+// Words of on_error in graph mode. With follow, a failed node takes the edges it takes after
+// success.
 const (
 	OnErrorFollow = "follow"
 	OnErrorFail   = "fail"

@@ -68,7 +68,8 @@ type EachOf struct {
 }
 
 // When decides whether a node runs. Of the patterns, If must be contained in the node's input and
-// IfNot must not; Expr must be true; Cond is a handler that returns true if the node is to be skipped.
+// IfNot must not; Expr must be true; Cond is a handler that returns true if the node is to be
+// skipped.
 type When struct {
 	If    json.RawMessage `json:"if,omitempty"`     // pattern that must be contained in the input, as by @> of PostgreSQL
 	IfNot json.RawMessage `json:"if_not,omitempty"` // pattern that must not be
@@ -105,8 +106,8 @@ type Defaults struct {
 	SkipMode string     `json:"skip_mode,omitempty"` // what an unmet condition means
 }
 
-// Duration is a time in a definition: a text such as "1m30s", or, in the profiles that have it so, a
-// number of seconds.
+// Duration is a time in a definition: a text such as "1m30s", or, in the profiles that have it so,
+// a number of seconds.
 type Duration struct {
 	MS      int64
 	seconds bool          // it was written as a number
@@ -207,7 +208,8 @@ type Inner struct {
 	elsewhere bool
 }
 
-// Elsewhere says that the named flow was not found where it was looked for, which is not everywhere.
+// Elsewhere says that the named flow was not found where it was looked for, which is not
+// everywhere.
 func (f Inner) Elsewhere() bool { return f.elsewhere }
 
 // MarshalJSON writes it as it is read.

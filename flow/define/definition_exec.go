@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// ExecOf says who does a node's work in one object, instead of the fields service, func and exec_type; and which program, when it
-// is one.
+// ExecOf says who does a node's work in one object, instead of the fields service, func and
+// exec_type; and which program, when it is one.
 type ExecOf struct {
 	Type    string `json:"type,omitempty"`    // service, func, process, python, library, container or worker; told by the other fields when absent
 	Service string `json:"service,omitempty"` // whose workers carry it out

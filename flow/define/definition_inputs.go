@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// Inputs say what a task is started with: an object of names, each with a type such as text, optional int, list of text,
-// int = 3 or one of a | b, or with an object that describes it; or one JSON Schema (2020-12) that says type: object and
-// properties.
+// Inputs say what a task is started with: an object of names, each with a type such as text,
+// optional int, list of text, int = 3 or one of a | b, or with an object that describes it; or one
+// JSON Schema (2020-12) that says type: object and properties.
 type Inputs struct{ raw json.RawMessage }
 
 // IsZero says that nothing was written.
@@ -19,7 +19,8 @@ func (in Inputs) IsZero() bool { return in.raw == nil }
 // MarshalJSON writes them as they are read.
 func (in Inputs) MarshalJSON() ([]byte, error) { return in.raw, nil }
 
-// Read says what they mean, and what is wrong with them. Nil: nothing is declared, or what is means nothing.
+// Read says what they mean, and what is wrong with them. Nil: nothing is declared, or what is means
+// nothing.
 func (in Inputs) Read() (*types.Inputs, []types.Problem) {
 	if in.IsZero() {
 		return nil, nil
@@ -27,7 +28,8 @@ func (in Inputs) Read() (*types.Inputs, []types.Problem) {
 	return types.Read(in.raw)
 }
 
-// Named is what is known of those that Read finds something wrong with: their names. Nil: nothing is declared, or not even that is known.
+// Named is what is known of those that Read finds something wrong with: their names. Nil: nothing
+// is declared, or not even that is known.
 func (in Inputs) Named() *types.Inputs {
 	if in.IsZero() {
 		return nil

@@ -2,7 +2,8 @@ package define
 
 import "encoding/json"
 
-// KeyFields hold a node's attempts, or a flow's tasks, back while too many of the same key are under way in the whole cluster.
+// KeyFields hold a node's attempts, or a flow's tasks, back while too many of the same key are
+// under way in the whole cluster.
 type KeyFields struct {
 	Concurrency *KeySpec        `json:"concurrency,omitempty"` // how many of a key may be under way at once: attempts of a node, tasks of a flow
 	Rate        *KeySpec        `json:"rate,omitempty"`        // how many of a key may begin in a time

@@ -32,7 +32,8 @@ func (s *Schedule) decodeValue(from decoder, v textValue, at *Place) {
 	from.decodeObject(v, reflect.ValueOf(s).Elem(), at)
 }
 
-// Spec returns what it comes to. Its error is schedule.Faults: the times that cannot be read, which the spec leaves out.
+// Spec returns what it comes to. Its error is schedule.Faults: the times that cannot be read, which
+// the spec leaves out.
 func (s *Schedule) Spec() (spec schedule.Spec, err error) {
 	spec = schedule.Spec{Cron: s.Cron, EveryMS: s.Every.MS, Timezone: s.Timezone, DST: s.DST, CatchUp: schedule.CatchUp(s.CatchUp), Overlap: schedule.Overlap(s.Overlap), JitterMS: s.Jitter.MS}
 	zone, err := schedule.Zone(s.Timezone)

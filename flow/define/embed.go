@@ -10,24 +10,25 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Embedding puts published flows in the place of their names, so that a definition says all by itself
-// and stays what it is when those flows get other versions.
+// Embedding puts published flows in the place of their names, so that a definition says all by
+// itself and stays what it is when those flows get other versions.
 type Embedding struct {
 	Self   string // name the definition will have, "" if that is not known; it must not embed itself
 	Limits flow.Limits
 	// Lookup finds the newest definition of a flow, nil when there is none.
 	Lookup func(name string) ([]byte, error)
-	// Elsewhere says that there may be flows which Lookup does not find: who compiles the definition tells a note of them
-	// in the place of an error.
+	// Elsewhere says that there may be flows which Lookup does not find: who compiles the
+	// definition tells a note of them in the place of an error.
 	Elsewhere bool
 }
 
-// maxEmbedded bounds a definition together with what it embeds, in bytes: flows that embed each other many times
-// would grow without end. So does maxNodes. Both are looked at before anything is put in.
+// maxEmbedded bounds a definition together with what it embeds, in bytes: flows that embed each
+// other many times would grow without end. So does maxNodes. Both are looked at before anything is
+// put in.
 const maxEmbedded = 8 << 20
 
-// Embed puts them into a definition that was parsed, and into its text in JSON. What is wrong with the
-// names is told when the definition is compiled. The error is Lookup's.
+// Embed puts them into a definition that was parsed, and into its text in JSON. What is wrong with
+// the names is told when the definition is compiled. The error is Lookup's.
 func (e Embedding) Embed(d *Definition, text []byte) ([]byte, error) {
 	w := &embedder{Embedding: e, d: d, found: map[string]*embeddedFlow{}, bytes: len(text), nodes: CountNodes(d.Nodes)}
 	if d.source != nil {
@@ -53,8 +54,8 @@ type embedder struct {
 	full  bool
 }
 
-// embeddedFlow is a flow that may be put in at many places: it is read once, and all of them share it. Nil is one that
-// is not there, or cannot be read.
+// embeddedFlow is a flow that may be put in at many places: it is read once, and all of them share
+// it. Nil is one that is not there, or cannot be read.
 type embeddedFlow struct {
 	*Definition
 	text  []byte // as it is put in
@@ -225,7 +226,8 @@ func (n *Node) pathToEmbedded(name string) []string {
 	return way
 }
 
-// spliceFlows writes the flows into the text where their names are; everything else stays byte for byte.
+// spliceFlows writes the flows into the text where their names are; everything else stays byte for
+// byte.
 func (w *embedder) spliceFlows(text []byte) []byte {
 	if len(w.names) == 0 {
 		return text
@@ -259,7 +261,8 @@ func (w *embedder) spliceFlows(text []byte) []byte {
 	return append(out, root.source.text[from:]...)
 }
 
-// appendEmbedded adds a definition with the name it had, byte for byte but for a name that it says itself.
+// appendEmbedded adds a definition with the name it had, byte for byte but for a name that it says
+// itself.
 func appendEmbedded(b, text []byte, name string) []byte {
 	v := readJSON(trimBOM(text), &Reporter{})
 	if v == nil { // it was kept as YAML

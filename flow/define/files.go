@@ -36,7 +36,8 @@ func Reason(err error) error {
 	return err
 }
 
-// In are the problems as those of another file that a definition brings in, by its path from where that one's files are.
+// In are the problems as those of another file that a definition brings in, by its path from where
+// that one's files are.
 func (p Problems) In(file string) Problems {
 	in := make(Problems, len(p))
 	for i, problem := range p {

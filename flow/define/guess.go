@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Guess is the question whether another name was meant, or "". It looks for one when it is printed, so it costs nothing as
-// a part of a problem that is not told.
+// Guess is the question whether another name was meant, or "". It looks for one when it is printed,
+// so it costs nothing as a part of a problem that is not told.
 type Guess struct {
 	Word      string
 	Names     func() []string

@@ -10,14 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// jsonSyntax is the syntax of JSON. Left is how many bytes it may still read for the sake of faults.
+// jsonSyntax is the syntax of JSON. Left is how many bytes it may still read for the sake of
+// faults.
 type jsonSyntax struct{ left int }
 
 const jsonBudget = 16 << 20
 
 func (j *jsonSyntax) isExhausted() bool { return j.left < 0 }
 
-// firstError is the offset of the first character that is no JSON, and what the parser says of it; "" = nothing.
+// firstError is the offset of the first character that is no JSON, and what the parser says of it;
+// "" = nothing.
 func (j *jsonSyntax) firstError(text []byte) (offset int, problem string) {
 	j.left -= len(text)
 	var whole json.RawMessage

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// keyAlone is where a key ends that has neither colon nor value, with or without quotes; 0 = the fault is another one. Last is the
-// offset of the last character before the fault.
+// keyAlone is where a key ends that has neither colon nor value, with or without quotes; 0 = the
+// fault is another one. Last is the offset of the last character before the fault.
 func (p jsonPlace) keyAlone(last int, problem string) (end int) {
 	switch {
 	case strings.HasSuffix(problem, "after object key"):
@@ -29,7 +29,8 @@ func (p jsonPlace) skipSpace(i int) int {
 	return len(p.text) - len(bytes.TrimLeft(p.text[i:], " \t\r\n"))
 }
 
-// explainNoValue is about a key that ends so, which is mended by leaving it out with one comma beside it.
+// explainNoValue is about a key that ends so, which is mended by leaving it out with one comma
+// beside it.
 func (p jsonPlace) explainNoValue(end, last int) *syntaxFault {
 	from := p.offset
 	if end == last+1 { // it has quotes, and the fault is behind it

@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// One mistake in the syntax must not hide all the others. So a text with one is mended, as its writer probably meant it, and
-// read on. What is mended is an error all the same: a guess is good enough to look at the rest, not to run it.
+// One mistake in the syntax must not hide all the others. So a text with one is mended, as its
+// writer probably meant it, and read on. What is mended is an error all the same: a guess is good
+// enough to look at the rest, not to run it.
 
 // syntaxFault is a mistake in the syntax of a text, and what the text may have been meant to say.
 type syntaxFault struct {
@@ -35,7 +36,8 @@ type textSyntax interface {
 	readableLength(text []byte) int
 	// explainFault explains the first fault of a text that has one.
 	explainFault(text []byte) *syntaxFault
-	// isExhausted says that enough has been read: faults are told no more precisely, and not mended.
+	// isExhausted says that enough has been read: faults are told no more precisely, and not
+	// mended.
 	isExhausted() bool
 }
 
@@ -92,8 +94,8 @@ func behindRunes(line []byte, count int) int {
 	return i
 }
 
-// repairFault takes the way that leads farthest: to a text without faults, or else to one whose first fault is behind this
-// one. It is false if none leads anywhere.
+// repairFault takes the way that leads farthest: to a text without faults, or else to one whose
+// first fault is behind this one. It is false if none leads anywhere.
 func (m *repairedText) repairFault(f *syntaxFault) bool {
 	best, farthest := faultRepair(nil), m.readableLength(m.text)
 	for _, how := range f.repairs {
@@ -117,7 +119,8 @@ func (m *repairedText) repairFault(f *syntaxFault) bool {
 	return true
 }
 
-// repairAll tells the faults of a text and mends it until it has none. It is false if one cannot be mended.
+// repairAll tells the faults of a text and mends it until it has none. It is false if one cannot be
+// mended.
 func (m *repairedText) repairAll(r *Reporter) bool {
 	for range maxFaults {
 		f := m.explainFault(m.text)

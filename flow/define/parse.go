@@ -7,8 +7,9 @@ import (
 
 // Parse reads a definition in JSON, if the text begins with {, or in YAML.
 //
-// The error is of the type Problems and tells all of them. What is wrong with the syntax is mended as it was probably meant, for
-// the sake of what is wrong beside it. The definition is nil if that leads nowhere; else it is what could be understood of it, and compiling it tells the problems of
+// The error is of the type Problems and tells all of them. What is wrong with the syntax is mended
+// as it was probably meant, for the sake of what is wrong beside it. The definition is nil if that
+// leads nowhere; else it is what could be understood of it, and compiling it tells the problems of
 // the text together with its own, and what warnings there are.
 func Parse(text []byte) (*Definition, error) { return Reading{}.Parse(text) }
 
@@ -63,8 +64,8 @@ func (o Reading) parseWith(text []byte, read func([]byte, *Reporter) textValue, 
 	return d, r.All().Err()
 }
 
-// YAMLToJSON is the JSON of a YAML text, keys in the order written, which is that of the nodes of a dag. The
-// error is of the type Problems.
+// YAMLToJSON is the JSON of a YAML text, keys in the order written, which is that of the nodes of a
+// dag. The error is of the type Problems.
 func YAMLToJSON(text []byte) ([]byte, error) {
 	r := &Reporter{}
 	root := readYAML(trimBOM(text), r)

@@ -32,8 +32,8 @@ type decoder struct {
 	strict    bool // a field that is not known is an error
 }
 
-// MaxNodes is how many nodes a flow may have, those inside of it included: each takes about 2 KB of memory while the
-// flow is checked, and 1 KB while tasks of it are running.
+// MaxNodes is how many nodes a flow may have, those inside of it included: each takes about 2 KB of
+// memory while the flow is checked, and 1 KB while tasks of it are running.
 const MaxNodes = 50_000
 
 // maxNesting is how deep the fields of a definition may be nested; that of values is up to whoever
@@ -142,7 +142,7 @@ func (d decoder) decodeMap(v textValue, to reflect.Value, at *Place) {
 	}
 }
 
-// hasNodeRoom says whether there may be another node, and tells once that there may not.
+// hasNodeRoom reports whether there may be another node, and tells once that there may not.
 func (d decoder) hasNodeRoom(m objectMember, at *Place) bool {
 	if *d.nodesLeft--; *d.nodesLeft == -1 {
 		d.addProblem(SeverityError, at.Key(m.key), m.at, "the flow has more than %d nodes: give some of them a flow of their own, and start tasks of it", MaxNodes)
@@ -170,7 +170,8 @@ func (d decoder) decodeObject(v textValue, to reflect.Value, at *Place) {
 	}
 }
 
-// fieldRecorder wants to know which of its fields were written, because a 0 that is written is not one that is absent.
+// fieldRecorder wants to know which of its fields were written, because a 0 that is written is not
+// one that is absent.
 type fieldRecorder interface{ recordField(field string) }
 
 func (n *Node) recordField(field string) {
@@ -181,7 +182,8 @@ func (r *RetrySpec) recordField(field string) {
 	r.noAttempts = r.noAttempts || field == "max_attempts" && r.MaxAttempts == 0
 }
 
-// refuseDuplicate refuses a key that is there again: nobody could tell what was lost with the other one.
+// refuseDuplicate refuses a key that is there again: nobody could tell what was lost with the other
+// one.
 func (d decoder) refuseDuplicate(seen map[string]textPosition, key string, m objectMember, at *Place) {
 	if first, twice := seen[key]; twice {
 		line, _ := first.lineColumn()
@@ -191,7 +193,8 @@ func (d decoder) refuseDuplicate(seen map[string]textPosition, key string, m obj
 	seen[key] = m.at
 }
 
-// refuseDuplicatesInside refuses such keys in what is only passed on. In YAML that was done when it was read.
+// refuseDuplicatesInside refuses such keys in what is only passed on. In YAML that was done when it
+// was read.
 func (d decoder) refuseDuplicatesInside(v textValue, at *Place) {
 	if v, ok := v.(*jsonValue); ok {
 		kept := v.source.caching
@@ -217,7 +220,8 @@ func (d decoder) refuseDuplicatesBelow(v textValue, at *Place) {
 	}
 }
 
-// reportUnknown warns of a key that is no field, or refuses it. Keys that people use for notes of their own are left alone.
+// reportUnknown warns of a key that is no field, or refuses it. Keys that people use for notes of
+// their own are left alone.
 func (d decoder) reportUnknown(m objectMember, names fieldNames, at *Place) {
 	if m.key == "" || strings.ContainsRune(".$_", rune(m.key[0])) || strings.HasPrefix(m.key, "x-") {
 		return

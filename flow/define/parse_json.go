@@ -18,8 +18,8 @@ type jsonText struct {
 	text        []byte
 	lines       []int
 	open, close []int // offsets of brackets in the order of the opening ones, and behind their partners
-	// caching says that values remember what they have read. It ends with the reading of the definition,
-	// so that afterwards nothing changes and anybody may look.
+	// caching says that values remember what they have read. It ends with the reading of the
+	// definition, so that afterwards nothing changes and anybody may look.
 	caching bool
 
 	mended *repairedText // what was changed so that it is valid, or nil
@@ -150,7 +150,8 @@ func (t *jsonText) rootValue() textValue {
 	return &jsonValue{source: t, start: start, end: t.valueEnd(start)}
 }
 
-// looksLikeFlowStyle says whether a text that begins with { is YAML: its first key has no quotes.
+// looksLikeFlowStyle reports whether a text that begins with { is YAML: its first key has no
+// quotes.
 func looksLikeFlowStyle(text []byte) bool {
 	inside, begins := bytes.CutPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte{'{'})
 	inside = bytes.TrimLeft(inside, " \t\r\n")

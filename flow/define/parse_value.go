@@ -25,8 +25,8 @@ type objectMember struct {
 	value textValue
 }
 
-// textPosition in a text: a line and column from 1, or an offset that nobody has counted lines up to
-// yet. The zero position is unknown.
+// textPosition in a text: a line and column from 1, or an offset that nobody has counted lines up
+// to yet. The zero position is unknown.
 type textPosition struct {
 	line, column int
 
@@ -99,7 +99,8 @@ func (p *Place) String() string {
 	return b.String()
 }
 
-// shortenName cuts a name that no reader could take in, so that no message is as large as a definition.
+// shortenName cuts a name that no reader could take in, so that no message is as large as a
+// definition.
 func shortenName(name string) string {
 	const most = 2 * MaxKey
 	if len(name) <= most {
@@ -119,8 +120,8 @@ func (p *Place) pathNames() []string {
 	return names
 }
 
-// locatePlace finds the position of a place, or of what should hold it. That of an object or array is
-// the one of its key, where a reader looks for its name.
+// locatePlace finds the position of a place, or of what should hold it. That of an object or array
+// is the one of its key, where a reader looks for its name.
 func locatePlace(v textValue, at *Place) textPosition {
 	found := v.position()
 	for _, name := range at.pathNames() {

@@ -261,8 +261,8 @@ func (c *yamlReader) readMerge(n *yaml.Node, at *Place) []*yamlValue {
 	return nil
 }
 
-// readScalar gives a scalar the JSON of its type. A number keeps its digits. A variable of an environment is the text as it is
-// written, unless that is JSON.
+// readScalar gives a scalar the JSON of its type. A number keeps its digits. A variable of an
+// environment is the text as it is written, unless that is JSON.
 func (c *yamlReader) readScalar(n *yaml.Node, v *yamlValue, at *Place) {
 	tag := n.ShortTag()
 	if tag == "!!str" && n.Style == 0 && isLongNumber(n.Value) {
@@ -295,7 +295,8 @@ func (c *yamlReader) readScalar(n *yaml.Node, v *yamlValue, at *Place) {
 	}
 }
 
-// isVariable reports whether a place is that of a variable of an environment: exec.env.NAME, or tasks.TASK.env.NAME of Ork.
+// isVariable reports whether a place is that of a variable of an environment: exec.env.NAME, or
+// tasks.TASK.env.NAME of Ork.
 func (p *Place) isVariable() bool {
 	if p == nil || p.parent == nil || p.parent.name != "env" || p.parent.parent == nil {
 		return false

@@ -15,8 +15,8 @@ type pgflowWord struct {
 	list bool     // the field holds a list of such values
 }
 
-// pgflowFlowWords are pgflow's names of the fields of a flow, in small letters without underscores. A flow's timeout there is
-// that of its steps.
+// pgflowFlowWords are pgflow's names of the fields of a flow, in small letters without underscores.
+// A flow's timeout there is that of its steps.
 var pgflowFlowWords = map[string]pgflowWord{
 	"slug":        {path: []string{"name"}},
 	"maxattempts": {path: []string{"defaults", "retry", "max_attempts"}},
@@ -41,8 +41,9 @@ var pgflowStepWords = map[string]pgflowWord{
 // bareName returns a name in small letters, without underscores.
 func bareName(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "") }
 
-// respellPgflow returns a definition whose parts of the profile pgflow have our names for fields that pgflow names otherwise.
-// Every part keeps its position in the text. Inherited says that the profile applies where none is named.
+// respellPgflow returns a definition whose parts of the profile pgflow have our names for fields
+// that pgflow names otherwise. Every part keeps its position in the text. Inherited says that the
+// profile applies where none is named.
 func (r *Reporter) respellPgflow(v textValue, inherited bool, at *Place) textValue {
 	if v.kind() != expr.KindObject || at != nil && at.depth > maxNesting {
 		return v
@@ -159,7 +160,8 @@ func (o *objectValue) addMember(r *Reporter, m objectMember, words map[string]pg
 	o.putMember(m)
 }
 
-// putMember adds a member. Its own members go into the object that words with a path have made, if there is one.
+// putMember adds a member. Its own members go into the object that words with a path have made, if
+// there is one.
 func (o *objectValue) putMember(m objectMember) {
 	if made := o.addedObjects[m.key]; made != nil && !made.whole && m.value.kind() == expr.KindObject {
 		for _, inner := range m.value.members() {

@@ -75,7 +75,8 @@ func jsonOf(t *testing.T, d *define.Definition) string {
 	return string(text)
 }
 
-// TestFieldsOfPgflowAreKnownInDagsOfItsProfileAlone keeps the words of pgflow out of every other definition.
+// TestFieldsOfPgflowAreKnownInDagsOfItsProfileAlone keeps the words of pgflow out of every other
+// definition.
 func TestFieldsOfPgflowAreKnownInDagsOfItsProfileAlone(t *testing.T) {
 	for _, text := range []string{
 		"nodes: {a: {dependsOn: []}}",

@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Severity says whether a Problem keeps a definition from being used.
+// Severity reports whether a Problem keeps a definition from being used.
 type Severity string
 
-// A definition with an error is refused; a warning says that something may not be what was meant, a note that something
-// could not be checked where this was done, or does what may surprise.
+// A definition with an error is refused; a warning says that something may not be what was meant, a
+// note that something could not be checked where this was done, or does what may surprise.
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"
@@ -22,8 +22,8 @@ const (
 )
 
 // Problem is something wrong with a definition, and where: a path such as nodes.a.max_retries, and
-// the line and column, from 1, if the definition was read from a text (else 0). A File is another one than that of the definition, which
-// brings it in: all of the place is in that.
+// the line and column, from 1, if the definition was read from a text (else 0). A File is another
+// one than that of the definition, which brings it in: all of the place is in that.
 type Problem struct {
 	File     string   `json:"file,omitempty"`
 	Path     string   `json:"path"`
@@ -79,7 +79,8 @@ func (p Problems) Err() error {
 	return nil
 }
 
-// Strict are the problems with every warning as an error, for those who want a definition without any.
+// Strict are the problems with every warning as an error, for those who want a definition without
+// any.
 func (p Problems) Strict() Problems {
 	strict := slices.Clone(p)
 	for i := range strict {
@@ -106,7 +107,8 @@ func (p Problems) sortByPlace() {
 	})
 }
 
-// maxProblems is how many errors, how many warnings and how many notes are told about one definition.
+// maxProblems is how many errors, how many warnings and how many notes are told about one
+// definition.
 const maxProblems = 200
 
 // Reporter collects problems. Its zero value collects those of a definition without a text.
@@ -136,7 +138,8 @@ func (r *Reporter) asWritten(path string) string {
 	return path
 }
 
-// addProblem reports a problem at a place. What is told after an error at the same place follows from it.
+// addProblem reports a problem at a place. What is told after an error at the same place follows
+// from it.
 func (r *Reporter) addProblem(severity Severity, at *Place, where textPosition, format string, args ...any) {
 	if r.paths == nil {
 		r.paths, r.counts = map[string]bool{}, map[Severity]int{}
@@ -162,7 +165,8 @@ func (r *Reporter) addProblem(severity Severity, at *Place, where textPosition, 
 	r.problems = append(r.problems, Problem{Path: path, Line: line, Column: column, Severity: severity, Msg: msg})
 }
 
-// addSyntaxError reports a mistake that is in the text, at no place of the definition. Others may follow.
+// addSyntaxError reports a mistake that is in the text, at no place of the definition. Others may
+// follow.
 func (r *Reporter) addSyntaxError(where textPosition, msg string) {
 	if r.paths == nil {
 		r.paths, r.counts = map[string]bool{}, map[Severity]int{}
@@ -203,7 +207,8 @@ func (r *Reporter) locatePosition(severity Severity, at *Place) textPosition {
 	return locatePlace(r.root, at)
 }
 
-// Position is the line and column of a place in the text, from 1, or of what should hold it; 0 when there is no text.
+// Position is the line and column of a place in the text, from 1, or of what should hold it; 0 when
+// there is no text.
 func (r *Reporter) Position(at *Place) (line, column int) {
 	if r.root == nil {
 		return 0, 0
@@ -228,7 +233,8 @@ func (r *Reporter) All() Problems {
 	return all
 }
 
-// Reporter goes on from what is known of the text that the definition was read from, without changing it.
+// Reporter goes on from what is known of the text that the definition was read from, without
+// changing it.
 func (d *Definition) Reporter() *Reporter {
 	r := d.source
 	if r == nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Profiles that a definition may name. They decide what the definition means where it says nothing itself.
+// Profiles that a definition may name. They decide what the definition means where it says nothing
+// itself.
 const (
 	// ProfileTroupe is the safe default: what an author wrote wins, and what is wrong fails.
 	ProfileTroupe = "troupe"
@@ -20,8 +21,9 @@ const (
 
 const profileField = "profile"
 
-// WriteProfile sets the profile of a definition that names none, and returns its JSON text with the profile in front. The rest
-// of the text stays byte for byte. A version therefore means the same, whichever route published it.
+// WriteProfile sets the profile of a definition that names none, and returns its JSON text with the
+// profile in front. The rest of the text stays byte for byte. A version therefore means the same,
+// whichever route published it.
 func WriteProfile(d *Definition, text []byte, profile string) []byte {
 	if d.Profile != "" {
 		return text
@@ -50,14 +52,15 @@ func CutProfile(text []byte, profile string) []byte {
 	return text
 }
 
-// profilePrefix returns the member that WriteProfile puts at the beginning of a definition's object.
+// profilePrefix returns the member that WriteProfile puts at the beginning of a definition's
+// object.
 func profilePrefix(profile string) []byte {
 	b := append(expr.AppendQuote(nil, profileField), ':')
 	return append(expr.AppendQuote(b, profile), ", "...)
 }
 
-// replaceEmptyWord puts a word in the place of a null, or of an empty text. Found is false if an object in JSON does not have
-// the field.
+// replaceEmptyWord puts a word in the place of a null, or of an empty text. Found is false if an
+// object in JSON does not have the field.
 func replaceEmptyWord(text []byte, name, word string) (replaced []byte, found bool) {
 	root, ok := readJSON(trimBOM(text), &Reporter{}).(*jsonValue)
 	if !ok || root.kind() != expr.KindObject {

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// An expression is a text within the text of a definition, where it may be folded, indented or escaped. Where a character of it
-// is is found by counting those that are no space, which both have alike.
+// An expression is a text within the text of a definition, where it may be folded, indented or
+// escaped. Where a character of it is is found by counting those that are no space, which both have
+// alike.
 
 // yamlText is a YAML text that has been read.
 type yamlText struct {
@@ -119,7 +120,8 @@ func spotIn(source []byte, value []rune, offset int, escapes, doubled bool) int 
 	return behind
 }
 
-// decodeEscape is what an escape sequence stands for, as far as that it is a space or none, and how long it is.
+// decodeEscape is what an escape sequence stands for, as far as that it is a space or none, and how
+// long it is.
 func decodeEscape(source []byte) (r rune, size int) {
 	switch c := source[1]; {
 	case strings.IndexByte("ntr \t\n", c) >= 0:

@@ -5,8 +5,9 @@ import "github.com/troupe-engine/troupe/flow/expr"
 // Spot is where something is in the text of a definition: a line and a column, from 1.
 type Spot struct{ Line, Column int }
 
-// NodeSpots tells where the nodes of a definition are in the text that it was read from. A node inside of others goes by the keys of all of them,
-// with / between; nothing is told of a definition without a text, or of nodes that are elsewhere.
+// NodeSpots tells where the nodes of a definition are in the text that it was read from. A node
+// inside of others goes by the keys of all of them, with / between; nothing is told of a definition
+// without a text, or of nodes that are elsewhere.
 func (d *Definition) NodeSpots() map[string]Spot {
 	spots := map[string]Spot{}
 	if d.source != nil && d.source.root != nil {

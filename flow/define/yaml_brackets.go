@@ -45,7 +45,8 @@ func (b *bracketScanner) scanLine(number int, text string) {
 	}
 }
 
-// scanCharacter takes one in. Quotes and brackets mean something where a value begins, and closing ones inside brackets.
+// scanCharacter takes one in. Quotes and brackets mean something where a value begins, and closing
+// ones inside brackets.
 func (b *bracketScanner) scanCharacter(c, next byte, line, column int) {
 	begins := strings.IndexByte(":,[{-", b.before) >= 0
 	switch {
@@ -120,7 +121,8 @@ func (p *yamlPlace) explainBracket() *syntaxFault {
 	return p.faultHere(p.column, "a comma is missing here, or the bracket that closes the list")
 }
 
-// isOutside says whether a line is not inside a bracket any more, as far as its indentation tells.
+// isOutside reports whether a line is not inside a bracket any more, as far as its indentation
+// tells.
 func (p *yamlPlace) isOutside(open openBracket, line string) bool {
 	text := strings.TrimLeft(line, " \t")
 	return text != "" && strings.IndexByte("]}", text[0]) < 0 && len(line)-len(text) <= len(leadingSpace(p.lines[open.line-1]))

@@ -48,7 +48,8 @@ func leadingSpace(line string) string { return line[:len(line)-len(strings.TrimL
 // indentLevel is an indentation that lines above have.
 type indentLevel struct{ spaces, line int }
 
-// indentLevels are the indentations that a line may have here: those of the lines above which it would be beside.
+// indentLevels are the indentations that a line may have here: those of the lines above which it
+// would be beside.
 func (p *yamlPlace) indentLevels() (all []indentLevel) {
 	least := 1 << 30
 	for i := len(p.lines) - 2; i >= 0 && least > 0; i-- {
@@ -94,7 +95,8 @@ func (p *yamlPlace) explainIndent(spaces int) *syntaxFault {
 	return p.faultHere(spaces+1, msg+"write "+strings.Join(may, ", or "), mends...)
 }
 
-// reindentLines indents the line in another way, and with it those behind it that are indented below it.
+// reindentLines indents the line in another way, and with it those behind it that are indented
+// below it.
 func (p *yamlPlace) reindentLines(from, to int, behind []string) (m faultRepair) {
 	lines := []string{p.currentLine()}
 	for _, line := range behind {
@@ -122,7 +124,8 @@ func countText(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// explainColon is about a colon where none can be: a second one in a line, or that of a line which is a part of the one above.
+// explainColon is about a colon where none can be: a second one in a line, or that of a line which
+// is a part of the one above.
 func (p *yamlPlace) explainColon(spaces int) *syntaxFault {
 	line := p.currentLine()
 	first := strings.Index(line, ": ")
@@ -140,7 +143,8 @@ func (p *yamlPlace) explainColon(spaces int) *syntaxFault {
 	return p.faultHere(p.column, `a second ": " in the line: put the value in quotes`, p.quoteRepairs(value)...)
 }
 
-// quoteRepairs puts what begins at an offset of the line in quotes: up to its end, or to the next mark if it is inside brackets.
+// quoteRepairs puts what begins at an offset of the line in quotes: up to its end, or to the next
+// mark if it is inside brackets.
 func (p *yamlPlace) quoteRepairs(from int) []faultRepair {
 	line := p.currentLine()
 	rest := line[from:]

@@ -11,10 +11,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The parser of YAML says what it missed, often without the place, and in words about its grammar. So the place is
-// found by reading ever shorter beginnings of the text, and what is there tells what was probably meant.
+// The parser of YAML says what it missed, often without the place, and in words about its grammar.
+// So the place is found by reading ever shorter beginnings of the text, and what is there tells
+// what was probably meant.
 
-// yamlSyntax is the syntax of YAML. Left is how many bytes it may still read for the sake of faults.
+// yamlSyntax is the syntax of YAML. Left is how many bytes it may still read for the sake of
+// faults.
 type yamlSyntax struct{ left int }
 
 const yamlBudget = 2 << 20
@@ -60,7 +62,8 @@ func (y *yamlSyntax) readableLength(text []byte) int {
 	return line
 }
 
-// findLine looks for the line that first makes a text wrong in this way. Ends are the offsets behind its lines.
+// findLine looks for the line that first makes a text wrong in this way. Ends are the offsets
+// behind its lines.
 func (y *yamlSyntax) findLine(text []byte, problem string) (line int, ends []int) {
 	for i, b := range text {
 		if b == '\n' {
@@ -73,8 +76,8 @@ func (y *yamlSyntax) findLine(text []byte, problem string) (line int, ends []int
 	return y.findLeast(len(ends), func(n int) bool { return y.parseProblem(text[:ends[n-1]]) == problem }), ends
 }
 
-// findLeast is the least n for which something is so from there on up to most, for which it is. It first goes down in
-// growing steps, because far below that it may be so for other reasons.
+// findLeast is the least n for which something is so from there on up to most, for which it is. It
+// first goes down in growing steps, because far below that it may be so for other reasons.
 func (y *yamlSyntax) findLeast(most int, so func(n int) bool) int {
 	high, low := most, 0
 	for step := 1; high > 1; step *= 2 {

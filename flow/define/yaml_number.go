@@ -21,7 +21,8 @@ var (
 	errNoNumber = errors.New("is no number that JSON has: write a text, or null")
 )
 
-// isLongNumber reports whether a text is a number that the parser takes for a text, since no number of Go holds it.
+// isLongNumber reports whether a text is a number that the parser takes for a text, since no number
+// of Go holds it.
 func isLongNumber(text string) bool {
 	raw := json.RawMessage(text)
 	return yamlBased.MatchString(text) || expr.KindOf(raw) == expr.KindNumber && json.Valid(raw)

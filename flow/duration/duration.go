@@ -1,5 +1,5 @@
-// Package duration reads durations as people write them: 90s, 1h30m, 1d12h, 2w. It is the one grammar for definitions, schedules,
-// command lines, requests and tests of flows.
+// Package duration reads durations as people write them: 90s, 1h30m, 1d12h, 2w. It is the one
+// grammar for definitions, schedules, command lines, requests and tests of flows.
 package duration
 
 import (
@@ -18,8 +18,9 @@ var unitLengths = map[string]time.Duration{
 	"ms": time.Millisecond, "us": time.Microsecond, "µs": time.Microsecond, "μs": time.Microsecond, "ns": time.Nanosecond,
 }
 
-// Parse reads a duration: one number with a unit behind the other, such as 1d12h or 1.5s, or 0. Milliseconds are the smallest
-// part that is kept, so what is finer is an error, and so is what is negative or longer than 100 years.
+// Parse reads a duration: one number with a unit behind the other, such as 1d12h or 1.5s, or 0.
+// Milliseconds are the smallest part that is kept, so what is finer is an error, and so is what is
+// negative or longer than 100 years.
 func Parse(text string) (time.Duration, error) {
 	switch rest := strings.TrimPrefix(text, "-"); {
 	case text == "0":

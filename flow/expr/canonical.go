@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Canonical returns a text that all spellings of a JSON value share, and no other value has: the order of keys, white space, escapes and
-// the spelling of numbers do not count, however large the numbers are. What is no JSON, or holds half of a surrogate pair, stays as it is.
+// Canonical returns a text that all spellings of a JSON value share, and no other value has: the
+// order of keys, white space, escapes and the spelling of numbers do not count, however large the
+// numbers are. What is no JSON, or holds half of a surrogate pair, stays as it is.
 func Canonical(v json.RawMessage) []byte {
 	value, err := decodeValue(v)
 	if err != nil {
@@ -23,7 +24,8 @@ func Canonical(v json.RawMessage) []byte {
 	return text
 }
 
-// appendCanonical appends a decoded value; lost reports that it may have held half of a surrogate pair.
+// appendCanonical appends a decoded value; lost reports that it may have held half of a surrogate
+// pair.
 func appendCanonical(dst []byte, value any) (_ []byte, lost bool) {
 	switch value := value.(type) {
 	case json.Number:

@@ -15,11 +15,12 @@ import (
 // may be used by any number of goroutines.
 //
 // What it gives depends on the values of its variables alone: there are no functions of time, and
-// the keys of an object are visited in the order they are written, those of an object made by
-// the expression in the order of the alphabet. A number written without fraction and exponent is an
-// int if it fits into 64 bits, every other one a double; an int and a double may be calculated
-// with each other. A number that neither holds exactly, such as 10000000000000000001, can be compared, which
-// is exact, and passed on; calculating with it is an error. What is passed on as it is, such as a whole object, keeps its bytes.
+// the keys of an object are visited in the order they are written, those of an object made by the
+// expression in the order of the alphabet. A number written without fraction and exponent is an int
+// if it fits into 64 bits, every other one a double; an int and a double may be calculated with
+// each other. A number that neither holds exactly, such as 10000000000000000001, can be compared,
+// which is exact, and passed on; calculating with it is an error. What is passed on as it is, such
+// as a whole object, keeps its bytes.
 //
 // No expression keeps its evaluator for long or takes much memory: what it does is counted, and
 // one that does too much ends with an error.
@@ -51,7 +52,8 @@ func BrokenCEL(source string, err error) *CEL { return &CEL{source: source, brok
 // Broken is why the expression could not be compiled, or nil.
 func (c *CEL) Broken() error { return c.broken }
 
-// MayBeBool is false if the expression can be seen never to give a boolean; then Type says what it gives.
+// MayBeBool is false if the expression can be seen never to give a boolean; then Type says what it
+// gives.
 func (c *CEL) MayBeBool() bool {
 	return c.kind.IsExactType(cel.BoolType) || c.kind.IsExactType(cel.DynType)
 }
@@ -132,8 +134,9 @@ func Shorten(source string) string {
 type Vars func(name string) (Source, bool)
 
 // Source is where a variable has its value from. All gives the whole of it. If Field is set as
-// well, the variable is an object, and a key of it is found without putting the whole together. Empty tells of a key
-// that All does not have whether it is null, instead of missing; has(…) is false for it.
+// well, the variable is an object, and a key of it is found without putting the whole together.
+// Empty tells of a key that All does not have whether it is null, instead of missing; has(…) is
+// false for it.
 type Source struct {
 	Field func(key string) (json.RawMessage, bool)
 	All   func() json.RawMessage

@@ -9,8 +9,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// weighValue says what it costs to look at all of v. It stops above limit: a value made by an expression may
-// hold the same part many times.
+// weighValue says what it costs to look at all of v. It stops above limit: a value made by an
+// expression may hold the same part many times.
 func weighValue(v ref.Val, limit uint64) uint64 {
 	switch v := v.(type) {
 	case types.String:
@@ -44,8 +44,8 @@ func weighAll(it traits.Iterator, more func(ref.Val) ref.Val, limit uint64) uint
 	return sum
 }
 
-// costMeter is what an evaluation may still do. It is handed to calls as one more argument, which is why
-// it has the methods of a value.
+// costMeter is what an evaluation may still do. It is handed to calls as one more argument, which
+// is why it has the methods of a value.
 type costMeter struct {
 	types.Null
 	left uint64
@@ -78,7 +78,8 @@ func (m *costMeter) chargeFor(v ref.Val) {
 // maxRegex bounds the states of a regular expression, which may all be tried for each byte.
 const maxRegex = 200
 
-// callCost is what a call is about to cost, what it gives not included unless that may be far larger than what it is given.
+// callCost is what a call is about to cost, what it gives not included unless that may be far
+// larger than what it is given.
 func callCost(function string, args []ref.Val, limit uint64) uint64 {
 	weights := make([]uint64, len(args))
 	sum := uint64(1)

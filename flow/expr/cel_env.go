@@ -20,8 +20,8 @@ const (
 	maxCELDepth  = 40
 )
 
-// Language is CEL over certain variables. Making one takes twice as long as compiling an expression in
-// it, so what compiles many makes one.
+// Language is CEL over certain variables. Making one takes twice as long as compiling an expression
+// in it, so what compiles many makes one.
 type Language struct {
 	env   *cel.Env
 	nodes costMetering
@@ -59,8 +59,8 @@ func NewLanguage(vars ...string) *Language {
 	return &Language{e, nodes, vars}
 }
 
-// Compile compiles an expression. The error is of the type Faults and tells where everything is that
-// is wrong.
+// Compile compiles an expression. The error is of the type Faults and tells where everything is
+// that is wrong.
 func (l *Language) Compile(source string) (c *CEL, err error) {
 	defer func() {
 		if r := recover(); r != nil { // in the library: a definition of a user must not end the program
@@ -98,7 +98,8 @@ func (l *Language) checkSource(source string) (*cel.Ast, error) {
 	return checked, nil
 }
 
-// withoutTime leaves out what depends on the time zones a machine knows, and what is of no use without it.
+// withoutTime leaves out what depends on the time zones a machine knows, and what is of no use
+// without it.
 func withoutTime() *env.LibrarySubset {
 	out := env.NewLibrarySubset()
 	for _, name := range []string{
@@ -110,8 +111,8 @@ func withoutTime() *env.LibrarySubset {
 	return out
 }
 
-// literalRegex has regular expressions written in the text, where they are checked once. The validator of
-// the library that measures them panics at some.
+// literalRegex has regular expressions written in the text, where they are checked once. The
+// validator of the library that measures them panics at some.
 type literalRegex struct{}
 
 func (literalRegex) Name() string { return "troupe.literal_regex" }
@@ -140,8 +141,8 @@ func regexProblem(pattern ast.Expr) string {
 	return ""
 }
 
-// RegexStates counts the states of a regular expression, all of which may be tried for each byte of a text. It refuses
-// one of too many.
+// RegexStates counts the states of a regular expression, all of which may be tried for each byte of
+// a text. It refuses one of too many.
 func RegexStates(pattern string) (int, error) {
 	n, err := regexStates(pattern)
 	if err == nil && n > maxRegex {
@@ -150,7 +151,8 @@ func RegexStates(pattern string) (int, error) {
 	return n, err
 }
 
-// regexStates counts the states of a regular expression, all of which may be tried for each byte of a text.
+// regexStates counts the states of a regular expression, all of which may be tried for each byte of
+// a text.
 func regexStates(pattern string) (int, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// isMissing says whether an attribute failed because a part of it is not there.
+// isMissing reports whether an attribute failed because a part of it is not there.
 func isMissing(val ref.Val) bool {
 	err, failed := val.(*types.Err)
 	return failed && (strings.HasPrefix(err.Error(), noSuchKey) || strings.HasPrefix(err.Error(), "index out of bounds"))
@@ -19,8 +19,8 @@ func isMissing(val ref.Val) bool {
 // noSuchKey is how the library's error begins, which names no more than the key.
 const noSuchKey = "no such key"
 
-// findMissing says which part of an attribute is not there, after it failed for that. What a source calls empty is null, and then
-// nothing may be missing.
+// findMissing says which part of an attribute is not there, after it failed for that. What a source
+// calls empty is null, and then nothing may be missing.
 func (a meteredAttribute) findMissing(frame *interpreter.ExecutionFrame, failed ref.Val) ref.Val {
 	attr, ok := a.Attr().(interpreter.NamespacedAttribute)
 	if !ok { // of what a function has returned
@@ -59,7 +59,7 @@ func findVariable(frame *interpreter.ExecutionFrame, attr interpreter.Namespaced
 	return "", nil
 }
 
-// isEmpty says whether a key without a value is null all the same.
+// isEmpty reports whether a key without a value is null all the same.
 func isEmpty(obj any, key ref.Val) bool {
 	o, isObject := obj.(*celObject)
 	name, isText := key.(types.String)

@@ -12,12 +12,13 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// longNumber is a JSON number that neither an int nor a double holds exactly. It is equal to and ordered against other
-// numbers by its exact value and passed on as it was written; calculating with it is an error.
+// longNumber is a JSON number that neither an int nor a double holds exactly. It is equal to and
+// ordered against other numbers by its exact value and passed on as it was written; calculating
+// with it is an error.
 type longNumber struct{ text string }
 
-// decodeNumber returns an int if the number is written without fraction and exponent and fits 64 bits, a double if
-// that loses nothing, and a longNumber otherwise.
+// decodeNumber returns an int if the number is written without fraction and exponent and fits 64
+// bits, a double if that loses nothing, and a longNumber otherwise.
 func decodeNumber(text []byte) ref.Val {
 	if i, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 		return types.Int(i)
@@ -46,7 +47,8 @@ func numberText(v ref.Val) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// exactDouble returns the value of a double: of a whole one all its digits, of another one the shortest that stand for it.
+// exactDouble returns the value of a double: of a whole one all its digits, of another one the
+// shortest that stand for it.
 func exactDouble(f float64) json.RawMessage {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<64 {
 		return strconv.AppendFloat(nil, f, 'f', 0, 64)
@@ -57,7 +59,8 @@ func exactDouble(f float64) json.RawMessage {
 // comparisons are the operators that compare numbers of different types by their exact values.
 var comparisons = []string{operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals}
 
-// compareExactly compares two numbers where the library would round one of them; false where it does not.
+// compareExactly compares two numbers where the library would round one of them; false where it
+// does not.
 func compareExactly(a, b ref.Val) (int, bool) {
 	if !roundsTogether(a, b) {
 		return 0, false
@@ -70,7 +73,8 @@ func compareExactly(a, b ref.Val) (int, bool) {
 	return CompareNumbers(x, y), true
 }
 
-// roundsTogether reports whether one value is a longNumber, or one a double and the other one an integer.
+// roundsTogether reports whether one value is a longNumber, or one a double and the other one an
+// integer.
 func roundsTogether(a, b ref.Val) bool {
 	if isLong(a) || isLong(b) {
 		return true
@@ -93,7 +97,8 @@ func equalValues(a, b ref.Val) ref.Val {
 	return types.Equal(a, b)
 }
 
-// compareValues answers a comparison of numbers that the library would round; nil for all other calls.
+// compareValues answers a comparison of numbers that the library would round; nil for all other
+// calls.
 func compareValues(operator string, args []ref.Val) ref.Val {
 	if len(args) != 2 || !slices.Contains(comparisons, operator) {
 		return nil
@@ -113,7 +118,8 @@ func compareValues(operator string, args []ref.Val) ref.Val {
 	return types.Bool(n >= 0)
 }
 
-// refuseLong returns the error for a call that would have to round a longNumber; nil if no argument is one.
+// refuseLong returns the error for a call that would have to round a longNumber; nil if no argument
+// is one.
 func refuseLong(function string, args []ref.Val) ref.Val {
 	for _, arg := range args {
 		if long, ok := arg.(longNumber); ok {

@@ -14,8 +14,9 @@ import (
 )
 
 // costMetering changes the nodes of a program so that they pay for what they do, before they do it:
-// calls for the size of their arguments, constructors for all that is in what they made. So nothing an
-// expression holds is larger than what was paid for, even if it consists of the same part many times.
+// calls for the size of their arguments, constructors for all that is in what they made. So nothing
+// an expression holds is larger than what was paid for, even if it consists of the same part many
+// times.
 type costMetering map[string]*functions.Overload
 
 // newMetering knows the functions of an environment.

@@ -12,7 +12,8 @@ type Read struct {
 	At   int      // character of the expression, from 0, where it is named
 }
 
-// Reads are the parts of variables that the expression names. What is looked up by a value is told as far as its name is known.
+// Reads are the parts of variables that the expression names. What is looked up by a value is told
+// as far as its name is known.
 func (c *CEL) Reads() []Read {
 	if c == nil {
 		return nil

@@ -15,7 +15,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// celScope resolves the variables of one evaluation, each decoded once and only as deep as it is looked into.
+// celScope resolves the variables of one evaluation, each decoded once and only as deep as it is
+// looked into.
 type celScope struct {
 	vars      Vars
 	knownVars map[string]ref.Val
@@ -53,7 +54,8 @@ func (s *celScope) ResolveName(name string) (any, bool) {
 	return v, true
 }
 
-// decodeCEL makes a value of the language of JSON. Arrays and objects are decoded when they are looked into.
+// decodeCEL makes a value of the language of JSON. Arrays and objects are decoded when they are
+// looked into.
 func decodeCEL(raw json.RawMessage, depth int, m *costMeter) ref.Val {
 	switch KindOf(raw) {
 	case KindBool:

@@ -29,8 +29,8 @@ func (f Faults) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// toFaults are what the library says, in words for people who do not know its grammar. Behind the first mistake in the
-// syntax it can only guess.
+// toFaults are what the library says, in words for people who do not know its grammar. Behind the
+// first mistake in the syntax it can only guess.
 func (l *Language) toFaults(source string, issues *cel.Issues) Faults {
 	var out Faults
 	text := []rune(source)

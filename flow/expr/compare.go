@@ -67,8 +67,8 @@ func parseFloat(text []byte) (float64, bool) {
 	return f, err == nil
 }
 
-// textOf is the text by which lists and objects are compared; with the rules of PocketFlow, all values that are not both
-// numeric.
+// textOf is the text by which lists and objects are compared; with the rules of PocketFlow, all
+// values that are not both numeric.
 func (o *condOperand) textOf() []byte {
 	switch {
 	case o.text != nil:
@@ -142,8 +142,9 @@ func normalizeNumbers(v any) any {
 	return v
 }
 
-// equalOperands reports whether two values are the same: of one kind, numbers of the same exact value. With the rules of PocketFlow
-// numbers are floats, and texts that read as a number are numbers.
+// equalOperands reports whether two values are the same: of one kind, numbers of the same exact
+// value. With the rules of PocketFlow numbers are floats, and texts that read as a number are
+// numbers.
 func equalOperands(a, b *condOperand) bool {
 	switch {
 	case a.loose && a.numeric && b.numeric:
@@ -164,7 +165,8 @@ func equalOperands(a, b *condOperand) bool {
 	return bytes.Equal(a.textOf(), b.textOf())
 }
 
-// orderValues compares two values of one kind that has an order: numbers, texts and booleans; false for others. Null equals null.
+// orderValues compares two values of one kind that has an order: numbers, texts and booleans; false
+// for others. Null equals null.
 func orderValues(a, b *condOperand) (n int, ordered bool) {
 	if a.loose {
 		return compareLoosely(a, b), true
@@ -185,8 +187,8 @@ func orderValues(a, b *condOperand) (n int, ordered bool) {
 	return 0, false
 }
 
-// compareLoosely orders two operands by the rules of PocketFlow. NaN is neither smaller nor greater than any number, so it
-// counts as 0 here although it equals nothing.
+// compareLoosely orders two operands by the rules of PocketFlow. NaN is neither smaller nor greater
+// than any number, so it counts as 0 here although it equals nothing.
 func compareLoosely(a, b *condOperand) int {
 	if !a.numeric || !b.numeric {
 		return bytes.Compare(a.textOf(), b.textOf())
@@ -200,7 +202,7 @@ func compareLoosely(a, b *condOperand) int {
 	return 0
 }
 
-// containsValue says whether a collection has the value as an element or, being text, as a part.
+// containsValue reports whether a collection has the value as an element or, being text, as a part.
 func containsValue(collection, value *condOperand) bool {
 	switch collection.kind {
 	case KindString:

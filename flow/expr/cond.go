@@ -51,9 +51,9 @@ func newTerm(raw json.RawMessage) condTerm {
 	return condTerm{value: readOperand(raw, false), loose: readOperand(raw, true)}
 }
 
-// Eval says whether the expression is true. It fails when that takes more than the environment allows, when it
-// compares what is missing, unless the environment takes that for null, and when it orders values that have no order, such
-// as a text and a number: the wrong shape is false.
+// Eval reports whether the expression is true. It fails when that takes more than the environment
+// allows, when it compares what is missing, unless the environment takes that for null, and when it
+// orders values that have no order, such as a text and a number: the wrong shape is false.
 func (c *Cond) Eval(env *Env) (bool, error) {
 	if env == nil {
 		env = &Env{}
@@ -69,8 +69,8 @@ func (c *Cond) Eval(env *Env) (bool, error) {
 	return holds, nil
 }
 
-// condEvaluation is one use of an expression. What it reads of large values is found, and made ready to be compared,
-// but once.
+// condEvaluation is one use of an expression. What it reads of large values is found, and made
+// ready to be compared, but once.
 type condEvaluation struct {
 	*Allowance
 	env           *Env
@@ -181,8 +181,8 @@ func (e *condEvaluation) evalRelation(c *Cond) bool {
 	return c.op.compareOperands(&a, &b)
 }
 
-// evalOrder applies an operator that needs an order. Where missing values count as null, null is neither smaller nor greater
-// than anything.
+// evalOrder applies an operator that needs an order. Where missing values count as null, null is
+// neither smaller nor greater than anything.
 func (e *condEvaluation) evalOrder(c *Cond, a, b *condOperand) bool {
 	n, ordered := orderValues(a, b)
 	switch {

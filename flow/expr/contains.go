@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 )
 
-// Contains says whether a value contains a pattern, as the operator @> of PostgreSQL's jsonb does:
-// an object contains one whose every key it has with a value that contains the pattern's; an array
-// contains one each of whose elements is contained in some element of its own, whatever their order
-// and number; scalars contain their equals. Kinds have to match, with one exception: an array as
-// a whole contains a scalar that is one of its elements. Of several equal keys the last counts.
+// Contains reports whether a value contains a pattern, as the operator @> of PostgreSQL's jsonb
+// does: an object contains one whose every key it has with a value that contains the pattern's; an
+// array contains one each of whose elements is contained in some element of its own, whatever their
+// order and number; scalars contain their equals. Kinds have to match, with one exception: an array
+// as a whole contains a scalar that is one of its elements. Of several equal keys the last counts.
 //
 // Numbers are compared exactly, however long they are and however they are spelled: 1 equals 1.0.
 // Only those with an exponent of more than 18 digits equal nothing but their own spelling.
@@ -20,7 +20,7 @@ func Contains(value, pattern json.RawMessage) bool {
 	return p.In(value)
 }
 
-// In says whether a value contains the pattern. The value is read once for each level of the
+// In reports whether a value contains the pattern. The value is read once for each level of the
 // pattern, and once for each array or object that stands in an array of the pattern.
 func (p *Pattern) In(value json.RawMessage) bool {
 	if p.kind != KindArray && p.kind != KindObject && KindOf(value) == KindArray {
@@ -94,7 +94,8 @@ func (p *Pattern) inArray(value json.RawMessage) bool {
 	return left == 0
 }
 
-// markElement marks the elements of the pattern that one of the value contains, and counts the new ones.
+// markElement marks the elements of the pattern that one of the value contains, and counts the new
+// ones.
 func (p *Pattern) markElement(ticked []bool, element json.RawMessage) (count int) {
 	if isScalar(element) {
 		var buf [64]byte

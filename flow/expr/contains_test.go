@@ -90,8 +90,8 @@ func TestParsePatternTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestContainsAgreesWithPostgres asks a real server about documents drawn from a seed. Patterns are mostly
-// made from their documents, so that many are contained.
+// TestContainsAgreesWithPostgres asks a real server about documents drawn from a seed. Patterns are
+// mostly made from their documents, so that many are contained.
 func TestContainsAgreesWithPostgres(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), pgtest.DSN(t))
 	require.NoError(t, err)
@@ -118,7 +118,8 @@ func TestContainsAgreesWithPostgres(t *testing.T) {
 	require.Less(t, held, len(answers)*3/4)
 }
 
-// drawer draws documents. A number is a json.Number, an object a list of pairs, because keys may repeat.
+// drawer draws documents. A number is a json.Number, an object a list of pairs, because keys may
+// repeat.
 type drawer struct{ *rand.Rand }
 
 type pair struct {
@@ -261,7 +262,8 @@ func BenchmarkContains(b *testing.B) {
 	}
 }
 
-// The worst that fits into the limits: every array of a pattern compared with every one of a large value.
+// The worst that fits into the limits: every array of a pattern compared with every one of a large
+// value.
 func BenchmarkContainsAtWorst(b *testing.B) {
 	value := json.RawMessage(`{"a":[` + strings.Repeat("[0],", 1<<18-1) + "[1]]}")
 	pattern, problems := ParsePattern(json.RawMessage(`{"a":[[1]` + strings.Repeat(",[1]", maxNested-1) + "]}"))

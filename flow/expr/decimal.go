@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// CompareNumbers orders two JSON numbers by their exact values: -1, 0 or 1. The cost is linear in their lengths, whatever their
-// exponents are. What is no number counts as 0.
+// CompareNumbers orders two JSON numbers by their exact values: -1, 0 or 1. The cost is linear in
+// their lengths, whatever their exponents are. What is no number counts as 0.
 func CompareNumbers(a, b json.RawMessage) int {
 	a, b = trimSpace(a), trimSpace(b)
 	if n, ok := compareIntegers(a, b); ok {
@@ -31,12 +31,14 @@ func compareIntegers(a, b []byte) (int, bool) {
 	return n, true
 }
 
-// decimalNumber is a number as ±0.digits × 10^(power + exponent). The digits begin and end with none that is 0; zero has none.
+// decimalNumber is a number as ±0.digits × 10^(power + exponent). The digits begin and end with
+// none that is 0; zero has none.
 type decimalNumber struct {
 	negative bool
 	digits   []byte
 	power    int64
-	// exponent is 0 unless it has so many digits that it is no int64: then exponentSign and exponentDigits stand for it.
+	// exponent is 0 unless it has so many digits that it is no int64: then exponentSign and
+	// exponentDigits stand for it.
 	exponentSign   int
 	exponentDigits []byte
 }
@@ -92,8 +94,8 @@ func (d decimalNumber) compareTo(other decimalNumber) int {
 		cmp.Compare(d.power, other.power), bytes.Compare(d.digits, other.digits))
 }
 
-// FitsDouble reports whether a JSON number is a float64 from which the same number can be read again, so that nothing of it
-// is lost, and returns that float64.
+// FitsDouble reports whether a JSON number is a float64 from which the same number can be read
+// again, so that nothing of it is lost, and returns that float64.
 func FitsDouble(v json.RawMessage) (float64, bool) {
 	v = trimSpace(v)
 	f, ok := Number(v)

@@ -8,13 +8,15 @@
 // other bytes nothing panics and nothing runs away: the answer is false or null, or, when the
 // fault lies in a part that was not looked at, a piece of the input.
 //
-// Numbers are compared by their exact values, however long they are, and a text is never a number. Conditions in JSON keep
-// PocketFlow's rules, where numbers are floats and texts may be numbers, if their environment says so.
+// Numbers are compared by their exact values, however long they are, and a text is never a number.
+// Conditions in JSON keep PocketFlow's rules, where numbers are floats and texts may be numbers, if
+// their environment says so.
 //
-// A path that leads nowhere is null, but a condition that compares it fails, unless its environment says that it
-// coerces. An expression of the wrong shape is false; ParseCond tells what is wrong when a flow is defined. Only CEL
-// decodes what it looks at, and it may fail for other reasons, too. Whatever is compared or calculated, what a hostile
-// definition can make of a hostile value is over after a second or so. Parsed references and
-// expressions are immutable, so one of each serves any number of goroutines; they and their
-// results share memory with what they came from, which nobody may change afterwards.
+// A path that leads nowhere is null, but a condition that compares it fails, unless its environment
+// says that it coerces. An expression of the wrong shape is false; ParseCond tells what is wrong
+// when a flow is defined. Only CEL decodes what it looks at, and it may fail for other reasons,
+// too. Whatever is compared or calculated, what a hostile definition can make of a hostile value is
+// over after a second or so. Parsed references and expressions are immutable, so one of each serves
+// any number of goroutines; they and their results share memory with what they came from, which
+// nobody may change afterwards.
 package expr

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Equal says whether two JSON texts are the same value: the order of keys and the spelling of numbers do not
-// count, the order of lists does. What is no JSON equals its own text alone.
+// Equal reports whether two JSON texts are the same value: the order of keys and the spelling of
+// numbers do not count, the order of lists does. What is no JSON equals its own text alone.
 func Equal(a, b json.RawMessage) bool {
 	x, errX := decodeValue(a)
 	y, errY := decodeValue(b)

@@ -95,7 +95,8 @@ func quoted(t *rapid.T) string {
 	return out + `"`
 }
 
-// holdsIn evaluates a condition that is not expected to take much, and to which what is missing is null.
+// holdsIn evaluates a condition that is not expected to take much, and to which what is missing is
+// null.
 func holdsIn(t require.TestingT, c *Cond, env *Env) bool {
 	coercing := &Env{Coerce: true, Loose: true}
 	if env != nil {

@@ -26,9 +26,9 @@ type patternMember struct {
 	value Pattern
 }
 
-// ParsePattern reads the pattern of a condition. It has to be an object; its size is bounded. Whatever
-// is wrong with it is told, and still the result is a pattern: a part that could not be read, or is
-// nested too deeply, is contained in nothing.
+// ParsePattern reads the pattern of a condition. It has to be an object; its size is bounded.
+// Whatever is wrong with it is told, and still the result is a pattern: a part that could not be
+// read, or is nested too deeply, is contained in nothing.
 func ParsePattern(raw json.RawMessage) (*Pattern, []Problem) {
 	if !Valid(raw) {
 		return &Pattern{never: true}, []Problem{{"", "the pattern is not valid JSON"}}

@@ -140,8 +140,8 @@ func Members(obj json.RawMessage) ([]Member, bool) {
 	return out, true
 }
 
-// Merge lays the keys of one object over those of another: those of base keep their place, new
-// ones follow. What is no object counts as {}. If either has no keys the other is returned as it is.
+// Merge lays the keys of one object over those of another: those of base keep their place, new ones
+// follow. What is no object counts as {}. If either has no keys the other is returned as it is.
 func Merge(base, over json.RawMessage) json.RawMessage {
 	under, baseOK := Members(base)
 	upper, overOK := Members(over)
@@ -179,11 +179,12 @@ func joinMembers(members []Member, size int) json.RawMessage {
 	return append(out, '}')
 }
 
-// Valid says whether v is one JSON value, nested no deeper than encoding/json accepts. All that
+// Valid reports whether v is one JSON value, nested no deeper than encoding/json accepts. All that
 // comes from outside passes through it, or through a decoder, before anything here reads it.
 func Valid(v []byte) bool { return jsontext.Value(v).IsValid(asEncodingJSON...) }
 
-// asEncodingJSON are the rules of encoding/json: keys may be there twice, and whether a text is UTF-8 is another question.
+// asEncodingJSON are the rules of encoding/json: keys may be there twice, and whether a text is
+// UTF-8 is another question.
 var asEncodingJSON = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
 // Compact is v without the space between its parts; nil if v is not valid.

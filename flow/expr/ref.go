@@ -40,22 +40,25 @@ type Env struct {
 	Shared    func(key string) (json.RawMessage, bool)
 	SharedAll func() json.RawMessage
 
-	// Coerce has conditions take what is missing for null, as the first clients expect, instead of failing.
+	// Coerce has conditions take what is missing for null, as the first clients expect, instead of
+	// failing.
 	Coerce bool
 
-	// Loose has conditions compare as PocketFlow does: numbers as floats, texts that read as a number as numbers, everything else by its
-	// text. Otherwise numbers have their exact values, and a text is a text.
+	// Loose has conditions compare as PocketFlow does: numbers as floats, texts that read as a
+	// number as numbers, everything else by its text. Otherwise numbers have their exact values,
+	// and a text is a text.
 	Loose bool
 
 	// Allowance is what conditions may do; nil = a budget for each.
 	Allowance *Allowance
 
-	// Open gives what a value stands for that a path leads into, Whole what one stands for that is looked at as a whole. nil = values stand for
-	// themselves.
+	// Open gives what a value stands for that a path leads into, Whole what one stands for that is
+	// looked at as a whole. nil = values stand for themselves.
 	Open, Whole Opener
 }
 
-// Opener gives what a value stands for, which is itself unless it is a reference to something that is kept elsewhere.
+// Opener gives what a value stands for, which is itself unless it is a reference to something that
+// is kept elsewhere.
 type Opener func(json.RawMessage) json.RawMessage
 
 func (o Opener) openValue(v json.RawMessage) json.RawMessage {
@@ -90,8 +93,8 @@ func (r Ref) Literal() bool { return r.source == refLiteral }
 // Text is the reference as it was written.
 func (r Ref) Text() string { return r.text }
 
-// IntoParams are the keys that the reference follows into the params, with elements of lists as [2]; false if it leads
-// elsewhere, or nowhere.
+// IntoParams are the keys that the reference follows into the params, with elements of lists as
+// [2]; false if it leads elsewhere, or nowhere.
 func (r Ref) IntoParams() (path []string, ok bool) {
 	if r.source != refParams || r.malformed {
 		return nil, false
@@ -109,7 +112,8 @@ func appendSegments(to []string, path []pathSegment) []string {
 	return to
 }
 
-// PathKeys are the keys that a path such as a.b[2].c follows: a, b, [2] and c; false if it can lead nowhere.
+// PathKeys are the keys that a path such as a.b[2].c follows: a, b, [2] and c; false if it can lead
+// nowhere.
 func PathKeys(path string) (keys []string, ok bool) {
 	segments, ok := parsePath(path)
 	return appendSegments(nil, segments), ok
@@ -121,7 +125,8 @@ func (r Ref) Resolve(env *Env) json.RawMessage {
 	return v
 }
 
-// Find is Resolve, and says whether there is such a value. Null is one, and so is an input that nothing was made of.
+// Find is Resolve, and says whether there is such a value. Null is one, and so is an input that
+// nothing was made of.
 func (r Ref) Find(env *Env) (v json.RawMessage, there bool) {
 	if r.source == refLiteral {
 		return Quote(r.text), true

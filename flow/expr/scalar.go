@@ -58,7 +58,8 @@ func appendNumber(dst, v []byte) []byte {
 	return strconv.AppendInt(append(dst, 'e'), power, 10)
 }
 
-// Whole says whether v is a number without a fraction, however it is written: 2, 2.0 and 20e-1 are.
+// Whole reports whether v is a number without a fraction, however it is written: 2, 2.0 and 20e-1
+// are.
 func Whole(v json.RawMessage) bool {
 	v = trimSpace(v)
 	if n := countDigits(bytes.TrimPrefix(v, []byte("-"))); n > 0 && n >= len(v)-1 && v[len(v)-1] <= '9' && v[len(v)-1] >= '0' {

@@ -27,7 +27,8 @@ func newCursor(v []byte, open byte) (cursor, bool) {
 	return c, true
 }
 
-// nextMember moves to the following member. After false, ended tells a finished walk from a broken one.
+// nextMember moves to the following member. After false, ended tells a finished walk from a broken
+// one.
 func (c *cursor) nextMember() bool {
 	c.skipSpace()
 	if c.currentByte() == c.close {
@@ -71,7 +72,8 @@ func (c *cursor) readKey() bool {
 	return true
 }
 
-// currentByte is the byte under the cursor, 0 behind the end; no JSON text has a 0 outside of its strings.
+// currentByte is the byte under the cursor, 0 behind the end; no JSON text has a 0 outside of its
+// strings.
 func (c *cursor) currentByte() byte {
 	if c.pos < len(c.data) {
 		return c.data[c.pos]
@@ -184,8 +186,8 @@ func trimSpace(v []byte) []byte {
 	return v
 }
 
-// End is the position behind the JSON value that begins at start, -1 if it does not end. It reads each byte
-// once and looks no further into the value than its brackets and quotes.
+// End is the position behind the JSON value that begins at start, -1 if it does not end. It reads
+// each byte once and looks no further into the value than its brackets and quotes.
 func End(data []byte, start int) int {
 	c := cursor{data: data, pos: start}
 	if !c.skipValue() {

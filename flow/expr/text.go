@@ -41,7 +41,7 @@ func isPlain(inner []byte) bool {
 	return utf8.Valid(inner)
 }
 
-// keyIs says whether a key as written, with its quotes, means the wanted one.
+// keyIs reports whether a key as written, with its quotes, means the wanted one.
 func keyIs(written []byte, want string) bool {
 	inner := written[1 : len(written)-1]
 	if len(inner) == len(want) && string(inner) == want {

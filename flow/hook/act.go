@@ -153,7 +153,8 @@ func (d *Delivery) exprVars() expr.Vars {
 // hiddenHeaders are headers that are nobody's business but the server's.
 var hiddenHeaders = []string{"authorization", "proxy-authorization", "cookie"}
 
-// textsObject is texts by name. Of several by one name there are commas between, as headers mean them.
+// textsObject is texts by name. Of several by one name there are commas between, as headers mean
+// them.
 func textsObject(texts map[string][]string, without []string) json.RawMessage {
 	b := []byte{'{'}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {

@@ -12,9 +12,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Body reads a body as a value: JSON as it is, a form as an object of texts, any other text as a text. Nothing is null. What is said to be a
-// form and is a JSON object or list is what it is: curl says that of all that it sends. A form whose only field is payload, which holds
-// JSON, is that JSON, as GitHub and others send it.
+// Body reads a body as a value: JSON as it is, a form as an object of texts, any other text as a
+// text. Nothing is null. What is said to be a form and is a JSON object or list is what it is: curl
+// says that of all that it sends. A form whose only field is payload, which holds JSON, is that
+// JSON, as GitHub and others send it.
 func Body(contentType string, body []byte) (json.RawMessage, error) {
 	kind, _, _ := mime.ParseMediaType(contentType) // one that cannot be read says nothing
 	trimmed := bytes.TrimSpace(body)

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// Fits says what is wrong with the names of params, compared with what the flow declares that it takes. What their values are is
-// known when a delivery has come.
+// Fits says what is wrong with the names of params, compared with what the flow declares that it
+// takes. What their values are is known when a delivery has come.
 func (h *Hook) Fits(in *types.Inputs) (problems Problems) {
 	if in == nil || h.params == nil || h.params.kind != expr.KindObject {
 		return nil

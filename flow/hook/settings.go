@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Settings say what becomes of the deliveries to a hook. With Signal they signal a task, else they start one.
+// Settings say what becomes of the deliveries to a hook. With Signal they signal a task, else they
+// start one.
 type Settings struct {
 	Scheme  string            `json:"scheme,omitempty"`  // how deliveries are signed; "" = Standard
 	Header  string            `json:"header,omitempty"`  // of the signature, where another one than the scheme's has it

@@ -32,8 +32,8 @@ const (
 // Tolerance is how far the time of a delivery may be from ours.
 const Tolerance = 5 * time.Minute
 
-// rememberFor is how long a delivery is that may come again with the same id later than Tolerance allows: senders repeat what was not
-// answered for hours, with a new time or none.
+// rememberFor is how long a delivery is that may come again with the same id later than Tolerance
+// allows: senders repeat what was not answered for hours, with a new time or none.
 const rememberFor = 24 * time.Hour
 
 // Signed is what the headers of a delivery claim: nothing of it is true before By has said so.
@@ -44,7 +44,8 @@ type Signed struct {
 	macs   [][]byte // any of which may be the right one
 }
 
-// Read reads what headers claim. get gives the values of a header by its name in lower case. name, if given, is the header of the signature.
+// Read reads what headers claim. get gives the values of a header by its name in lower case. name,
+// if given, is the header of the signature.
 func Read(scheme, name string, get func(name string) []string) (*Signed, error) {
 	switch scheme {
 	case "", Standard:
@@ -162,7 +163,8 @@ func (s *Signed) checkMACs(name, form string) (*Signed, error) {
 	return s, nil
 }
 
-// isID says whether a text may be an id. With dots, what was signed could be divided into id, time and body in more than one way.
+// isID reports whether a text may be an id. With dots, what was signed could be divided into id,
+// time and body in more than one way.
 func isID(text string) bool {
 	for _, c := range []byte(text) {
 		if c <= ' ' || c > '~' || c == '.' {
@@ -172,14 +174,14 @@ func isID(text string) bool {
 	return text != "" && len(text) <= maxID
 }
 
-// isTime says whether a text is a time in seconds, written in one way only.
+// isTime reports whether a text is a time in seconds, written in one way only.
 func isTime(text string) bool {
 	n, err := strconv.ParseUint(text, 10, 40)
 	return err == nil && strconv.FormatUint(n, 10) == text
 }
 
-// By says whether a delivery with this body was signed with a secret. It takes as long for every wrong signature, and as long for headers
-// that could not be read (nil).
+// By reports whether a delivery with this body was signed with a secret. It takes as long for every
+// wrong signature, and as long for headers that could not be read (nil).
 func (s *Signed) By(secret string, body []byte) bool {
 	if s == nil {
 		s = &Signed{}
@@ -210,7 +212,8 @@ func (s *Signed) signedPrefix() string {
 	return ""
 }
 
-// keyOf is the key that a secret stands for. Standard Webhooks write keys in base64 behind a prefix; elsewhere a secret is its own text.
+// keyOf is the key that a secret stands for. Standard Webhooks write keys in base64 behind a
+// prefix; elsewhere a secret is its own text.
 func keyOf(scheme, secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok && scheme == Standard {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {

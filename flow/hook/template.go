@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// valueTemplate is a JSON value in which every text is an expression, and everything else means itself.
+// valueTemplate is a JSON value in which every text is an expression, and everything else means
+// itself.
 type valueTemplate struct {
 	expr   *expr.CEL
 	fields []templateField // of an object

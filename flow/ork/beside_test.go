@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-// TestFilesBesideAWorkflowAreHeard holds what folders of files become, and what is told about those that are wrong, to golden files.
+// TestFilesBesideAWorkflowAreHeard holds what folders of files become, and what is told about those
+// that are wrong, to golden files.
 func TestFilesBesideAWorkflowAreHeard(t *testing.T) {
 	folders, err := filepath.Glob("testdata/beside/*")
 	require.NoError(t, err)

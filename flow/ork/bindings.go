@@ -56,7 +56,8 @@ func (t *task) readInputs() {
 	}
 }
 
-// typedChain tells who has types what is missing beside them: a task that others depend on, and one that depends on others.
+// typedChain tells who has types what is missing beside them: a task that others depend on, and one
+// that depends on others.
 func (t *task) typedChain() {
 	for _, d := range t.deps {
 		if t.inType != nil && d.outType == nil && !t.hasField(d, "output_type", "output") {

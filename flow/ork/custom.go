@@ -12,7 +12,8 @@ import (
 // classPattern is the form of a type that is a class of Python.
 var classPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*):([A-Za-z_][A-Za-z0-9_]*)$`)
 
-// readCustom reads a task that a class of Python carries out, to which ork.yaml has given a name. Its config is the class's own.
+// readCustom reads a task that a class of Python carries out, to which ork.yaml has given a name.
+// Its config is the class's own.
 func (t *task) readCustom(called string, named *executorOf) {
 	parts := classPattern.FindStringSubmatch(named.kind)
 	if parts == nil {

@@ -220,7 +220,8 @@ func (p textPart) textOrTexts(name string) []string {
 	return p.getTexts(name)
 }
 
-// profilesDir is where dbt finds its profiles. There is no shell that knows a home: dbt itself looks in ~/.dbt when nothing is said.
+// profilesDir is where dbt finds its profiles. There is no shell that knows a home: dbt itself
+// looks in ~/.dbt when nothing is said.
 func (p textPart) profilesDir() string {
 	dir := p.getText("profiles_dir")
 	switch {

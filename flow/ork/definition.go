@@ -211,7 +211,8 @@ func (t *task) writeEach() json.RawMessage {
 	return o.toJSON()
 }
 
-// writeRetry says how often and how far apart: a fixed time, or doubling ones from a second to a minute.
+// writeRetry says how often and how far apart: a fixed time, or doubling ones from a second to a
+// minute.
 func (t *task) writeRetry() json.RawMessage {
 	retries, delay := firstSet(t.retries, t.reader.defaults.retries), firstSet(t.delay, t.reader.defaults.delay)
 	if retries == nil || *retries == 0 {

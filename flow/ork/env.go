@@ -23,7 +23,8 @@ func (s *taskSecret) toDefinition() json.RawMessage {
 	return o.toJSON()
 }
 
-// readEnv reads variables: texts, numbers and truths, or {secret: NAME}; Ork leaves out what is anything else.
+// readEnv reads variables: texts, numbers and truths, or {secret: NAME}; Ork leaves out what is
+// anything else.
 func (t *task) readEnv() {
 	env, _ := t.getObject("env")
 	members, _ := expr.Members(env.raw)
@@ -95,7 +96,8 @@ func variableOf(name string) string {
 	return variable
 }
 
-// translateTemplates puts our references in the place of Ork's: {{ task.field }} is what the task puts out, which makes it a dependency.
+// translateTemplates puts our references in the place of Ork's: {{ task.field }} is what the task
+// puts out, which makes it a dependency.
 func (t *task) translateTemplates() {
 	for i, m := range t.variables {
 		text, isText := expr.String(m.Value)

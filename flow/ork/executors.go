@@ -12,7 +12,8 @@ func (t *task) readLibrary() {
 	t.refuseFields(library, "command", "module", "function", "job", "image")
 }
 
-// readWorker reads a task that a worker of Ork carries out. Its files are there, so they are not looked for here.
+// readWorker reads a task that a worker of Ork carries out. Its files are there, so they are not
+// looked for here.
 func (t *task) readWorker() {
 	t.url = t.getText("worker")
 	if t.assignedWorker != nil {
@@ -51,7 +52,8 @@ func (t *task) readCloudRun() {
 
 const inCloud = "jobs of %s are started by troupe-cloud: attempts fail on a server that is troupe"
 
-// writeRunner says who carries out a node: a program by exec, or a job outside, which a starter of that name begins.
+// writeRunner says who carries out a node: a program by exec, or a job outside, which a starter of
+// that name begins.
 func (t *task) writeRunner(o *jsonObject) {
 	switch t.executor {
 	case cloudRun:

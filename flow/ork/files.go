@@ -23,7 +23,8 @@ type Beside struct {
 	Text []byte
 }
 
-// IsBeside says whether a file is one of those that stand beside workflows: by its name, if it has no tasks or nodes.
+// IsBeside reports whether a file is one of those that stand beside workflows: by its name, if it
+// has no tasks or nodes.
 func IsBeside(name string, text []byte) bool {
 	if !slices.Contains([]string{SettingsFile, WorkersFile, LocationsFile}, name) {
 		return false

@@ -11,9 +11,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Clients of Ork name a task of a run by a UUID alone. So the ids of runs that are made for them end in taskBits bits that are 0, in which
-// the ids of their tasks say which one they are: the node, counted from 1, and the unit, so that no table has to be kept. The
-// others are enough: with a run each millisecond two have the same id once in a hundred thousand years, and the second one is refused.
+// Clients of Ork name a task of a run by a UUID alone. So the ids of runs that are made for them
+// end in taskBits bits that are 0, in which the ids of their tasks say which one they are: the
+// node, counted from 1, and the unit, so that no table has to be kept. The others are enough: with
+// a run each millisecond two have the same id once in a hundred thousand years, and the second one
+// is refused.
 const (
 	unitBits = 20
 	nodeBits = 17

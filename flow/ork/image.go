@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// acceptsField says whether the task's executor has a use for a field that most have none for.
+// acceptsField reports whether the task's executor has a use for a field that most have none for.
 func (t *task) acceptsField(field string) bool {
 	switch field {
 	case "config":
@@ -23,7 +23,8 @@ func (t *task) acceptsField(field string) bool {
 	return false
 }
 
-// readImage reads what a task says of its image. What is wrong with the words is told with the definition.
+// readImage reads what a task says of its image. What is wrong with the words is told with the
+// definition.
 func (t *task) readImage() {
 	t.executor, t.image = container, execFields{}
 	if name := t.getText("image"); strings.TrimSpace(name) == "" {
@@ -59,7 +60,8 @@ func (t *task) readImageConfig() {
 	}
 }
 
-// readResources reads what a task may use, by its own words or by those of its worker: of processors small numbers, from 100 on they are thousandths.
+// readResources reads what a task may use, by its own words or by those of its worker: of
+// processors small numbers, from 100 on they are thousandths.
 func (t *task) readResources() {
 	p, _ := t.getObject("resources")
 	p.refuseUnknown("cpu", "memory")

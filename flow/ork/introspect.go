@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// compareSignatures compares what tasks say of their functions with what these say of themselves. It only warns: a function may take what it does
-// not declare. Files are imported once each.
+// compareSignatures compares what tasks say of their functions with what these say of themselves.
+// It only warns: a function may take what it does not declare. Files are imported once each.
 func (r *reader) compareSignatures(p textPart) {
 	if !p.getBool("introspect", false) || r.allProblems().Err() != nil {
 		return
@@ -144,12 +144,14 @@ func (f *functionSet) functionNames() []string {
 	return names
 }
 
-// takesWhole says whether a function gets all that its task has as one argument: it has one parameter, and nothing is named like it.
+// takesWhole reports whether a function gets all that its task has as one argument: it has one
+// parameter, and nothing is named like it.
 func takesWhole(f *functionSignature, bindings []inputBinding) bool {
 	return len(f.params) == 1 && !f.takesOthers && !slices.ContainsFunc(bindings, func(b inputBinding) bool { return b.name == f.params[0].name })
 }
 
-// compareInputs compares arguments with parameters. Where there are units, what each one gets beside them is not known here.
+// compareInputs compares arguments with parameters. Where there are units, what each one gets
+// beside them is not known here.
 func (t *task) compareInputs(f *functionSignature, name string) {
 	if len(t.bindings) == 0 {
 		return
@@ -190,7 +192,8 @@ func (t *task) compareArgument(argument string, wanted *orkType, name string) {
 	}
 }
 
-// looseScalar says whether Python takes one scalar for another: all its times are of one type, and a whole number is a number.
+// looseScalar reports whether Python takes one scalar for another: all its times are of one type,
+// and a whole number is a number.
 func looseScalar(is, wanted string) bool {
 	const time = "datetime_"
 	return is == wanted || is == "int" && wanted == "float" || strings.HasPrefix(is, time) && strings.HasPrefix(wanted, time)

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// systems are those that tasks are begun in, by a starter that not every member has. What it is told is among the params, as it is for workers.
+// systems are those that tasks are begun in, by a starter that not every member has. What it is
+// told is among the params, as it is for workers.
 var systems = map[string]string{cloudRun: "Cloud Run", kubernetes: "Kubernetes"}
 
 // isExternalJob says that the task is begun in another system.

@@ -30,7 +30,8 @@ type nodeKeys map[string]string // to the name of the task that has it
 // reservedKeys are keys that mean something else in a dag.
 var reservedKeys = map[string]bool{"run": true, "output": true}
 
-// addKey makes the key of a task: its name, as far as a key may be that. Another is the task that has that key already, or "".
+// addKey makes the key of a task: its name, as far as a key may be that. Another is the task that
+// has that key already, or "".
 func (k nodeKeys) addKey(name string) (key, another string) {
 	key = strings.Map(func(r rune) rune {
 		if r == '_' || r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
@@ -55,7 +56,8 @@ func (k nodeKeys) addKey(name string) (key, another string) {
 	}
 }
 
-// findTask finds the task that a reference begins with: of those whose name fits, the longest. Rest is the path behind it.
+// findTask finds the task that a reference begins with: of those whose name fits, the longest. Rest
+// is the path behind it.
 func (r *reader) findTask(text string) (t *task, rest string) {
 	for end := len(text); end > 0; end = strings.LastIndexByte(text[:end], '.') {
 		if t := r.byName[text[:end]]; t != nil {

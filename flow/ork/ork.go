@@ -32,15 +32,18 @@ type Task struct {
 type Options struct {
 	Root   string                 // the folder that the paths of its tasks begin at; "" = that of the server
 	Exists func(path string) bool // whether there is a file at a path below the root, or an absolute one; nil = not looked for
-	// Files are those below the root: ork.yaml, workers.yaml and projects of dbt are read there; nil = they are not.
+	// Files are those below the root: ork.yaml, workers.yaml and projects of dbt are read there;
+	// nil = they are not.
 	Files fs.FS
 	// Workers stands for workers.yaml, if that is elsewhere.
 	Workers Beside
-	// What the functions of a Python program say they take and return, for workflows with `introspect: true`; nil = they are not asked.
+	// What the functions of a Python program say they take and return, for workflows with
+	// `introspect: true`; nil = they are not asked.
 	Inspect func(*flow.Program) (Signatures, error)
 }
 
-// Is says whether a text is a workflow of Ork, by its shape: it has tasks, imports them, or has a job that is to run several times, and no nodes.
+// Is reports whether a text is a workflow of Ork, by its shape: it has tasks, imports them, or has
+// a job that is to run several times, and no nodes.
 func Is(text []byte) bool {
 	raw, _ := define.Read(text)
 	for _, own := range []string{"nodes", "start", "edges", "profile", "mode"} {
@@ -62,8 +65,8 @@ func NameOf(text []byte) string {
 	return name
 }
 
-// Translate makes a definition of a workflow. The workflow is what could be understood of the text, nil when that is nothing; it has a
-// definition if there is no error among the problems.
+// Translate makes a definition of a workflow. The workflow is what could be understood of the text,
+// nil when that is nothing; it has a definition if there is no error among the problems.
 func Translate(text []byte, o Options) (*Workflow, define.Problems) {
 	raw, reporter := define.Read(text)
 	if raw == nil {
@@ -83,8 +86,8 @@ func Translate(text []byte, o Options) (*Workflow, define.Problems) {
 	return w, problems
 }
 
-// InItsWords tells problems of the definition as problems of the workflow: with the names of its tasks, and with positions in its own text
-// where that says the same as the definition.
+// InItsWords tells problems of the definition as problems of the workflow: with the names of its
+// tasks, and with positions in its own text where that says the same as the definition.
 func (w *Workflow) InItsWords(problems define.Problems) define.Problems {
 	named := make(define.Problems, len(problems))
 	for i, p := range problems {

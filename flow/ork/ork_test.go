@@ -19,7 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestEachFileBecomesWhatStandsBesideIt holds translations, and what is told about files that are wrong, to golden files.
+// TestEachFileBecomesWhatStandsBesideIt holds translations, and what is told about files that are
+// wrong, to golden files.
 func TestEachFileBecomesWhatStandsBesideIt(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)

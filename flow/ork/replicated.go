@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// Replicated is the name of the one node that a replicated workflow has; its units are the tasks task_0, task_1 and so on.
+// Replicated is the name of the one node that a replicated workflow has; its units are the tasks
+// task_0, task_1 and so on.
 const Replicated = "task"
 
 // readReplicated reads the form that knows no graph: one job that runs several times, at once.

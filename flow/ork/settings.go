@@ -84,7 +84,8 @@ func (p textPart) idleSettings() {
 	}
 }
 
-// EnvFile is the file with variables for development that a text of ork.yaml names, from where that is; "" = it names none.
+// EnvFile is the file with variables for development that a text of ork.yaml names, from where that
+// is; "" = it names none.
 func EnvFile(text []byte) string {
 	raw, _ := define.Read(text)
 	named, _ := expr.Field(raw, "env_file")

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Signatures are what the functions of a file take and return. A type is null that workflow files have no word for.
+// Signatures are what the functions of a file take and return. A type is null that workflow files
+// have no word for.
 type Signatures struct {
 	File      string          `json:"file"`
 	Types     json.RawMessage `json:"types"`

@@ -218,7 +218,8 @@ func (t *task) readExecutor() {
 	}
 }
 
-// readKind reads what an executor wants to know. It is called by one of our names, or by one that ork.yaml has given it.
+// readKind reads what an executor wants to know. It is called by one of our names, or by one that
+// ork.yaml has given it.
 func (t *task) readKind(called string, named *executorOf) {
 	switch word := t.executor; word {
 	case process:

@@ -187,7 +187,8 @@ func (r *reader) objectType(raw json.RawMessage, at *define.Place) *orkType {
 	return t
 }
 
-// readTypes reads what a task takes and what it puts out. The documents of Ork write them as input and output, too.
+// readTypes reads what a task takes and what it puts out. The documents of Ork write them as input
+// and output, too.
 func (t *task) readTypes() {
 	t.inType = t.typeField("input_type", "input")
 	t.outType = t.typeField("output_type", "output")
@@ -213,7 +214,7 @@ func (t *task) typeField(name, other string) *orkType {
 	return nil
 }
 
-// isAssignable says whether a value of one type may stand where another one is wanted.
+// isAssignable reports whether a value of one type may stand where another one is wanted.
 func isAssignable(is, wanted *orkType) bool { return fitsIn(is, wanted, strictScalar) }
 
 func strictScalar(is, wanted string) bool {

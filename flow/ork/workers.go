@@ -84,7 +84,8 @@ func (t *task) findWorker() {
 	}
 }
 
-// readWorkerConfig takes over what the worker says and the task does not. A worker that the task itself names is nearer to it than defaults.
+// readWorkerConfig takes over what the worker says and the task does not. A worker that the task
+// itself names is nearer to it than defaults.
 func (t *task) readWorkerConfig() {
 	w := t.assignedWorker
 	if w == nil {
@@ -119,7 +120,8 @@ func (w *workerOf) warnUnused(why string, fields ...string) {
 	}
 }
 
-// timeLimit is how long a task may take by its own words, by those of its workflow, or of the worker of all.
+// timeLimit is how long a task may take by its own words, by those of its workflow, or of the
+// worker of all.
 func (t *task) timeLimit() *float64 {
 	own := firstSet(t.timeout, t.defaults.timeout)
 	if t.assignedWorker == nil {

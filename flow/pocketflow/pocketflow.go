@@ -1,8 +1,9 @@
-// Package pocketflow tells in events what PocketFlow's scheduler has stored of a task: its row, and those of its node runs. A task that
-// has not ended goes on from there.
+// Package pocketflow tells in events what PocketFlow's scheduler has stored of a task: its row, and
+// those of its node runs. A task that has not ended goes on from there.
 //
-// What it promises: equal rows give equal events; the state that they fold to has the status, the shared values and the node that the row
-// tells, whatever the runs say; a run is told as it was or not at all, and what is not told is listed with the reason.
+// What it promises: equal rows give equal events; the state that they fold to has the status, the
+// shared values and the node that the row tells, whatever the runs say; a run is told as it was or
+// not at all, and what is not told is listed with the reason.
 package pocketflow
 
 import (

@@ -84,7 +84,7 @@ func countRuns(runs []Run, belongs func(i int) bool) int {
 	return i
 }
 
-// isNextRun says whether a run of a subflow's child comes after another one in the same visit.
+// isNextRun reports whether a run of a subflow's child comes after another one in the same visit.
 func isNextRun(n *flow.PlanNode, a, b *Run) bool {
 	if a.Status != "ok" {
 		return n.Strategy == flow.StrategyRetry && a.Branch == b.Branch
@@ -104,7 +104,8 @@ func nextChild(n *flow.PlanNode, r *Run) string {
 	return child.Edges["default"]
 }
 
-// isOngoing says whether the last visit is not over. What it has done is then done again, but for the tries of an executor.
+// isOngoing reports whether the last visit is not over. What it has done is then done again, but
+// for the tries of an executor.
 func (b *historyBuilder) isOngoing(v *nodeVisit) bool {
 	r := &v.runs[len(v.runs)-1]
 	if v.node.Key != b.task.Node {
@@ -292,7 +293,8 @@ func itemInputs(parts []Run, n int) json.RawMessage {
 	return text
 }
 
-// emitUnitRuns tells the runs of units. Branches of one name had one run together, or the result of one of them.
+// emitUnitRuns tells the runs of units. Branches of one name had one run together, or the result of
+// one of them.
 func (b *historyBuilder) emitUnitRuns(v *nodeVisit, step flow.Event, parts []Run, total int) error {
 	st := b.history.State.Root.Step
 	done := make([]bool, total)

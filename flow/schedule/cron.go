@@ -116,7 +116,8 @@ func checkDialect(parts []string) error {
 	return nil
 }
 
-// hasLastDay reports whether a field has the L of Quartz, such as L, L-3, 5L or LW; names of days have none.
+// hasLastDay reports whether a field has the L of Quartz, such as L, L-3, 5L or LW; names of days
+// have none.
 func hasLastDay(text string) bool {
 	for part := range strings.SplitSeq(text, ",") {
 		if part == "LW" || part == "L" || strings.HasPrefix(part, "L-") || len(part) == 2 && part[1] == 'L' {
@@ -211,11 +212,12 @@ func (f *cronField) namesHint() string {
 	return ", or " + f.words[0] + " to " + f.words[len(f.words)-1]
 }
 
-// searchYears is how far ahead is looked. The 29th of February on a given weekday comes back after forty years at most.
+// searchYears is how far ahead is looked. The 29th of February on a given weekday comes back after
+// forty years at most.
 const searchYears = 41
 
-// nextMatch returns the first time of the wall clock that fits, from one time on and before another.
-// Wall clocks are written as times in UTC.
+// nextMatch returns the first time of the wall clock that fits, from one time on and before
+// another. Wall clocks are written as times in UTC.
 func (c *cronExpr) nextMatch(wall, before time.Time) (time.Time, bool) {
 	if whole := wall.Truncate(time.Second); whole.Before(wall) {
 		wall = whole.Add(time.Second)
@@ -239,7 +241,8 @@ func (c *cronExpr) nextMatch(wall, before time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// matchesWithin returns the first and the last time of the wall clock in a gap that fit. False: none does.
+// matchesWithin returns the first and the last time of the wall clock in a gap that fit. False:
+// none does.
 func (c *cronExpr) matchesWithin(from, to time.Time) (first, last time.Time, ok bool) {
 	first, ok = c.nextMatch(from, to)
 	for at, more := first, ok; more; at, more = c.nextMatch(at.Add(time.Second), to) {
@@ -248,13 +251,15 @@ func (c *cronExpr) matchesWithin(from, to time.Time) (first, last time.Time, ok 
 	return first, last, ok
 }
 
-// advanceTo goes from a number that does not fit to the next one that does, or to the first one after the last.
+// advanceTo goes from a number that does not fit to the next one that does, or to the first one
+// after the last.
 func advanceTo(set uint64, number, all int, wall time.Time, unit time.Duration) time.Time {
 	next := min(number+bits.TrailingZeros64(set>>number), all)
 	return wall.Add(time.Duration(next-number) * unit)
 }
 
-// matchesDay says whether a day fits. When both the day of the month and the weekday are restricted one of them has to, as in crontab.
+// matchesDay reports whether a day fits. When both the day of the month and the weekday are
+// restricted one of them has to, as in crontab.
 func (c *cronExpr) matchesDay(wall time.Time) bool {
 	day, weekday := c.day&(1<<wall.Day()) != 0, c.weekday&(1<<wall.Weekday()) != 0
 	if c.anyDay || c.anyWeekday {

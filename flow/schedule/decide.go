@@ -23,7 +23,8 @@ type Start struct {
 	Cancel []string `json:"cancel,omitempty"` // tasks that are canceled before
 }
 
-// Looks is when somebody has to look at a schedule: as soon as there is something to be done, else when its next slot fires. 0 = never.
+// Looks is when somebody has to look at a schedule: as soon as there is something to be done, else
+// when its next slot fires. 0 = never.
 func (r *Rule) Looks(id string, s State) int64 {
 	switch {
 	case len(s.Starts) > 0:
@@ -38,7 +39,8 @@ func (r *Rule) Looks(id string, s State) int64 {
 	return r.Fires(id, next)
 }
 
-// Decide says what becomes of the slots that are due, while some tasks of the schedule have not ended. What was decided before is to have begun (State.Starts).
+// Decide says what becomes of the slots that are due, while some tasks of the schedule have not
+// ended. What was decided before is to have begun (State.Starts).
 func (r *Rule) Decide(id string, s State, now int64, running []string) State {
 	due, passed := r.dueSlots(id, s.After, now)
 	s.Starts = nil
@@ -86,7 +88,8 @@ func (r *Rule) slotsToFire(due []int64, now int64) []int64 {
 	return []int64{last}
 }
 
-// dueSlots are the slots behind a time that fire by now, the last MaxCatchUp of them, and how many more it has seen. A slot that fires later holds up those behind it.
+// dueSlots are the slots behind a time that fire by now, the last MaxCatchUp of them, and how many
+// more it has seen. A slot that fires later holds up those behind it.
 func (r *Rule) dueSlots(id string, after, now int64) (due []int64, passed int) {
 	sure := now - r.spec.JitterMS // up to here all fire
 	if last, ok := r.latestSlot(after, sure); ok {
@@ -117,7 +120,8 @@ func (r *Rule) countBetween(after, last int64) int {
 	return len(slots)
 }
 
-// lastSlots are the last MaxCatchUp slots behind a time up to a slot. It looks for them in ever longer times before that.
+// lastSlots are the last MaxCatchUp slots behind a time up to a slot. It looks for them in ever
+// longer times before that.
 func (r *Rule) lastSlots(after, last int64) (slots []int64, passed int) {
 	for span := MaxCatchUp * MinEvery.Milliseconds(); ; span *= 2 {
 		from := max(after+1, last-span)

@@ -32,14 +32,15 @@ func (d dstRule) String() string {
 	return repeated + "," + absent
 }
 
-// dstOf returns what an expression does by itself. What fires each hour keeps its distances: it goes through a repeated hour, and an
-// hour that does not exist takes none of them away. What fires in steps within some hours goes through a repeated hour, too.
-// Nothing else is lost or done twice.
+// dstOf returns what an expression does by itself. What fires each hour keeps its distances: it
+// goes through a repeated hour, and an hour that does not exist takes none of them away. What fires
+// in steps within some hours goes through a repeated hour, too. Nothing else is lost or done twice.
 func dstOf(c *cronExpr) dstRule {
 	return dstRule{twice: c.everyHour || c.hasSteps, shift: !c.everyHour}
 }
 
-// readDST reads one word or two: once or twice for repeated times, skip or shift for absent ones. What it leaves out stays as it is.
+// readDST reads one word or two: once or twice for repeated times, skip or shift for absent ones.
+// What it leaves out stays as it is.
 func readDST(text string, d dstRule) (dstRule, error) {
 	var repeated, absent string
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -71,8 +72,8 @@ type zoneSpan struct {
 	before, offset time.Duration
 }
 
-// spanAt returns the span that holds a time.
-// At the end of a leap year Go tells bounds that have passed (it counts 365 days): such a span is looked at again an hour later.
+// spanAt returns the span that holds a time. At the end of a leap year Go tells bounds that have
+// passed (it counts 365 days): such a span is looked at again an hour later.
 func spanAt(at time.Time) zoneSpan {
 	s := zoneSpan{offset: offsetAt(at)}
 	s.before = s.offset
@@ -97,10 +98,11 @@ func offsetAt(at time.Time) time.Duration {
 // wallTime returns what the wall clock shows at a time of the span, as a time in UTC.
 func (s *zoneSpan) wallTime(at time.Time) time.Time { return at.UTC().Add(s.offset) }
 
-// repeatedUntil returns until when the wall clock shows what it has shown before the span; a time before the span if it does not.
+// repeatedUntil returns until when the wall clock shows what it has shown before the span; a time
+// before the span if it does not.
 func (s *zoneSpan) repeatedUntil() time.Time { return s.from.Add(s.before - s.offset) }
 
-// wallShowing says whether the wall clock shows a time more than once.
+// wallShowing reports whether the wall clock shows a time more than once.
 type wallShowing int
 
 // The showings of a time.
@@ -122,7 +124,8 @@ func (s *zoneSpan) showingOf(wall time.Time) wallShowing {
 	return onlyShowing
 }
 
-// wallGap is a stretch of wall-clock times that do not exist, as times in UTC: the wall clock is put forward from the one to the other.
+// wallGap is a stretch of wall-clock times that do not exist, as times in UTC: the wall clock is
+// put forward from the one to the other.
 type wallGap struct{ from, to time.Time }
 
 // gapAtEnd returns what the wall clock leaves out at the end of the span. False: nothing.
@@ -137,8 +140,9 @@ func (s *zoneSpan) gapAtEnd() (g wallGap, ok bool) {
 // maxClockShift is more than any two zones are apart, or a clock was ever put forward or back.
 const maxClockShift = 27 * time.Hour
 
-// ParseTime reads a time as RFC 3339 writes it, or a date, alone or with a time of day. Without a zone, which bare reports, it is what the
-// wall clock of the given one shows: a date is its midnight.
+// ParseTime reads a time as RFC 3339 writes it, or a date, alone or with a time of day. Without a
+// zone, which bare reports, it is what the wall clock of the given one shows: a date is its
+// midnight.
 func ParseTime(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, false, true
@@ -151,7 +155,8 @@ func ParseTime(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 	return at, false, false
 }
 
-// firstShown returns when the wall clock of a zone first shows a time. One that it never shows is the end of the gap.
+// firstShown returns when the wall clock of a zone first shows a time. One that it never shows is
+// the end of the gap.
 func firstShown(wall time.Time, zone *time.Location) time.Time {
 	for at := wall.Add(-maxClockShift).In(zone); ; {
 		s := spanAt(at)
@@ -174,7 +179,8 @@ type Change struct {
 	Note   string // what that does to the slots
 }
 
-// NextChange returns the first change of the wall clock after a time, while there are slots. False: there is none.
+// NextChange returns the first change of the wall clock after a time, while there are slots. False:
+// there is none.
 func (r *Rule) NextChange(after int64) (c Change, ok bool) {
 	if r.cron == nil {
 		return c, false

@@ -15,7 +15,8 @@ type Time struct {
 // maxNotes is how many gaps are told of before a slot.
 const maxNotes = 3
 
-// Preview returns the next slots after a time, with what becomes of times that do not exist or come twice.
+// Preview returns the next slots after a time, with what becomes of times that do not exist or come
+// twice.
 func (r *Rule) Preview(after int64, most int) []Time {
 	times := []Time{}
 	for len(times) < most {

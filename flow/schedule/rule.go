@@ -46,7 +46,8 @@ func (r *Rule) nextEvery(after int64) int64 {
 	return r.spec.StartAt + (since/every+1)*every
 }
 
-// nextCron returns the first slot of an expression after a time. It goes from one change of the wall clock to the next.
+// nextCron returns the first slot of an expression after a time. It goes from one change of the
+// wall clock to the next.
 func (r *Rule) nextCron(after int64) (t slotTick, ok bool) {
 	at := time.UnixMilli(after + 1).In(r.zone)
 	for last := at.AddDate(searchYears, 0, 0); at.Before(last); {
@@ -81,7 +82,8 @@ func (r *Rule) gapHasTimes(g wallGap) bool {
 	return ok
 }
 
-// Fires is when the task of a slot is begun: by its jitter later, which is the same whoever computes it.
+// Fires is when the task of a slot is begun: by its jitter later, which is the same whoever
+// computes it.
 func (r *Rule) Fires(id string, slot int64) int64 {
 	if r.spec.JitterMS <= 0 {
 		return slot
@@ -95,7 +97,8 @@ func (r *Rule) Fires(id string, slot int64) int64 {
 	return slot + int64((mixed^mixed>>31)%uint64(r.spec.JitterMS+1))
 }
 
-// Slots are the first ones from a time up to another one, which is not among them; more says that there are others.
+// Slots are the first ones from a time up to another one, which is not among them; more says that
+// there are others.
 func (r *Rule) Slots(from, to int64, most int) (slots []int64, more bool) {
 	for at := from - 1; ; {
 		slot, ok := r.Next(at)

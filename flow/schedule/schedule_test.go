@@ -25,7 +25,8 @@ func at(t testing.TB, text string) int64 {
 	return moment.UnixMilli()
 }
 
-// four zones: put forward and back by an hour, north of the equator; by half an hour, south of it; and never.
+// four zones: put forward and back by an hour, north of the equator; by half an hour, south of it;
+// and never.
 var four = []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"}
 
 // face is a time, and what the wall clock of a zone shows then.
@@ -35,8 +36,9 @@ type face struct {
 	seen bool // the wall clock has shown it before
 }
 
-// faces goes through a year in steps of five minutes. It knows nothing of zones but what their clocks show.
-// absent holds the times that the wall clock leaves out, each with the moment at which it does so.
+// faces goes through a year in steps of five minutes. It knows nothing of zones but what their
+// clocks show. absent holds the times that the wall clock leaves out, each with the moment at which
+// it does so.
 func faces(zone *time.Location, year int) (shown, absent []face) {
 	seen := map[string]bool{}
 	var before time.Time
@@ -334,7 +336,8 @@ func TestJitterIsTheSameWhereverItIsComputedAndDiffersBySlot(t *testing.T) {
 	require.Greater(t, len(seen), 900)
 }
 
-// TestAYearWithOutages has a schedule looked after in virtual time, by somebody who is away again and again: what catches up is what its policy says.
+// TestAYearWithOutages has a schedule looked after in virtual time, by somebody who is away again
+// and again: what catches up is what its policy says.
 func TestAYearWithOutages(t *testing.T) {
 	for _, name := range four {
 		for _, catchup := range []CatchUp{CatchUpOne, CatchUpNone, CatchUpAll} {

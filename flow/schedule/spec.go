@@ -43,8 +43,9 @@ const (
 	MinEvery = time.Second
 )
 
-// Spec says when a schedule fires, and what becomes of slots that cannot fire at once. Nothing said about catchup is one, about overlap
-// allow, about the time zone UTC, about dst what suits the expression (DST).
+// Spec says when a schedule fires, and what becomes of slots that cannot fire at once. Nothing said
+// about catchup is one, about overlap allow, about the time zone UTC, about dst what suits the
+// expression (DST).
 type Spec struct {
 	Cron     string  `json:"cron,omitempty"`     // five fields, six with seconds, or a word such as @daily
 	EveryMS  int64   `json:"every_ms,omitempty"` // in place of it: a slot each such time, counted from StartAt or the beginning of 1970
@@ -73,7 +74,7 @@ func (s Spec) OrDefault() Spec {
 	return s
 }
 
-// SameTimes says whether two have the same slots, firing at the same times.
+// SameTimes reports whether two have the same slots, firing at the same times.
 func (s Spec) SameTimes(other Spec) bool {
 	s.CatchUp, s.Overlap, other.CatchUp, other.Overlap = "", "", "", ""
 	return s == other
@@ -191,7 +192,8 @@ func (s *Spec) checkRest(faults *Faults) {
 	}
 }
 
-// DST returns what becomes of times that come twice, and of those that do not exist, such as once,shift; "" for every.
+// DST returns what becomes of times that come twice, and of those that do not exist, such as
+// once,shift; "" for every.
 func (r *Rule) DST() string {
 	if r.cron == nil {
 		return ""
@@ -255,8 +257,8 @@ func Labels(name, by string, slot int64, more map[string]string) map[string]stri
 	return labels
 }
 
-// Apart are the labels of a task without those that tell what started it: one that goes on from it, or does it again, was started by somebody else,
-// and is none of the schedule's.
+// Apart are the labels of a task without those that tell what started it: one that goes on from it,
+// or does it again, was started by somebody else, and is none of the schedule's.
 func Apart(labels map[string]string) map[string]string {
 	others := maps.Clone(labels)
 	for _, name := range []string{LabelBy, LabelName, LabelSlot} {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// zoneinfo is the time zone database as it comes with Go: that of a host may be older or missing, and members must agree.
+// zoneinfo is the time zone database as it comes with Go: that of a host may be older or missing,
+// and members must agree.
 //
 //go:generate sh -c "cp $(go env GOROOT)/lib/time/zoneinfo.zip zoneinfo.zip"
 //go:embed zoneinfo.zip

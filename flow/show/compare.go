@@ -21,8 +21,8 @@ const (
 	DiffersOutput   Difference = "output"
 )
 
-// Compare puts the visits of two tasks beside each other, by scope, node and visit: in the order of the first one, with what only the other one has behind
-// what came before it there.
+// Compare puts the visits of two tasks beside each other, by scope, node and visit: in the order of
+// the first one, with what only the other one has behind what came before it there.
 func Compare(one, other []flow.Visit) []Pair {
 	there := make(map[flow.Address]*flow.Visit, len(other))
 	known := make(map[flow.Address]bool, len(one))

@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Mermaid is the view as a flowchart in Mermaid's language. Nodes that the compiler made are dashed.
+// Mermaid is the view as a flowchart in Mermaid's language. Nodes that the compiler made are
+// dashed.
 func (v *View) Mermaid() string {
 	d := &mermaidWriter{}
 	d.writeLine("flowchart TD")
@@ -29,7 +30,8 @@ func (v *View) Graphviz() string {
 	return d.b.String()
 }
 
-// diagramWriter is a language that diagrams are written in. Nodes go by numbers, so that slugs may hold anything.
+// diagramWriter is a language that diagrams are written in. Nodes go by numbers, so that slugs may
+// hold anything.
 type diagramWriter interface {
 	writeNode(depth, id int, label string, ghost bool)
 	writeEdge(depth, from, to int, label string, dashed bool)

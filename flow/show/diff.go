@@ -27,8 +27,8 @@ const (
 	Changed = "changed"
 )
 
-// Change is a difference between two plans that somebody made. What a node that the compiler has made differs in belongs to the
-// one that it was made for.
+// Change is a difference between two plans that somebody made. What a node that the compiler has
+// made differs in belongs to the one that it was made for.
 type Change struct {
 	What, How string
 	Scope     string // of the plan
@@ -37,8 +37,8 @@ type Change struct {
 	Old, New  string
 }
 
-// Diff tells how two plans differ, when, how long and how often something is tried as well: the flow first, then what it takes, then
-// node by node, then what leads from one to the other.
+// Diff tells how two plans differ, when, how long and how often something is tried as well: the
+// flow first, then what it takes, then node by node, then what leads from one to the other.
 func Diff(old, new *flow.Plan) []Change {
 	d := &planDiffer{list: []Change{}}
 	diffAspects(d, Change{What: ChangedFlow}, planAspects, old, new, "inputs")
@@ -166,7 +166,8 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// addLoneNode tells of a node that only one of the plans has, with what leads from it and what is inside.
+// addLoneNode tells of a node that only one of the plans has, with what leads from it and what is
+// inside.
 func (d *planDiffer) addLoneNode(at Change, how string, s scopedNode) {
 	if name := madeFor(s); name != "" {
 		at.Node = name
@@ -245,7 +246,8 @@ func edgesOf(s scopedNode) (edges []planEdge) {
 	return edges
 }
 
-// diffEdges compares what leads from a node. One that has the action of another is that one, changed.
+// diffEdges compares what leads from a node. One that has the action of another is that one,
+// changed.
 func (d *planDiffer) diffEdges(at Change, was, is []planEdge) {
 	for _, e := range was {
 		i := slices.IndexFunc(is, func(other planEdge) bool { return other.action == e.action && e.action != afterText })

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Graph is a plan as a page draws it: all its nodes in one list, those of a scope together and in the order in which a digest tells them, and
-// what leads from node to node by their indexes.
+// Graph is a plan as a page draws it: all its nodes in one list, those of a scope together and in
+// the order in which a digest tells them, and what leads from node to node by their indexes.
 type Graph struct {
 	Mode   flow.Mode
 	Scopes []GraphScope
@@ -140,7 +140,8 @@ func (g *Graph) addUndoEdges(first int) {
 	}
 }
 
-// Origin is the path of the node in the text of the definition that a node was made for, or that it is.
+// Origin is the path of the node in the text of the definition that a node was made for, or that it
+// is.
 func (n *GraphNode) Origin() string {
 	if n.For == "" {
 		return n.Path

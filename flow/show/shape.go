@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Differences tells how the shapes of two plans differ: their nodes and the order of these, what each of
-// them does, with what, after which others and under which conditions. When, how long, how often and how
-// many at a time something is tried is no part of it.
+// Differences tells how the shapes of two plans differ: their nodes and the order of these, what
+// each of them does, with what, after which others and under which conditions. When, how long, how
+// often and how many at a time something is tried is no part of it.
 func Differences(old, new *flow.Plan) []string {
 	list := []string{}
 	list = appendDifferences(list, "the flow", planAspects, old, new)

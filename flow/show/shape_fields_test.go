@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// same is what the shape says of a field of a plan: two definitions that differ in it, or why it is no
-// part of the shape.
+// same is what the shape says of a field of a plan: two definitions that differ in it, or why it is
+// no part of the shape.
 type same struct{ old, new, why string }
 
 const (

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// View is a plan as people look at it: what the compiler made of a definition, the nodes it added included.
+// View is a plan as people look at it: what the compiler made of a definition, the nodes it added
+// included.
 type View struct {
 	Name    string        `json:"name,omitempty"`
 	Profile flow.Profile  `json:"profile,omitempty"`
@@ -66,7 +67,7 @@ type Edge struct {
 
 func (e *Edge) labelText() string { return e.Action + withPrefix(" when ", e.When) }
 
-// Ghost says whether the compiler made the node for another one.
+// Ghost reports whether the compiler made the node for another one.
 func (n *Node) Ghost() bool { return n.For != "" || n.Kind == flow.KindJoin }
 
 // Plan shows a plan under a name.

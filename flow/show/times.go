@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Times is how often a node is tried and how long it may take, defaults of the flow and its profile included.
+// Times is how often a node is tried and how long it may take, defaults of the flow and its profile
+// included.
 type Times struct {
 	Attempts           int     `json:"attempts,omitempty"` // of each unit, if it is more than one
 	WaitMS             int64   `json:"wait_ms,omitempty"`  // before the second one

@@ -14,5 +14,5 @@ func TestALongTimeIsShownInFull(t *testing.T) {
 	}
 }
 
-// FuzzTimes writes times into a flow and plays it: whatever they are, no alarm is set into the past, and nobody is
-// asked to wait for less than nothing.
+// FuzzTimes writes times into a flow and plays it: whatever they are, no alarm is set into the
+// past, and nobody is asked to wait for less than nothing.

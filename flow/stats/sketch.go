@@ -7,15 +7,18 @@ import (
 	"slices"
 )
 
-// Gamma is how much wider each bucket of a Sketch is than the one before: the fourth root of two. A quantile is wrong
-// by (Gamma-1)/(Gamma+1) at most, which is less than 9 %, and by the half a millisecond of rounding.
+// Gamma is how much wider each bucket of a Sketch is than the one before: the fourth root of two. A
+// quantile is wrong by (Gamma-1)/(Gamma+1) at most, which is less than 9 %, and by the half a
+// millisecond of rounding.
 const Gamma = 1.189207115002721
 
-// A bucket b > 0 has what is above Gamma^(b-2) and up to Gamma^(b-1); bucket 0 has what took no time.
+// A bucket b > 0 has what is above Gamma^(b-2) and up to Gamma^(b-1); bucket 0 has what took no
+// time.
 const buckets = 4*63 + 2
 
-// Sketch is many durations as how many there were of about each length. Two of them added are the sketch of both, in
-// whatever order, so what members have measured apart can be put together. The zero value has none.
+// Sketch is many durations as how many there were of about each length. Two of them added are the
+// sketch of both, in whatever order, so what members have measured apart can be put together. The
+// zero value has none.
 type Sketch struct {
 	first  int // bucket of counts[0]
 	counts []int64

@@ -1,7 +1,9 @@
-// Package stats tells how tasks go: how many begin and end, how long they take, and what their nodes do.
+// Package stats tells how tasks go: how many begin and end, how long they take, and what their
+// nodes do.
 //
-// Members add up what they have stored (Counts), by what it is of (Key). Counts can be added in whatever order, so those of
-// several members, and of a time in pieces, come to the same as if one had counted all of it.
+// Members add up what they have stored (Counts), by what it is of (Key). Counts can be added in
+// whatever order, so those of several members, and of a time in pieces, come to the same as if one
+// had counted all of it.
 package stats
 
 import (
@@ -11,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Key says what was counted. Without a Node it is the tasks themselves; without a Flow it is those of all flows.
+// Key says what was counted. Without a Node it is the tasks themselves; without a Flow it is those
+// of all flows.
 type Key struct {
 	Flow    string // id
 	Version string // id; "" of all flows
@@ -42,7 +45,7 @@ type Counts struct {
 // Ended is how many ended in whatever way.
 func (c *Counts) Ended() int64 { return c.Completed + c.Failed + c.Skipped + c.Canceled }
 
-// Empty says whether nothing was counted.
+// Empty reports whether nothing was counted.
 func (c *Counts) Empty() bool { return c.Began+c.Ended()+c.Retried+c.Wait.N() == 0 }
 
 // Add adds others.

@@ -1,9 +1,10 @@
-// Package timeline tells when each visit of a scope was under way, what it waited for, and when its attempts ran, of the
-// journal alone.
+// Package timeline tells when each visit of a scope was under way, what it waited for, and when its
+// attempts ran, of the journal alone.
 //
-// What it promises: it is pure, and takes the journal in parts, so whoever has read up to a row goes on from there. What it
-// keeps is bounded, however long the task has run: beyond maxLanes the oldest visits that are over are left out, and are
-// counted. What is told for a window is bounded as well (see Window).
+// What it promises: it is pure, and takes the journal in parts, so whoever has read up to a row
+// goes on from there. What it keeps is bounded, however long the task has run: beyond maxLanes the
+// oldest visits that are over are left out, and are counted. What is told for a window is bounded
+// as well (see Window).
 package timeline
 
 import (
@@ -162,7 +163,8 @@ func endState(e *flow.Event) string {
 	return e.Status
 }
 
-// addOutsideEvent notes that a step of the scope has something inside, and that the scope ends with a step around it.
+// addOutsideEvent notes that a step of the scope has something inside, and that the scope ends with
+// a step around it.
 func (t *Timeline) addOutsideEvent(e *flow.Event) {
 	switch e.Type {
 	case flow.StepEntered:

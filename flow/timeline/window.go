@@ -107,7 +107,8 @@ func (t *Timeline) fillAttempts(told *Told, bins int, end int64) {
 	}
 }
 
-// fillBins counts the attempts of a lane in equal parts of what is told of it. Parts without any are left out.
+// fillBins counts the attempts of a lane in equal parts of what is told of it. Parts without any
+// are left out.
 func (l *LaneTold) fillBins(told *Told, bins int, end int64) {
 	from, to := max(l.Entered, told.From), min(cmp.Or(l.Ended, end), told.To)
 	width := max((to-from+int64(bins))/int64(bins), 1)
@@ -134,7 +135,8 @@ func (l *LaneTold) fillBins(told *Told, bins int, end int64) {
 	}
 }
 
-// criticalLanes are the lanes that the end of the scope waited for: the last one, what had to end last before it could begin, and so on.
+// criticalLanes are the lanes that the end of the scope waited for: the last one, what had to end
+// last before it could begin, and so on.
 func (t *Timeline) criticalLanes(end int64) map[*Lane]bool {
 	path := map[*Lane]bool{}
 	visits := map[string][]*Lane{}
@@ -161,7 +163,8 @@ func (t *Timeline) criticalLanes(end int64) map[*Lane]bool {
 	return path
 }
 
-// latestBefore is the lane that a node waited for longest. Where that is one that never began, it is what this one waited for.
+// latestBefore is the lane that a node waited for longest. Where that is one that never began, it
+// is what this one waited for.
 func (t *Timeline) latestBefore(node string, entered int64, visits map[string][]*Lane, seen map[string]bool) *Lane {
 	n := t.plan.Nodes[node]
 	if n == nil || n.Dag == nil || seen[node] {

@@ -47,8 +47,8 @@ func SpanOf(task string, a flow.Address) (id SpanID) {
 // startOf is the span that all others of a task are below. There is no visit of that number.
 func startOf(task string) SpanID { return SpanOf(task, flow.Address{Visit: -1}) }
 
-// Parent is what whoever carries out an attempt is told of its span, as the header traceparent of W3C Trace Context: what it
-// traces is below the attempt.
+// Parent is what whoever carries out an attempt is told of its span, as the header traceparent of
+// W3C Trace Context: what it traces is below the attempt.
 func Parent(task string, t *flow.Traced, a flow.Address) string {
 	flags := "-01"
 	if !t.Sampled() {

@@ -8,11 +8,12 @@ type takenState struct {
 	toldOthers          int
 }
 
-// reservedForFailed are the places of a task that only failures get, so that the last ones of many spans are told, too.
+// reservedForFailed are the places of a task that only failures get, so that the last ones of many
+// spans are told, too.
 const reservedForFailed = 100
 
-// Take are the spans that have ended since it was asked before: each is told once, but that of a task that is retried. Of a
-// trace that is taken from Spans does not tell everything any longer.
+// Take are the spans that have ended since it was asked before: each is told once, but that of a
+// task that is retried. Of a trace that is taken from Spans does not tell everything any longer.
 func (t *Trace) Take() []Span {
 	if t.begun == 0 {
 		return nil
@@ -46,8 +47,8 @@ func (t *Trace) countFitting() int {
 	return max(min(failed, left), min(len(t.spans), left-reservedForFailed), 0)
 }
 
-// Pass takes what has ended by now as told by somebody else, but the span of the start: he may have died before he told it, and all
-// others are below it.
+// Pass takes what has ended by now as told by somebody else, but the span of the start: he may have
+// died before he told it, and all others are below it.
 func (t *Trace) Pass() {
 	t.Take()
 	t.taken.toldStart = false

@@ -1,9 +1,10 @@
 // Package trace tells a task as spans, of its journal alone.
 //
-// What it promises: it is pure, and equal journals give equal spans, ids included, on whatever member and however often
-// they are told. So nothing has to be held while a task waits, and a takeover changes nothing. Every span is below the
-// one of the task's start, which is there from the beginning: no parent is ever missing. A task has at most MaxSpans, in
-// whatever order of size its journal is; a step of many units tells its failed and its slowest ones.
+// What it promises: it is pure, and equal journals give equal spans, ids included, on whatever
+// member and however often they are told. So nothing has to be held while a task waits, and a
+// takeover changes nothing. Every span is below the one of the task's start, which is there from
+// the beginning: no parent is ever missing. A task has at most MaxSpans, in whatever order of size
+// its journal is; a step of many units tells its failed and its slowest ones.
 package trace
 
 import (
@@ -17,7 +18,8 @@ import (
 const (
 	// MaxSpans is how many spans a task has at most.
 	MaxSpans = 1000
-	// maxUnitsInFull is how many units a step may have for all their attempts to be told; of more the slowOnes are.
+	// maxUnitsInFull is how many units a step may have for all their attempts to be told; of more
+	// the slowOnes are.
 	maxUnitsInFull  = 100
 	maxSlowAttempts = 20
 	// maxHeldSpans is how many spans of what goes on are held; of more nothing is told.
@@ -34,7 +36,8 @@ const (
 	Producer Kind = 4 // it waits in a queue for a poller
 )
 
-// Span is something that took its time. Texts of users are not in it, but for names and the text of an error.
+// Span is something that took its time. Texts of users are not in it, but for names and the text of
+// an error.
 type Span struct {
 	ID, Parent SpanID // Parent is zero for the first one of a trace
 	Trace      ID
@@ -158,7 +161,8 @@ func (t *Trace) isFull() bool {
 // Held is how many spans of what goes on are held.
 func (t *Trace) Held() int { return t.held }
 
-// Follow says whose nodes those of the next events are. What a trace that waits for events need not hold is its plan.
+// Follow says whose nodes those of the next events are. What a trace that waits for events need not
+// hold is its plan.
 func (t *Trace) Follow(plan *flow.Plan) { t.plan = plan }
 
 // waitNames are what steps are called that wait for something.
@@ -183,7 +187,8 @@ func (t *Trace) planNode(a flow.Address) *flow.PlanNode {
 	return scope.Nodes[a.Node]
 }
 
-// stepEnded ends a step and what is left below it. One that never began is told only if it has failed.
+// stepEnded ends a step and what is left below it. One that never began is told only if it has
+// failed.
 func (t *Trace) stepEnded(e *flow.Event) {
 	a := stepOf(e)
 	failed := e.Error != "" || e.Status == string(flow.StepFailed)
@@ -313,7 +318,8 @@ func (t *Trace) attemptEnded(st *openStep, unit int, at int64, state string) {
 	}
 }
 
-// selectAttempts are those of the attempts of many units that have failed, and the slowest of the others.
+// selectAttempts are those of the attempts of many units that have failed, and the slowest of the
+// others.
 func selectAttempts(attempts []Span) []Span {
 	slices.SortFunc(attempts, byWorth)
 	failed := slices.IndexFunc(attempts, func(s Span) bool { return !s.Failed })
@@ -324,7 +330,8 @@ func selectAttempts(attempts []Span) []Span {
 	return slices.Concat(attempts[:keep], attempts[failed:min(failed+maxSlowAttempts, len(attempts))])
 }
 
-// byWorth puts first what is told when there is too much: what has failed, steps, and what took long.
+// byWorth puts first what is told when there is too much: what has failed, steps, and what took
+// long.
 func byWorth(a, b Span) int {
 	return cmp.Or(boolInt(b.Failed)-boolInt(a.Failed), boolInt(a.At.Attempt > 0)-boolInt(b.At.Attempt > 0),
 		cmp.Compare(b.End-b.Start, a.End-a.Start), inTime(a, b))
@@ -353,8 +360,8 @@ func (t *Trace) pruneSpans() {
 	t.spans = t.spans[:most]
 }
 
-// Spans are what there is to tell of the task by now, in the order of their beginning. What goes on is told as open, and
-// ends now.
+// Spans are what there is to tell of the task by now, in the order of their beginning. What goes on
+// is told as open, and ends now.
 func (t *Trace) Spans(now int64) []Span {
 	if t.begun == 0 {
 		return nil

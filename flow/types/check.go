@@ -9,8 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Budget is what one check may do, in units of work: a schema applied to a value, 32 bytes of a list or object looked
-// through, a choice compared, or eight bytes matched with one state of a regular expression. That much is done in less than half a second.
+// Budget is what one check may do, in units of work: a schema applied to a value, 32 bytes of a
+// list or object looked through, a choice compared, or eight bytes matched with one state of a
+// regular expression. That much is done in less than half a second.
 const Budget = 3_000_000
 
 // maxDeep is how deep schemas and values may lead into each other while they are checked.
@@ -66,8 +67,8 @@ func (s *evaluatedParts) addParts(other *evaluatedParts) {
 	}
 }
 
-// spendBudget takes off what a piece of work costs; false when there is not as much left. Then everything fits, so that it
-// ends, and the one problem is that.
+// spendBudget takes off what a piece of work costs; false when there is not as much left. Then
+// everything fits, so that it ends, and the one problem is that.
 func (k *valueCheck) spendBudget(cost int) bool {
 	if k.left -= cost; k.left >= 0 && !k.exhausted {
 		return true
@@ -84,14 +85,15 @@ func (k *valueCheck) reportProblem(at *valuePath, format string, args ...any) bo
 	return false
 }
 
-// checkQuietly says whether a value fits, without telling why not.
+// checkQuietly reports whether a value fits, without telling why not.
 func (k *valueCheck) checkQuietly(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	k.quietDepth++
 	defer func() { k.quietDepth-- }()
 	return k.checkValue(n, v, at, had)
 }
 
-// checkValue says whether a value fits a schema. Had, if it is not nil, takes note of what the schema has had to do with.
+// checkValue reports whether a value fits a schema. Had, if it is not nil, takes note of what the
+// schema has had to do with.
 func (k *valueCheck) checkValue(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	if k.depth++; k.depth > maxDeep {
 		k.exhausted = true

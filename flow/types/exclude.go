@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Excludes reports whether no value of a kind can be at a path in what fits, and returns the name of the declared type then.
-// Elements of lists are [2].
+// Excludes reports whether no value of a kind can be at a path in what fits, and returns the name
+// of the declared type then. Elements of lists are [2].
 func (in *Inputs) Excludes(path []string, kind expr.Kind) (declared string, excluded bool) {
 	if in == nil {
 		return "", false
@@ -35,7 +35,8 @@ func (in *Inputs) Excludes(path []string, kind expr.Kind) (declared string, excl
 // kindsOf are the types that values of a kind may have.
 var kindsOf = map[expr.Kind]typeSet{expr.KindNull: isNull, expr.KindBool: isBool, expr.KindNumber: isNumeric, expr.KindString: isText, expr.KindArray: isList, expr.KindObject: isObject}
 
-// mayBe reports whether a value of a kind may fit a schema, as far as its types, its choices and those of its parts say.
+// mayBe reports whether a value of a kind may fit a schema, as far as its types, its choices and
+// those of its parts say.
 func (n *schemaNode) mayBe(kind expr.Kind, seen map[*schemaNode]bool) bool {
 	if seen[n] {
 		return true

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// filler puts defaults where something is left out. It changes no byte of a value that leaves out nothing.
+// filler puts defaults where something is left out. It changes no byte of a value that leaves out
+// nothing.
 type filler struct {
 	left  int // bytes that it may still write; below 0 it has given up
 	steps int // of work done

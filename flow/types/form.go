@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// formReader makes a schema of forms. It remembers what each part was made of, so that whatever is wrong with the schema
-// is told where somebody wrote it.
+// formReader makes a schema of forms. It remembers what each part was made of, so that whatever is
+// wrong with the schema is told where somebody wrote it.
 type formReader struct {
 	problems []Problem
 	origins  map[string][]string // where parts of the schema were written, by their place in the schema
@@ -50,8 +50,9 @@ func (f *formReader) writtenPath(path []string) []string {
 	return path
 }
 
-// mergeProblems are the problems of the forms and those of the schema that was made of them, where they were written. A part whose form is wrong is
-// not what was meant, so nothing more is told of it.
+// mergeProblems are the problems of the forms and those of the schema that was made of them, where
+// they were written. A part whose form is wrong is not what was meant, so nothing more is told of
+// it.
 func (f *formReader) mergeProblems(schema []Problem) []Problem {
 	all := f.problems
 	for _, p := range schema {
@@ -63,12 +64,12 @@ func (f *formReader) mergeProblems(schema []Problem) []Problem {
 	return all[:min(len(all), maxProblems)]
 }
 
-// isWithin says whether a place is another one or inside it.
+// isWithin reports whether a place is another one or inside it.
 func isWithin(path, of []string) bool {
 	return len(path) >= len(of) && slices.Equal(path[:len(of)], of)
 }
 
-// isSchema says whether inputs are written as one JSON Schema, and not one by one.
+// isSchema reports whether inputs are written as one JSON Schema, and not one by one.
 func isSchema(raw json.RawMessage) bool {
 	if _, says := expr.Field(raw, "$schema"); says {
 		return true
@@ -79,7 +80,8 @@ func isSchema(raw json.RawMessage) bool {
 	return kind == "object" && expr.KindOf(properties) == expr.KindObject
 }
 
-// readSchema is a schema that was written as one. What it does not mention is refused, unless it says otherwise.
+// readSchema is a schema that was written as one. What it does not mention is refused, unless it
+// says otherwise.
 func (f *formReader) readSchema(raw json.RawMessage) json.RawMessage {
 	of, _ := expr.Field(raw, "type")
 	if kind, _ := expr.String(of); kind != "object" {
@@ -171,7 +173,8 @@ func (f *formReader) readListForm(raw json.RawMessage, at formPlace) jsonObject 
 	return jsonObject{{"type", quoteText("array")}, {"items", of.toJSON()}}
 }
 
-// readLongForm reads a form that is an object: a JSON Schema with our words beside those of the standard.
+// readLongForm reads a form that is an object: a JSON Schema with our words beside those of the
+// standard.
 func (f *formReader) readLongForm(raw json.RawMessage, at formPlace) (of jsonObject, optional bool) {
 	members, _ := expr.Members(raw)
 	slices.SortStableFunc(members, func(a, b expr.Member) int { return keyRank(a.Key) - keyRank(b.Key) })

@@ -2,7 +2,8 @@ package types
 
 import "strings"
 
-// A word is compared with so many names, and they have so many bytes, at most: each comparison takes a few microseconds.
+// A word is compared with so many names, and they have so many bytes, at most: each comparison
+// takes a few microseconds.
 const (
 	mostNames   = 500
 	longestName = 40
@@ -35,7 +36,8 @@ func normalizeWord(word string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(word))
 }
 
-// editDistance is the number of bytes to add, drop, change or swap with their neighbor between two words.
+// editDistance is the number of bytes to add, drop, change or swap with their neighbor between two
+// words.
 func editDistance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -40,8 +40,9 @@ var (
 	elementPattern = regexp.MustCompile(`^\[[0-9]+\]$`)
 )
 
-// isWord says whether a key can be told as it is. The bound is not in the expression: that would be compiled to as many copies of all letters there are,
-// which took a third of the time in which the program begins.
+// isWord reports whether a key can be told as it is. The bound is not in the expression: that would
+// be compiled to as many copies of all letters there are, which took a third of the time in which
+// the program begins.
 func isWord(key string) bool {
 	return utf8.RuneCountInString(key) <= 256 && wordPattern.MatchString(key)
 }
@@ -77,7 +78,8 @@ func shortenText(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// valuePath is a path while it is followed: a key, or without one an element of a list, and what is above it. The root is nil.
+// valuePath is a path while it is followed: a key, or without one an element of a list, and what is
+// above it. The root is nil.
 type valuePath struct {
 	parent *valuePath
 	name   string

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Reaches says whether a path may lead to something in what fits; else it says what is wrong with it. Elements of lists
-// are [2].
+// Reaches reports whether a path may lead to something in what fits; else it says what is wrong
+// with it. Elements of lists are [2].
 func (in *Inputs) Reaches(path []string) (wrong string) {
 	if in == nil {
 		return ""
@@ -89,7 +89,7 @@ func fieldSchemas(list []*schemaNode, key string) (found []*schemaNode, open boo
 	return found, !closed, names
 }
 
-// isOpen says whether there may be fields that are not mentioned.
+// isOpen reports whether there may be fields that are not mentioned.
 func (n *schemaNode) isOpen() bool {
 	return (n.additional == nil || !n.additional.never) && (n.unevaluatedFields == nil || !n.unevaluatedFields.never)
 }

@@ -93,7 +93,8 @@ func (n *schemaNode) choicesAs(text func(json.RawMessage) string) []string {
 	return names
 }
 
-// bareText is a value as a short form has it: a text without its quotes, unless it would be taken for something else.
+// bareText is a value as a short form has it: a text without its quotes, unless it would be taken
+// for something else.
 func bareText(v json.RawMessage) string {
 	text, ok := expr.String(v)
 	if !ok || text == "" || text != strings.TrimSpace(text) || strings.ContainsAny(text, "\"|()\n") {

@@ -208,7 +208,8 @@ func (c *compiler) resolvePointer(r schemaRef, pointer string) {
 	r.from.ref = c.compileNode(v, path)
 }
 
-// finishNodes looks at what can be seen only in the whole: references that lead nowhere but to themselves, and defaults.
+// finishNodes looks at what can be seen only in the whole: references that lead nowhere but to
+// themselves, and defaults.
 func (c *compiler) finishNodes() {
 	pointers := make([]string, 0, len(c.nodes))
 	for pointer := range c.nodes {
@@ -276,7 +277,8 @@ func (n *schemaNode) appliedParts() []*schemaNode {
 	return list
 }
 
-// isCircular says whether a schema leads back to itself for the same value. Of a node seen is 1 while it is being looked at, then 2.
+// isCircular reports whether a schema leads back to itself for the same value. Of a node seen is 1
+// while it is being looked at, then 2.
 func (n *schemaNode) isCircular(seen map[*schemaNode]int) bool {
 	if seen[n] > 0 {
 		return seen[n] == 1

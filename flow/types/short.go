@@ -26,8 +26,8 @@ type shortForm struct {
 	description string
 }
 
-// readShort reads a short form: [optional] TYPE [= DEFAULT] [(description)], where TYPE is a word, `list of TYPE` or
-// `one of a | b`.
+// readShort reads a short form: [optional] TYPE [= DEFAULT] [(description)], where TYPE is a word,
+// `list of TYPE` or `one of a | b`.
 func readShort(text string) (s shortForm, err error) {
 	text = strings.TrimSpace(text)
 	if i := strings.LastIndex(text, " ("); i >= 0 && strings.HasSuffix(text, ")") {
@@ -107,7 +107,8 @@ func isNumber(text string) bool {
 	return expr.KindOf(raw) == expr.KindNumber && expr.Valid(raw)
 }
 
-// readDefault reads a default as a type has it: that of a text is the text itself, quotes around it are taken off.
+// readDefault reads a default as a type has it: that of a text is the text itself, quotes around it
+// are taken off.
 func (o jsonObject) readDefault(text string) (json.RawMessage, error) {
 	raw := json.RawMessage(text)
 	kind, _ := expr.String(o.valueOf("type"))

@@ -41,8 +41,9 @@ func (i Input) String() string {
 // DefaultText is the default as a short form has it, "" when there is none.
 func (i Input) DefaultText() string { return shortenText(bareText(i.Default)) }
 
-// Named are inputs of which only the names are known, for whoever looks for more that is wrong where Read has found
-// something: names that are declared are there, whatever they are. It is nil where even those are not known.
+// Named are inputs of which only the names are known, for whoever looks for more that is wrong
+// where Read has found something: names that are declared are there, whatever they are. It is nil
+// where even those are not known.
 func Named(raw json.RawMessage) *Inputs {
 	if isSchema(raw) {
 		raw, _ = expr.Field(raw, "properties")
@@ -59,8 +60,9 @@ func Named(raw json.RawMessage) *Inputs {
 	return &Inputs{root: root}
 }
 
-// Read makes inputs of what somebody has written: an object of forms by name, or one JSON Schema. The JSON is valid.
-// Everything that is wrong is told with its place in that; inputs are nil if there is an error among the problems.
+// Read makes inputs of what somebody has written: an object of forms by name, or one JSON Schema.
+// The JSON is valid. Everything that is wrong is told with its place in that; inputs are nil if
+// there is an error among the problems.
 func Read(raw json.RawMessage) (*Inputs, []Problem) {
 	if kind := expr.KindOf(raw); kind != expr.KindObject {
 		return nil, []Problem{{Msg: "must be an object such as {amount: int}, is " + kind.String()}}
@@ -96,8 +98,9 @@ func (in *Inputs) Size() int {
 	return 20 * len(in.text)
 }
 
-// Check compares what a task is to be started with to what was declared. Filled is that with defaults where something is
-// left out; nothing at all is {}. The problems are all that does not fit. A nil Inputs takes anything.
+// Check compares what a task is to be started with to what was declared. Filled is that with
+// defaults where something is left out; nothing at all is {}. The problems are all that does not
+// fit. A nil Inputs takes anything.
 func (in *Inputs) Check(params json.RawMessage) (filled json.RawMessage, problems Problems) {
 	if in == nil {
 		return params, nil
@@ -161,8 +164,8 @@ func (in *Inputs) List() []Input {
 	return list
 }
 
-// Text is the value that a person means who writes a text for an input: what is declared as text stays one, without
-// quotes around it, and all else is JSON, or else a text.
+// Text is the value that a person means who writes a text for an input: what is declared as text
+// stays one, without quotes around it, and all else is JSON, or else a text.
 func (in *Inputs) Text(name, text string) json.RawMessage {
 	raw := json.RawMessage(text)
 	if in != nil {

@@ -14,8 +14,9 @@ type Form struct {
 	root *schemaNode
 }
 
-// ReadForm makes one of what somebody has written: a type such as int or list of text, [TYPE], or an object that describes it, in our
-// words or those of JSON Schema. Nothing written is no form; neither is one with an error among its problems.
+// ReadForm makes one of what somebody has written: a type such as int or list of text, [TYPE], or
+// an object that describes it, in our words or those of JSON Schema. Nothing written is no form;
+// neither is one with an error among its problems.
 func ReadForm(raw json.RawMessage) (*Form, []Problem) {
 	if len(raw) == 0 || expr.KindOf(raw) == expr.KindNull {
 		return nil, nil

@@ -79,7 +79,8 @@ func (a *additionalProperties) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, a.of)
 }
 
-// answerSchema is the schema of the JSON that an operation answers when it has done what it was asked, nil = it answers none.
+// answerSchema is the schema of the JSON that an operation answers when it has done what it was
+// asked, nil = it answers none.
 func (o *apiOperation) answerSchema() (*jsonSchema, error) {
 	for _, status := range []string{"200", "201", "202"} {
 		r := o.Responses[status]

@@ -1,9 +1,11 @@
-// Command apigen writes the types of an OpenAPI document down in TypeScript, for pages that speak to that API:
+// Command apigen writes the types of an OpenAPI document down in TypeScript, for pages that speak
+// to that API:
 //
 //	go run ./internal/apigen openapi.json api.gen.ts
 //
-// An interface for each schema, and one called Routes with a row for each operation, by "METHOD path": what it takes in its path, query and
-// headers, its body, and its answer. They are types alone: nothing of them is left in a program, but for the table of the roles that may call each.
+// An interface for each schema, and one called Routes with a row for each operation, by "METHOD
+// path": what it takes in its path, query and headers, its body, and its answer. They are types
+// alone: nothing of them is left in a program, but for the table of the roles that may call each.
 package main
 
 import (

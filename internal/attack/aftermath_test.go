@@ -17,7 +17,8 @@ type victim struct {
 	version    string
 }
 
-// aftermath looks at what an attack leaves. Whoever does not get an answer asks again, for a bounded time.
+// aftermath looks at what an attack leaves. Whoever does not get an answer asks again, for a
+// bounded time.
 type aftermath struct {
 	*member
 	ctx   context.Context
@@ -71,8 +72,8 @@ func (f *aftermath) look(victims []victim) {
 	f.get("/api/tasks?page_size=50")
 }
 
-// walks is how often a list is read for those who are not in it. That of the graph has the newest update first, so a
-// task that goes on may move to its front while its pages are read.
+// walks is how often a list is read for those who are not in it. That of the graph has the newest
+// update first, so a task that goes on may move to its front while its pages are read.
 const walks = 5
 
 func (f *aftermath) listed(victims []victim, list func() []string) {

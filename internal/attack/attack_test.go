@@ -171,7 +171,8 @@ func (s *siege) tell(t *testing.T, r *result) {
 	r.judge(t)
 }
 
-// restart kills the member: what attackers have touched can be read, listed and canceled by its successor.
+// restart kills the member: what attackers have touched can be read, listed and canceled by its
+// successor.
 func (s *siege) restart(t *testing.T) {
 	s.probe.end()
 	began := time.Now()

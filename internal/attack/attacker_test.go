@@ -105,7 +105,7 @@ func (a *attacker) urge(method, path string, body any) answer {
 	}
 }
 
-// publish says whether the definition was taken. The flow's name becomes this strike's own.
+// publish reports whether the definition was taken. The flow's name becomes this strike's own.
 func (a *attacker) publish(flow string, definition yaml) bool {
 	got := a.urge("PUT", "/v1/flows/"+a.name(flow), definition)
 	var published wire.Published

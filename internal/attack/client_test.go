@@ -100,7 +100,8 @@ func (a answer) busy() bool {
 	return a.err != nil || a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
 }
 
-// hole says what is wrong with an answer, whoever it is for: a member may refuse, but it says why and does not fail.
+// hole says what is wrong with an answer, whoever it is for: a member may refuse, but it says why
+// and does not fail.
 func (a answer) hole() string {
 	switch {
 	case a.err != nil || a.status < 400:
@@ -111,7 +112,7 @@ func (a answer) hole() string {
 	return ""
 }
 
-// explained says whether a refusal has words for whoever is refused.
+// explained reports whether a refusal has words for whoever is refused.
 func (a answer) explained() bool {
 	var said struct{ What, Error, Message string }
 	if json.Unmarshal(a.body, &said) == nil {

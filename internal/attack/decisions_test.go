@@ -86,7 +86,8 @@ func costlyCEL(a *attacker) {
 	pause(a.ctx, time.Duration(a.of(500, 10_000))*time.Millisecond)
 }
 
-// overflows ask for more units than there are numbers: products of 64 bits come out as few, or none.
+// overflows ask for more units than there are numbers: products of 64 bits come out as few, or
+// none.
 func overflows(a *attacker) {
 	for i, x := range []struct {
 		items int

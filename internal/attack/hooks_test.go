@@ -26,7 +26,8 @@ func (a *attacker) hook() (name, flow string) {
 	return name, flow
 }
 
-// forgers flood hooks that are there and hooks that are not, with large bodies and small ones, of which some never end.
+// forgers flood hooks that are there and hooks that are not, with large bodies and small ones, of
+// which some never end.
 func forgers(a *attacker) {
 	name, flow := a.hook()
 	large := strings.Repeat("x", 1<<20)

@@ -132,7 +132,8 @@ nodes:
 	}
 }
 
-// unreadAnswers are large, and wait for a reader who has gone to sleep. The member cuts them off in the end.
+// unreadAnswers are large, and wait for a reader who has gone to sleep. The member cuts them off in
+// the end.
 func unreadAnswers(a *attacker) {
 	task := a.heavy(a.of(4, 40))
 	service := a.name("unread")

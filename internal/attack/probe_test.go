@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// probe are ordinary users: they start simple tasks one after the other and wait for their ends, and their workers
-// do what there is to do. What they see while an attack goes on is what the attack does to everybody.
+// probe are ordinary users: they start simple tasks one after the other and wait for their ends,
+// and their workers do what there is to do. What they see while an attack goes on is what the
+// attack does to everybody.
 type probe struct {
 	m    *member
 	push *httptest.Server
@@ -118,7 +119,8 @@ func (p *probe) poll(ctx context.Context) {
 	}
 }
 
-// use starts a task after the other. What a user is told is that it ended, however often he had to ask.
+// use starts a task after the other. What a user is told is that it ended, however often he had to
+// ask.
 func (p *probe) use(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
 		began := time.Now()

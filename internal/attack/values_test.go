@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Values that are nested as deep as readers of JSON go, or nearly: what holds one cannot be read any more.
+// Values that are nested as deep as readers of JSON go, or nearly: what holds one cannot be read
+// any more.
 var onValues = []attack{
 	{name: "nested values by signal", strike: nestedSignals},
 	{name: "nested values by start", strike: nestedStarts},

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// weight follows the memory of a process. One that takes far more than its budget is killed, before the machine is
-// out of memory.
+// weight follows the memory of a process. One that takes far more than its budget is killed, before
+// the machine is out of memory.
 type weight struct {
 	p    *process.Process
 	work sync.WaitGroup
@@ -48,7 +48,8 @@ func (w *weight) follow(stop <-chan struct{}) {
 	}
 }
 
-// read tells the memory in MB, now and at most since forget. Of a process that is gone it is the last that was seen.
+// read tells the memory in MB, now and at most since forget. Of a process that is gone it is the
+// last that was seen.
 func (w *weight) read() (now, peak float64) {
 	now, high, err := memory(w.p.Pid())
 	w.mu.Lock()

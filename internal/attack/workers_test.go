@@ -18,8 +18,8 @@ var onWorkers = []attack{
 	{name: "strangers who call a push worker", strike: strangersAtWorker},
 }
 
-// strangersAtWorker reach a worker that listens beyond this host. It carries out commands for its member alone, or
-// refuses to listen there.
+// strangersAtWorker reach a worker that listens beyond this host. It carries out commands for its
+// member alone, or refuses to listen there.
 func strangersAtWorker(a *attacker) {
 	dir, err := os.MkdirTemp("", "troupe-attack-worker-")
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 // module is the path all our packages begin with; the root package has this path itself.
 const module = "github.com/troupe-engine/troupe"
 
-// importRow grants a package the import of others of ours. Names are folders below the module, "." is the
-// root package.
+// importRow grants a package the import of others of ours. Names are folders below the module, "."
+// is the root package.
 type importRow struct {
 	pkg  string
 	uses []string
 }
 
-// table has a row for every package. That others import an internal folder below the top is not in it: Go itself
-// shows it to its neighbors only.
+// table has a row for every package. That others import an internal folder below the top is not in
+// it: Go itself shows it to its neighbors only.
 var table = []importRow{
 	{"flow/expr", nil},
 	{"flow/codec", nil},
@@ -207,7 +207,7 @@ func anyFits(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchesPattern(pattern, name) })
 }
 
-// matchesPattern says whether a name is a pattern, or below the x of a pattern x/...
+// matchesPattern reports whether a name is a pattern, or below the x of a pattern x/...
 func matchesPattern(pattern, name string) bool {
 	parent, ok := strings.CutSuffix(pattern, "...")
 	if !ok {

@@ -1,6 +1,7 @@
 // Package bounded keeps what is said of many things of one kind from filling a log.
 //
-// Promises: of what happens rarely each is told; of a flood the first ones, then one in a while, with how many were left out.
+// Promises: of what happens rarely each is told; of a flood the first ones, then one in a while,
+// with how many were left out.
 package bounded
 
 import (
@@ -8,7 +9,8 @@ import (
 	"time"
 )
 
-// AtOnce is how many lines of a kind come one after the other, Every in what time there is room for one more.
+// AtOnce is how many lines of a kind come one after the other, Every in what time there is room for
+// one more.
 const (
 	AtOnce = 20
 	Every  = time.Second
@@ -22,7 +24,7 @@ type Lines struct {
 	leftOut int
 }
 
-// Admit says whether there is room for a line, and how many were left out since the last one.
+// Admit reports whether there is room for a line, and how many were left out since the last one.
 func (l *Lines) Admit(now time.Time) (leftOut int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +39,8 @@ func (l *Lines) Admit(now time.Time) (leftOut int, ok bool) {
 	return leftOut, true
 }
 
-// Once remembers what was said, up to a bound, beyond which it is said anew. The zero value is ready.
+// Once remembers what was said, up to a bound, beyond which it is said anew. The zero value is
+// ready.
 type Once struct {
 	mu   sync.Mutex
 	said map[string]bool
@@ -46,7 +49,7 @@ type Once struct {
 // mostSaid bounds what is remembered.
 const mostSaid = 1000
 
-// First says whether something was not said before.
+// First reports whether something was not said before.
 func (o *Once) First(what string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

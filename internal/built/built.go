@@ -1,6 +1,8 @@
-// Package built builds the programs of this project for their tests, as they are released: without cgo, and with no path of this machine in them.
-// So the packages of which a program is made are built once for all of its tests, with or without the race detector, and in every copy of the sources.
-// Go keeps packages but not programs, and linking one takes seconds: so the newest of each is kept here, in the user's cache.
+// Package built builds the programs of this project for their tests, as they are released: without
+// cgo, and with no path of this machine in them. So the packages of which a program is made are
+// built once for all of its tests, with or without the race detector, and in every copy of the
+// sources. Go keeps packages but not programs, and linking one takes seconds: so the newest of each
+// is kept here, in the user's cache.
 package built
 
 import (
@@ -14,7 +16,8 @@ import (
 	"strings"
 )
 
-// Program builds a main package, with flags of go build, and writes the program to a file. The package is named as from the working directory.
+// Program builds a main package, with flags of go build, and writes the program to a file. The
+// package is named as from the working directory.
 func Program(file, pkg string, flags ...string) error {
 	kept, err := cachePath(pkg, flags)
 	if err != nil {

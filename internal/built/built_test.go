@@ -29,7 +29,7 @@ func said(t *testing.T, file string) string {
 	return string(out)
 }
 
-// builtAgain says whether a build has put another file in its place.
+// builtAgain reports whether a build has put another file in its place.
 func builtAgain(t *testing.T, file string) bool {
 	before, err := os.Stat(file)
 	require.NoError(t, err)

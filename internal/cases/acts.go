@@ -28,8 +28,8 @@ func (r *caseReader) readTimedActs(c *Case, n *yaml.Node) {
 	}
 }
 
-// readWaitingActs reads what happens when a step waits: {sign: {answer: true, after: 1h}}. Of a list the first is for the first such wait, and
-// the last for all that come after.
+// readWaitingActs reads what happens when a step waits: {sign: {answer: true, after: 1h}}. Of a
+// list the first is for the first such wait, and the last for all that come after.
 func (r *caseReader) readWaitingActs(c *Case, n *yaml.Node) {
 	if !r.expectKind(n, yaml.MappingNode, "when_waiting") {
 		return

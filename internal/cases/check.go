@@ -40,7 +40,8 @@ func (k *checker) addDifferences(id string, at Place, what string, want, got jso
 	k.failures[len(k.failures)-1].More = list
 }
 
-// Check is what does not hold in a story. In one in which something has gone wrong that belongs to none but an undisturbed one is left out.
+// Check is what does not hold in a story. In one in which something has gone wrong that belongs to
+// none but an undisturbed one is left out.
 func (c *Case) Check(s *rehearse.Story, disturbed bool) []Failure {
 	k := &checker{Story: s, testCase: c}
 	if s.Err != nil {
@@ -64,7 +65,8 @@ func (c *Case) Check(s *rehearse.Story, disturbed bool) []Failure {
 	return k.failures
 }
 
-// checkActs have to have had an effect: what comes too late, or for nobody, is a mistake in the case.
+// checkActs have to have had an effect: what comes too late, or for nobody, is a mistake in the
+// case.
 func (k *checker) checkActs() {
 	for i := range k.Done {
 		if d := &k.Done[i]; d.Err != nil {
@@ -172,7 +174,8 @@ func (k *checker) checkSteps(want *Said[[][]string]) {
 	}
 }
 
-// Entered are the nodes that were entered, as often and in the order in which they were, without those that the compiler made for others.
+// Entered are the nodes that were entered, as often and in the order in which they were, without
+// those that the compiler made for others.
 func Entered(s *rehearse.Story) (all []string) {
 	for i := range s.Events {
 		if e := &s.Events[i]; e.Type == flow.StepEntered && !rehearse.Ghost(s.State.Plan, e) {

@@ -18,7 +18,8 @@ func Summary(c *rehearse.Coverage) string {
 	return fmt.Sprintf("%d of %d nodes, %d of %d edges (%.0f %%)", nodesHit, nodes, edgesHit, edges, c.Percent())
 }
 
-// Marks shows a flow with how often each node was entered and each edge was taken; ✗ is what nothing has been at.
+// Marks shows a flow with how often each node was entered and each edge was taken; ✗ is what
+// nothing has been at.
 func Marks(w io.Writer, f *File, c *rehearse.Coverage) error {
 	fmt.Fprintf(w, "%s: %s\n", f.Flow, Summary(c))
 	view := show.Plan(f.Plan, f.Flow)

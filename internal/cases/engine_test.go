@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// stage is an engine with a worker, which carries out jobs as the mocks of a case say, one case after the other. What takes time in a case
-// takes none here.
+// stage is an engine with a worker, which carries out jobs as the mocks of a case say, one case
+// after the other. What takes time in a case takes none here.
 type stage struct {
 	*testing.T
 	*troupe.Engine
@@ -156,8 +156,9 @@ cases:
   mocks: {reserve: {error: no such thing, fatal: true}}
 `
 
-// TestAnEngineDoesWhatARehearsalTells plays cases on an engine with a store and a worker, too: the histories of both are the same, event by event.
-// What happens at the same time may come in another order.
+// TestAnEngineDoesWhatARehearsalTells plays cases on an engine with a store and a worker, too: the
+// histories of both are the same, event by event. What happens at the same time may come in another
+// order.
 func TestAnEngineDoesWhatARehearsalTells(t *testing.T) {
 	soon := strings.NewReplacer("wait_ms: 3600000", "wait_ms: 1", "delay: 10s", "delay: 1ms", "delay: 1h", "delay: 1ms")
 	graph := in(t, map[string]string{"order.yaml": soon.Replace(orderFlow), "order.test.yaml": graphCases})

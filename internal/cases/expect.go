@@ -227,7 +227,7 @@ func (r *caseReader) readAlways(c *Case, n *yaml.Node) {
 	}
 }
 
-// Matches says whether a call is one of a node, service or function.
+// Matches reports whether a call is one of a node, service or function.
 func Matches(c *rehearse.Call, name string) bool {
 	return c.Step() == name || c.Exec.Service == name || c.Exec.Func == name
 }

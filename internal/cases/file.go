@@ -44,7 +44,7 @@ var fileEndings = []string{".yaml", ".yml", ".json"}
 // casesSuffix is what the name of a file of cases ends with, before its ending.
 const casesSuffix = ".test"
 
-// IsCases says whether a file is one of cases, by its name.
+// IsCases reports whether a file is one of cases, by its name.
 func IsCases(path string) bool {
 	stem, ok := stemOf(path)
 	return ok && strings.HasSuffix(stem, casesSuffix)
@@ -85,7 +85,8 @@ func In(folder string) (all []string, err error) {
 	return all, err
 }
 
-// Open reads cases and their flow: the one that the file names, else of, else the one beside. Err is of the type Mistakes when one of the two is wrong.
+// Open reads cases and their flow: the one that the file names, else of, else the one beside. Err
+// is of the type Mistakes when one of the two is wrong.
 func Open(path, of string) (*File, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -151,7 +152,8 @@ func Load(path string) (*flow.Plan, define.Problems, error) {
 	return Compile(text, filepath.Dir(path))
 }
 
-// Compile makes the plan of a definition. The flows that it embeds by name are looked for in a folder.
+// Compile makes the plan of a definition. The flows that it embeds by name are looked for in a
+// folder.
 func Compile(text []byte, folder string) (*flow.Plan, define.Problems, error) {
 	d, err := define.Parse(text)
 	if d == nil {

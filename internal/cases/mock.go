@@ -19,8 +19,8 @@ type Mock struct {
 	Answers []Given
 }
 
-// Given is an answer, and to which calls it is given. Without a condition it is given as often as Times says, which is once,
-// but for the last answer, which is given from then on.
+// Given is an answer, and to which calls it is given. Without a condition it is given as often as
+// Times says, which is once, but for the last answer, which is given from then on.
 type Given struct {
 	Output json.RawMessage
 	Echo   bool      // the input is the output
@@ -105,7 +105,7 @@ func (g *Given) Finish(last bool) {
 // CallCondition is an expression about a call.
 func CallCondition(source string) (*expr.CEL, error) { return callLanguage().Compile(source) }
 
-// isConditional says whether it is given to some calls only.
+// isConditional reports whether it is given to some calls only.
 func (g *Given) isConditional() bool { return g.Has != nil || g.When != nil || g.Unit >= 0 }
 
 // Cast are mocks in the course of one story: it counts what they have answered.

@@ -54,10 +54,10 @@ func (n *Names) addExec(x *flow.Exec) {
 	}
 }
 
-// hasNode says whether there is such a node.
+// hasNode reports whether there is such a node.
 func (n *Names) hasNode(name string) bool { return slices.Contains(n.Nodes, name) }
 
-// hasName says whether a node, service or function may be called so.
+// hasName reports whether a node, service or function may be called so.
 func (n *Names) hasName(name string) bool {
 	return n.hasDynamic || n.hasNode(name) || slices.Contains(n.Services, name)
 }

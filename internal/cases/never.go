@@ -33,7 +33,7 @@ func (k *checker) checkNever(v *Never) {
 	k.addFailure("never", v.At, "never: %s was called %s, at %s with %s", v.Call, v.conditionText(), rehearse.Span(c.Began), rehearse.Value(c.Input))
 }
 
-// isForbidden says whether it is such a call that must not be.
+// isForbidden reports whether it is such a call that must not be.
 func (k *checker) isForbidden(v *Never, c *rehearse.Call) bool {
 	switch {
 	case v.Before != "":
@@ -68,7 +68,8 @@ func (v *Never) conditionText() string {
 	return text
 }
 
-// firstCompleted is how many events there were when a node first completed, or a service or function first answered well.
+// firstCompleted is how many events there were when a node first completed, or a service or
+// function first answered well.
 func (k *checker) firstCompleted(name string) int {
 	first := k.firstEnd(name, flow.StepCompleted)
 	for _, c := range k.Calls {
@@ -79,7 +80,8 @@ func (k *checker) firstCompleted(name string) int {
 	return first
 }
 
-// firstBegun is how many events there were when a node was first entered, or a service or function first called.
+// firstBegun is how many events there were when a node was first entered, or a service or function
+// first called.
 func (k *checker) firstBegun(name string) int {
 	for i := range k.Events {
 		if e := &k.Events[i]; e.Type == flow.StepEntered && e.Address().Step() == name {
@@ -94,7 +96,8 @@ func (k *checker) firstBegun(name string) int {
 	return noEvent
 }
 
-// firstEnd is how many events there were when a node first ended so. A service or function fails with the first step that asks for it.
+// firstEnd is how many events there were when a node first ended so. A service or function fails
+// with the first step that asks for it.
 func (k *checker) firstEnd(name string, status flow.StepStatus) int {
 	asked := map[string]bool{name: true}
 	for _, c := range k.Calls {
@@ -195,7 +198,8 @@ func (k *checker) callCounts(which func(*rehearse.Call) bool) expr.Source {
 	}
 }
 
-// callRecord is a call as conditions see it. Began and Ended count what has happened, so they order calls also at the same time.
+// callRecord is a call as conditions see it. Began and Ended count what has happened, so they order
+// calls also at the same time.
 type callRecord struct {
 	Name    string          `json:"name"`
 	Node    string          `json:"node"`

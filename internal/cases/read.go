@@ -30,7 +30,8 @@ type Case struct {
 	actsFrom map[string]Place // where an act stands, by its id
 }
 
-// Read reads the cases of a text. Names are those of the flow; flow is the file that the text names, "" if it names none.
+// Read reads the cases of a text. Names are those of the flow; flow is the file that the text
+// names, "" if it names none.
 func Read(text []byte, names func(flow string) *Names) (flow string, all []*Case, problems define.Problems) {
 	r := &caseReader{reader: &reader{}}
 	docs := r.readDocuments(text)
@@ -160,7 +161,8 @@ func (r *caseReader) readSpan(n *yaml.Node, what string) time.Duration {
 	return d
 }
 
-// readFaults reads which misfortunes seeds may draw: words, and errors with the names of those who may fail.
+// readFaults reads which misfortunes seeds may draw: words, and errors with the names of those who
+// may fail.
 func (r *caseReader) readFaults(c *Case, n *yaml.Node) {
 	c.Kinds, c.MayFail = rehearse.Kinds{}, nil
 	for _, e := range listElements(n) {

@@ -40,7 +40,8 @@ func value(t *testing.T, text string) any {
 	return v
 }
 
-// TestTheSchemaKnowsTheFieldsThatTheReaderKnows writes a field that nobody knows into each kind of object: the reader tells which ones there are.
+// TestTheSchemaKnowsTheFieldsThatTheReaderKnows writes a field that nobody knows into each kind of
+// object: the reader tells which ones there are.
 func TestTheSchemaKnowsTheFieldsThatTheReaderKnows(t *testing.T) {
 	var schema struct {
 		Defs map[string]struct {

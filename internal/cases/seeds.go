@@ -26,7 +26,8 @@ type failureSearch struct {
 	story        *rehearse.Story
 }
 
-// playSeeds plays what has passed under seeds. Which seed a failure is told of does not depend on how many cores there are: it is the first one.
+// playSeeds plays what has passed under seeds. Which seed a failure is told of does not depend on
+// how many cores there are: it is the first one.
 func (s *Suite) playSeeds(results []*Result, first, last uint64) {
 	var hunts []*failureSearch
 	var blocks []seedBlock
@@ -60,7 +61,7 @@ func (b *seedBlock) playBlock() {
 	}
 }
 
-// isWanted says whether a seed is before the first one that was found.
+// isWanted reports whether a seed is before the first one that was found.
 func (h *failureSearch) isWanted(seed uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

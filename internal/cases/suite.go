@@ -33,7 +33,7 @@ type Result struct {
 	Drawn    int             // misfortunes that the seed drew, of which those of Story are left
 }
 
-// Passed says whether everything was as expected.
+// Passed reports whether everything was as expected.
 func (r *Result) Passed() bool { return len(r.Failures) == 0 }
 
 // Play is a case as it is rehearsed.
@@ -53,7 +53,8 @@ func (f *File) Play(c *Case) *rehearse.Play {
 	return p
 }
 
-// Play plays all cases, and gives their results in order, and where the undisturbed ones have been at, by file.
+// Play plays all cases, and gives their results in order, and where the undisturbed ones have been
+// at, by file.
 func (s *Suite) Play() (results []*Result, covered []*rehearse.Coverage) {
 	for _, f := range s.Files {
 		for _, c := range f.Cases {
@@ -82,7 +83,8 @@ func (s *Suite) Play() (results []*Result, covered []*rehearse.Coverage) {
 	return results, covered
 }
 
-// seedRange is from which seed to which one cases are played; the last one is 0 when there are none.
+// seedRange is from which seed to which one cases are played; the last one is 0 when there are
+// none.
 func (s *Suite) seedRange() (first, last uint64) {
 	if s.Seed > 0 {
 		return s.Seed, s.Seed

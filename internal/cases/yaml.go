@@ -92,7 +92,8 @@ func resolveAlias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// mappingPairs are the entries of a mapping, those that are merged into it included. A key that is there twice is told.
+// mappingPairs are the entries of a mapping, those that are merged into it included. A key that is
+// there twice is told.
 func (r *reader) mappingPairs(n *yaml.Node) (all []yamlPair) {
 	n = resolveAlias(n)
 	at := map[string]int{}

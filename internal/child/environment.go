@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// visibleVariables are the variables that programs need to find others, their files and their language. On Windows nothing works without some more.
+// visibleVariables are the variables that programs need to find others, their files and their
+// language. On Windows nothing works without some more.
 var (
 	visibleVariables = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER"}
 	windowsVariables = []string{"SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE"}
 )
 
-// Environment is what a program sees of our environment: a few variables, and those that its operator has listed. Tokens,
-// passwords and settings of ours are none of them.
+// Environment is what a program sees of our environment: a few variables, and those that its
+// operator has listed. Tokens, passwords and settings of ours are none of them.
 func Environment(listed []string) []string {
 	var env []string
 	for _, entry := range os.Environ() {

@@ -1,4 +1,5 @@
 package child
 
-// isExhausted says whether an error is about what others may give back soon. Here handles have no such limit.
+// isExhausted reports whether an error is about what others may give back soon. Here handles have
+// no such limit.
 func isExhausted(error) bool { return false }

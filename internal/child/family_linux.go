@@ -16,7 +16,8 @@ import (
 // Family is a program that was started and all that it has started since. The zero value is nobody.
 type Family struct{ mark uint64 }
 
-// members of this process's families: marks begin at base, so no other process takes them for its own.
+// members of this process's families: marks begin at base, so no other process takes them for its
+// own.
 var families = struct {
 	base uint64
 
@@ -51,7 +52,8 @@ const familyVariable = "TROUPE_FAMILY="
 // Variable belongs into the environment of the program.
 func (f Family) Variable() string { return familyVariable + strconv.FormatUint(f.mark, 10) }
 
-// Mark is 0 for nobody. A process of ours that is about to be one of the family may mark itself with it.
+// Mark is 0 for nobody. A process of ours that is about to be one of the family may mark itself
+// with it.
 func (f Family) Mark() uint64 { return f.mark }
 
 // Adopt is called as soon as the program was started.
@@ -93,8 +95,8 @@ func markOf(pid int) uint64 {
 	return limit.Cur
 }
 
-// environMark is the mark in a process's environment. It tells those who were begun, and left by their parents, in the moment
-// before the program was adopted.
+// environMark is the mark in a process's environment. It tells those who were begun, and left by
+// their parents, in the moment before the program was adopted.
 func environMark(pid int) uint64 {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
@@ -116,8 +118,9 @@ func (f Family) Kill() {
 	}
 }
 
-// sweepEvery bounds what looking for families costs when short programs end all the time. A process that was begun at the very moment in which
-// its parent was marked has no mark, and is found by its environment.
+// sweepEvery bounds what looking for families costs when short programs end all the time. A process
+// that was begun at the very moment in which its parent was marked has no mark, and is found by its
+// environment.
 var sweepEvery = [2]time.Duration{sweepQuick: 100 * time.Millisecond, sweepThorough: time.Second}
 
 // Leave is called when the program itself has ended: what it has left behind ends soon.
@@ -147,7 +150,8 @@ func (f Family) markEnded() bool {
 	return true
 }
 
-// sweepMode is how marks are looked for: reading every process's environment takes ten times as long.
+// sweepMode is how marks are looked for: reading every process's environment takes ten times as
+// long.
 type sweepMode int
 
 const (
@@ -184,10 +188,12 @@ func sweepFamilies(how sweepMode) {
 // hasSameBase marks were given by the same process.
 func hasSameBase(a, b uint64) bool { return a>>marksBits == b>>marksBits }
 
-// sweepTimeout is how long processes are given to end that were killed: those that cannot be must not hold us up.
+// sweepTimeout is how long processes are given to end that were killed: those that cannot be must
+// not hold us up.
 const sweepTimeout = time.Second
 
-// killAll kills until nobody with such a mark is left: who is killed may have begun another one before.
+// killAll kills until nobody with such a mark is left: who is killed may have begun another one
+// before.
 func killAll(how sweepMode, doomed func(mark uint64) bool) {
 	for begun := time.Now(); time.Since(begun) < sweepTimeout; time.Sleep(time.Millisecond) {
 		left := false

@@ -18,7 +18,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// parentMode makes this program one that starts a family, prints its process ids and waits to be ended.
+// parentMode makes this program one that starts a family, prints its process ids and waits to be
+// ended.
 const parentMode = "TEST_CHILD_PARENT"
 
 func TestMain(m *testing.M) {
@@ -44,7 +45,8 @@ func start(cmd *exec.Cmd) (child.Family, error) {
 	return family, nil
 }
 
-// wanderers is a program whose children leave in every way there is, and write their ids to a folder.
+// wanderers is a program whose children leave in every way there is, and write their ids to a
+// folder.
 func wanderers(dir string) *exec.Cmd {
 	cmd := exec.Command("bash", "-c", `
 		while grep -q 'file locks *unlimited' /proc/$$/limits; do :; done # until it was adopted

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// Files are those that programs are given: in a folder of this process, as long as there are any. The process holds a lock on it, so that another
-// one can tell a folder that is in use from one that was left behind by a process which was killed.
+// Files are those that programs are given: in a folder of this process, as long as there are any.
+// The process holds a lock on it, so that another one can tell a folder that is in use from one
+// that was left behind by a process which was killed.
 type Files struct {
 	pattern string
 
@@ -23,7 +24,8 @@ func NewFiles(pattern string) *Files { return &Files{pattern: pattern} }
 // filesTries is how often a folder is made anew that somebody else has just taken for left behind.
 const filesTries = 10
 
-// Write keeps a text in a file that nobody else can read, until it is cleaned up. The file is called by a pattern, as os.CreateTemp reads it.
+// Write keeps a text in a file that nobody else can read, until it is cleaned up. The file is
+// called by a pattern, as os.CreateTemp reads it.
 func (f *Files) Write(pattern string, text []byte) (path string, cleanup func(), err error) {
 	folder, err := f.acquireFolder()
 	if err != nil {
@@ -66,7 +68,8 @@ func (f *Files) releaseFolder() {
 	}
 }
 
-// newFolder makes a folder and takes its lock, both of which somebody who sweeps may have done first.
+// newFolder makes a folder and takes its lock, both of which somebody who sweeps may have done
+// first.
 func (f *Files) newFolder() (folder *os.File, err error) {
 	for range filesTries {
 		var path string
@@ -84,7 +87,8 @@ func (f *Files) newFolder() (folder *os.File, err error) {
 	return nil, err
 }
 
-// Sweep removes what processes have left behind that were killed. Whatever cannot be removed, such as another user's, stays.
+// Sweep removes what processes have left behind that were killed. Whatever cannot be removed, such
+// as another user's, stays.
 func (f *Files) Sweep() {
 	if !canLock {
 		return

@@ -11,7 +11,8 @@ import (
 // canLock says that hold takes a lock.
 const canLock = true
 
-// lockFolder takes the lock of a folder, which is held until it is closed, or its process ends however it ends. An error: somebody else has it.
+// lockFolder takes the lock of a folder, which is held until it is closed, or its process ends
+// however it ends. An error: somebody else has it.
 func lockFolder(path string) (*os.File, error) {
 	folder, err := os.Open(path)
 	if err != nil {

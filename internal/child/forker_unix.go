@@ -15,12 +15,13 @@ import (
 	"time"
 )
 
-// CanFork says whether there are processes here that fork themselves.
+// CanFork reports whether there are processes here that fork themselves.
 const CanFork = true
 
-// Forker is a process that forks itself when it is asked to, over a socket which is its standard input: it is told the folder,
-// the environment and the files of the new process, and tells its id and how it has ended. What it has forked is like what was started, but that a
-// Forker which ends takes all of it along: how they end, nobody could tell.
+// Forker is a process that forks itself when it is asked to, over a socket which is its standard
+// input: it is told the folder, the environment and the files of the new process, and tells its id
+// and how it has ended. What it has forked is like what was started, but that a Forker which ends
+// takes all of it along: how they end, nobody could tell.
 type Forker struct {
 	process  *Process
 	control  *net.UnixConn
@@ -165,8 +166,8 @@ func (f *Forker) recordExit(pid int, status syscall.WaitStatus) {
 	}
 }
 
-// Start has it fork for a command, of which the program and its arguments are its own. An error of which NotAsked is false may have begun
-// it: what there is of it is ended.
+// Start has it fork for a command, of which the program and its arguments are its own. An error of
+// which NotAsked is false may have begun it: what there is of it is ended.
 func (f *Forker) Start(cmd Command) (*Process, error) {
 	return startProcess(cmd, func(p *Process, files []*os.File) error {
 		one, err := f.requestFork(cmd, p.family, files)
@@ -270,7 +271,8 @@ func (f *Forker) Close() {
 	f.process.Close()
 }
 
-// reap waits for a process, kills its group while its id is certain to be its own, and then lets go of it.
+// reap waits for a process, kills its group while its id is certain to be its own, and then lets go
+// of it.
 func (one *forkedProcess) reap(p *Process) (State, error) {
 	status, err := one.awaitStatus()
 	select {
@@ -312,7 +314,7 @@ func (p *Process) leaveGroup() {
 // exitStatus is a status in the words of package os.
 type exitStatus syscall.WaitStatus
 
-// Success says whether it ended as it was meant to.
+// Success reports whether it ended as it was meant to.
 func (e exitStatus) Success() bool { return syscall.WaitStatus(e).ExitStatus() == 0 }
 
 func (e exitStatus) String() string {

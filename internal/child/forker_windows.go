@@ -5,7 +5,7 @@ import "errors"
 // Forker is a process that forks itself when it is asked to. Here none can.
 type Forker struct{}
 
-// CanFork says whether there are processes here that fork themselves.
+// CanFork reports whether there are processes here that fork themselves.
 const CanFork = false
 
 var errCannotFork = errors.New("processes cannot fork themselves here")

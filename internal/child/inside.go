@@ -9,8 +9,8 @@ import (
 // ErrOutside says that a path leads out of the folder that programs may be started in.
 var ErrOutside = errors.New("it is outside of the folder that programs may run in")
 
-// Inside is where a path leads to: inside root, if there is one, wherever links may lead. "" is root itself; what is relative is meant
-// from there.
+// Inside is where a path leads to: inside root, if there is one, wherever links may lead. "" is
+// root itself; what is relative is meant from there.
 func Inside(root, path string) (string, error) {
 	if root == "" {
 		return path, nil

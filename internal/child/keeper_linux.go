@@ -34,7 +34,8 @@ func runAsKeeper(base string) {
 	killAll(sweepThorough, func(mark uint64) bool { return hasSameBase(mark, first) })
 }
 
-// startKeeper starts the keeper with the first family. Without one, families outlive us when we are killed; all else works.
+// startKeeper starts the keeper with the first family. Without one, families outlive us when we are
+// killed; all else works.
 var startKeeper = sync.OnceFunc(func() {
 	var pipe [2]int // the end to write to is a bare number, because a file would be closed when nobody refers to it
 	if unix.Pipe2(pipe[:], unix.O_CLOEXEC) != nil {

@@ -13,8 +13,9 @@ const (
 	startRetryPause = 20 * time.Millisecond
 )
 
-// Patience has programs started on a host that may have no file descriptor or process to spare for a while. Those who
-// have to wait try one after the other: together they would take from each other what one of them needs.
+// Patience has programs started on a host that may have no file descriptor or process to spare for
+// a while. Those who have to wait try one after the other: together they would take from each other
+// what one of them needs.
 type Patience struct{ turn chan struct{} }
 
 // NewPatience returns one for all who start programs in the same place.

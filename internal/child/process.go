@@ -17,7 +17,8 @@ type Command struct {
 	Env   []string
 	Stdin []byte // nil = nothing to read
 	Split bool   // what it says of errors has a pipe of its own
-	// Memory is how many bytes each of its processes may have of its own; 0 = as many as there are. Only Linux holds it to that.
+	// Memory is how many bytes each of its processes may have of its own; 0 = as many as there are.
+	// Only Linux holds it to that.
 	Memory int64
 
 	control *os.File // is its standard input instead
@@ -47,15 +48,16 @@ type Process struct {
 	reaped bool // its id may belong to somebody else
 }
 
-// drainTime is how long a pipe is read on after its program has ended and its process group is dead, when nothing comes.
-// Only a descendant that left the group, and that nobody has ended yet, could still hold the pipe then.
+// drainTime is how long a pipe is read on after its program has ended and its process group is
+// dead, when nothing comes. Only a descendant that left the group, and that nobody has ended yet,
+// could still hold the pipe then.
 const drainTime = 200 * time.Millisecond
 
 // Output is what a program prints.
 type Output struct{ *os.File }
 
-// Read ends when nobody can print any more, or when the program has ended and nothing came for a moment: what it had printed is
-// there, however late we come to read it.
+// Read ends when nobody can print any more, or when the program has ended and nothing came for a
+// moment: what it had printed is there, however late we come to read it.
 func (o *Output) Read(b []byte) (int, error) {
 	n, err := o.File.Read(b)
 	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -169,8 +171,8 @@ func (p *Process) Close() {
 	p.feeder.Wait()
 }
 
-// Wait returns when the process has ended and its group was killed, and how it ended. What is left of its family ends soon, or at once
-// if the process was told to end.
+// Wait returns when the process has ended and its group was killed, and how it ended. What is left
+// of its family ends soon, or at once if the process was told to end.
 func (p *Process) Wait() (State, error) {
 	state, err := p.awaitExit()
 	if p.killed {
@@ -196,11 +198,12 @@ func (p *Process) awaitExit() (State, error) {
 	return p.reap()
 }
 
-// Kill ends the whole group, unless the process was reaped: then there is no such group any more, or
-// it is somebody else's.
+// Kill ends the whole group, unless the process was reaped: then there is no such group any more,
+// or it is somebody else's.
 func (p *Process) Kill() { p.endGroup(p.killGroup) }
 
-// Ask tells the whole group to end, as far as the system knows a way to do so; elsewhere it is killed.
+// Ask tells the whole group to end, as far as the system knows a way to do so; elsewhere it is
+// killed.
 func (p *Process) Ask() { p.endGroup(p.terminateGroup) }
 
 func (p *Process) endGroup(how func()) {

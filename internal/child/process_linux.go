@@ -9,8 +9,9 @@ import (
 // sysProcess is what a process has beside its id on this system.
 type sysProcess struct{ pidfd int } // -1 = the kernel knows none
 
-// procAttr makes a program the leader of its own process group. That it ends with us is its family's business: the kernel's
-// signal for that would come already when the thread that started it ends.
+// procAttr makes a program the leader of its own process group. That it ends with us is its
+// family's business: the kernel's signal for that would come already when the thread that started
+// it ends.
 func (p *sysProcess) procAttr() *syscall.SysProcAttr {
 	p.pidfd = -1
 	return &syscall.SysProcAttr{Setpgid: true, PidFD: &p.pidfd}
@@ -30,9 +31,9 @@ func (p *Process) reap() (State, error) {
 	return p.own.Wait()
 }
 
-// pollExit has the runtime's poller wait for the end: a thread for each of hundreds of scripts costs
-// memory, and when they begin at once the time they need to be made. It is false when there is no poller
-// for that.
+// pollExit has the runtime's poller wait for the end: a thread for each of hundreds of scripts
+// costs memory, and when they begin at once the time they need to be made. It is false when there
+// is no poller for that.
 func (p *Process) pollExit() bool {
 	if p.pidfd < 0 {
 		return false
@@ -58,7 +59,7 @@ const (
 	idOfPidfd   = 3 // P_PIDFD
 )
 
-// hasExited says whether a process has ended, and leaves it to be reaped.
+// hasExited reports whether a process has ended, and leaves it to be reaped.
 func hasExited(kind, id, flags int) (bool, error) {
 	var info [32]int32 // siginfo_t; its first field is set when there is something to tell
 	for {

@@ -92,7 +92,8 @@ func (c *approvalArg) resolveApprovalID(ctx context.Context, server *client.Clie
 	return "", newUsageError("the task %s asks for several: say which, by its id: %s", task, strings.Join(ids, ", "))
 }
 
-// checkKey says whether an approval that is named by its whole id has the key that is given beside it.
+// checkKey reports whether an approval that is named by its whole id has the key that is given
+// beside it.
 func (c *approvalArg) checkKey(ctx context.Context, server *client.Client) error {
 	if c.Key == "" {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// goesOn starts a task that waits, has its store copied while the member runs, and ends it in the copy: the task of the
-// original waits on.
+// goesOn starts a task that waits, has its store copied while the member runs, and ends it in the
+// copy: the task of the original waits on.
 func goesOn(t *testing.T, store string, backup func() (restored string)) {
 	t.Helper()
 	serve := func(store string) []string {

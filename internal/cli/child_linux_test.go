@@ -39,7 +39,8 @@ func startBinary(t *testing.T, args ...string) (*exec.Cmd, string) {
 	return cmd, urlIn(t, line)
 }
 
-// runaway is a command that leaves its session and writes its process id to a file. Its parent stays.
+// runaway is a command that leaves its session and writes its process id to a file. Its parent
+// stays.
 func runaway(file string) string {
 	return fmt.Sprintf("setsid sh -c 'echo $$ > %[1]s.new; mv %[1]s.new %[1]s; exec sleep 1000' & sleep 1000", file)
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// completeCmd is asked by completion scripts what may come next where that is no word of the command line itself: flows, ids,
-// states. Flags and arguments say which of these they take by their tag "complete". It prints one a line, with a tab and a few
-// words behind it, and nothing when no server answers.
+// completeCmd is asked by completion scripts what may come next where that is no word of the
+// command line itself: flows, ids, states. Flags and arguments say which of these they take by
+// their tag "complete". It prints one a line, with a tab and a few words behind it, and nothing
+// when no server answers.
 type completeCmd struct {
 	remoteFlags
 	Words []string `arg:"" optional:"" passthrough:"" help:"What was typed behind troupe; the last word may be empty or not yet whole."`

@@ -33,7 +33,8 @@ func (c *completionCmd) Run(a *app) error {
 	return nil
 }
 
-// completionPoint is where one may be on a command line: behind the words of path, where these come next.
+// completionPoint is where one may be on a command line: behind the words of path, where these come
+// next.
 type completionPoint struct {
 	path     string // "", "flow", "flow apply", …
 	commands []completionWord
@@ -50,7 +51,8 @@ type completionWord struct {
 	takesValue bool
 }
 
-// completionPoints walks the model of the command line, so completion never knows less than the parser.
+// completionPoints walks the model of the command line, so completion never knows less than the
+// parser.
 func completionPoints(app *kong.Application) []completionPoint {
 	var all []completionPoint
 	var walk func(n *kong.Node, path string)
@@ -111,7 +113,8 @@ type flagCompletion struct {
 	completionWord
 }
 
-// flagCompletions are the flags with such values: each once, but for those that mean something else elsewhere.
+// flagCompletions are the flags with such values: each once, but for those that mean something else
+// elsewhere.
 func flagCompletions(places []completionPoint) (all []flagCompletion) {
 	kinds := map[string][]string{}
 	for _, p := range places {

@@ -29,7 +29,8 @@ func TestCompletionKnowsEveryCommand(t *testing.T) {
 var asks = map[string]string{
 	"bash": `
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _troupe; printf '%s\n' "${COMPREPLY[@]}"`,
-	// What the system of completion would do with what it is given: proposals are words in front of a colon.
+	// What the system of completion would do with what it is given: proposals are words in front of
+	// a colon.
 	"zsh": `
 compadd() { local v; for v; do [[ "$v" == "$PREFIX"* ]] && print -r -- "$v"; done }
 _describe() { compadd "${(@)${(@P)2}%%:*}"; }
@@ -39,7 +40,8 @@ words=("$@"); CURRENT=$#; PREFIX="${words[-1]}"; _troupe; true`,
 complete -C "$argv" | string replace -r '\t.*' ''; true`,
 }
 
-// completed is what a shell proposes for a line, in order of the alphabet; nil when it is not on this machine.
+// completed is what a shell proposes for a line, in order of the alphabet; nil when it is not on
+// this machine.
 func completed(t *testing.T, shell, line string, env ...string) []string {
 	path, err := exec.LookPath(shell)
 	if err != nil {

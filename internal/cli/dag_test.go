@@ -77,7 +77,8 @@ func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
 	require.Equal(t, id+"  completed\n", cmd("task", "cancel", "--gently", id).stdout)
 }
 
-// TestAStepInsideIsNamedAsItIsShown has what somebody has to complete in a dag that is a part of a graph.
+// TestAStepInsideIsNamedAsItIsShown has what somebody has to complete in a dag that is a part of a
+// graph.
 func TestAStepInsideIsNamedAsItIsShown(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }

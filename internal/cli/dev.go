@@ -109,8 +109,8 @@ func (c *devCmd) chooseDefaults() error {
 	return os.WriteFile(filepath.Join(".troupe", ".gitignore"), []byte("*\n"), 0o600)
 }
 
-// demoWorkers are a push and a pull worker of the demo services. Their names stay, so that a restart
-// does not leave a trail of workers that are gone.
+// demoWorkers are a push and a pull worker of the demo services. Their names stay, so that a
+// restart does not leave a trail of workers that are gone.
 func demoWorkers(cfg worker.Config) []*worker.Worker {
 	push, pull := cfg, cfg
 	push.ID, push.Push, push.URL = demoPush, true, "http://127.0.0.1:0"

@@ -19,8 +19,8 @@ func demoServices() []string {
 	return slices.Concat(demo.PushServices(), demo.PullServices())
 }
 
-// standIns reports which demo services are replaced by the user's own workers. The member decides about jobs
-// (troupe.Config.StandbyWorkers); this only says so.
+// standIns reports which demo services are replaced by the user's own workers. The member decides
+// about jobs (troupe.Config.StandbyWorkers); this only says so.
 type standIns struct {
 	server   *client.Client
 	out      io.Writer

@@ -29,7 +29,8 @@ var durations = kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFun
 	return nil
 }))
 
-// parseTime reads a time as RFC 3339 or our tables write it, or a date; without a zone it is that of this host.
+// parseTime reads a time as RFC 3339 or our tables write it, or a date; without a zone it is that
+// of this host.
 func parseTime(text string) (time.Time, bool) {
 	for _, layout := range []string{time.RFC3339, momentLayout, time.DateTime, time.DateOnly} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {

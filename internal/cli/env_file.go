@@ -17,8 +17,9 @@ import (
 // envVariable is one of a file of variables.
 type envVariable struct{ name, value string }
 
-// loadEnvFile has programs see the variables of the file that ork.yaml in a folder names for development, as if the member had been started with them.
-// What it was started with counts before them.
+// loadEnvFile has programs see the variables of the file that ork.yaml in a folder names for
+// development, as if the member had been started with them. What it was started with counts before
+// them.
 func loadEnvFile(cfg *troupe.Config, dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, ork.SettingsFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +52,8 @@ func loadEnvFile(cfg *troupe.Config, dir string) error {
 	return nil
 }
 
-// readVariables reads lines NAME=value, as they stand in files called .env: with quotes or without, behind export or not.
+// readVariables reads lines NAME=value, as they stand in files called .env: with quotes or without,
+// behind export or not.
 func readVariables(text string) (all []envVariable, err error) {
 	n := 0
 	for line := range strings.Lines(text) {

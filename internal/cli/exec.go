@@ -19,8 +19,9 @@ import (
 // maxPrinted bounds what is kept of a command's output; a result beyond it is refused.
 const maxPrinted = 8 << 20
 
-// commandHandler carries out a job by a shell command, which sees env and what tells it its job. All that it has started
-// ends with the job: when that is canceled, within a grace in which the command may end by itself.
+// commandHandler carries out a job by a shell command, which sees env and what tells it its job.
+// All that it has started ends with the job: when that is canceled, within a grace in which the
+// command may end by itself.
 func commandHandler(command string, env []string, grace time.Duration) worker.Handler {
 	return func(ctx context.Context, job worker.Job) (any, error) {
 		stdin, err := json.Marshal(wire.ExecRequest{Key: job.Key(), Input: job.Input, Params: job.Params})
@@ -96,7 +97,8 @@ func commandResult(stdout *limitedBuffer) (any, error) {
 	return json.RawMessage(out), nil
 }
 
-// limitedBuffer keeps the beginning of what is written to it, so that a command cannot fill the memory.
+// limitedBuffer keeps the beginning of what is written to it, so that a command cannot fill the
+// memory.
 type limitedBuffer struct {
 	bytes.Buffer
 	cut bool

@@ -61,7 +61,8 @@ func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
 	return c.applyAll(ctx, a, server, files)
 }
 
-// files returns the files to publish: of folders those with definitions, and without what stands beside workflows of Ork.
+// files returns the files to publish: of folders those with definitions, and without what stands
+// beside workflows of Ork.
 func (c *flowApplyCmd) files() (files []string, err error) {
 	for _, path := range c.Files {
 		in, err := filesOf([]string{path})
@@ -84,8 +85,8 @@ func (c *flowApplyCmd) files() (files []string, err error) {
 	return files, nil
 }
 
-// applyAll publishes files. A refused file is tried again after others were published, which it may refer to; what is
-// wrong with the rest is told at the end.
+// applyAll publishes files. A refused file is tried again after others were published, which it may
+// refer to; what is wrong with the rest is told at the end.
 func (c *flowApplyCmd) applyAll(ctx context.Context, a *app, server *client.Client, files []string) error {
 	var final []*refusedFile // stdin is read once
 	together := c.compareFiles(files)
@@ -118,8 +119,8 @@ func (c *flowApplyCmd) applyAll(ctx context.Context, a *app, server *client.Clie
 	return errFailed
 }
 
-// compareFiles reports what is wrong with the labels of several files. A file that cannot be read is reported when it is published,
-// and stdin is only read then.
+// compareFiles reports what is wrong with the labels of several files. A file that cannot be read
+// is reported when it is published, and stdin is only read then.
 func (c *flowApplyCmd) compareFiles(files []string) fileProblems {
 	var labels []flowLabel
 	for _, file := range files {
@@ -156,7 +157,8 @@ func (c *flowApplyCmd) tellRefused(a *app, files []*refusedFile) error {
 	return nil
 }
 
-// publishFile publishes a file, whose label has the given problems. The error of a definition that cannot be used is a *refusedFile.
+// publishFile publishes a file, whose label has the given problems. The error of a definition that
+// cannot be used is a *refusedFile.
 func (c *flowApplyCmd) publishFile(ctx context.Context, a *app, server *client.Client, file string, found define.Problems) error {
 	if problems := noFlow(file); problems != nil {
 		return &refusedFile{file, problems}

@@ -55,7 +55,7 @@ func (t *testReport) exitError() error {
 	return nil
 }
 
-// lacksCoverage says whether too little of a flow is covered.
+// lacksCoverage reports whether too little of a flow is covered.
 func (t *testReport) lacksCoverage(i int) bool { return t.covered[i].Percent() < t.MinCoverage }
 
 // writeText tells people: file by file what passed, and of what failed what happened.

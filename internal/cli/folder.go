@@ -84,8 +84,8 @@ func (f *flowFolder) publishChanges(ctx context.Context) {
 	f.publishAll(ctx, f.withoutClashes(changed))
 }
 
-// withoutClashes returns the files that can be published: of the changed ones those whose labels fit the other files, and those whose
-// labels do so again. It prints the problems that are new.
+// withoutClashes returns the files that can be published: of the changed ones those whose labels
+// fit the other files, and those whose labels do so again. It prints the problems that are new.
 func (f *flowFolder) withoutClashes(changed []string) (fit []string) {
 	f.readLabels(changed)
 	problems, clashing := compareLabels(slices.Collect(maps.Values(f.labels))), map[string]bool{}
@@ -127,8 +127,9 @@ func (f *flowFolder) readLabels(changed []string) {
 	}
 }
 
-// publishAll publishes files that are new or changed. Each one that succeeds may be what those were lacking
-// that were refused, so these are tried again; what is wrong with the new ones is told in the end.
+// publishAll publishes files that are new or changed. Each one that succeeds may be what those were
+// lacking that were refused, so these are tried again; what is wrong with the new ones is told in
+// the end.
 func (f *flowFolder) publishAll(ctx context.Context, changed []string) {
 	if f.refused == nil {
 		f.refused = map[string]bool{}
@@ -199,7 +200,8 @@ func formatProblem(file string, line, column int, severity, path, msg string) st
 	return sanitizeText(fmt.Sprintf("%s: %s: %s", file, severity, msg))
 }
 
-// isDefinition says whether a file holds a flow, by its name. What stands beside a flow to test it holds none.
+// isDefinition reports whether a file holds a flow, by its name. What stands beside a flow to test
+// it holds none.
 func isDefinition(name string) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".yaml", ".yml", ".json":

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// An id may be shortened to what no other one begins with. What is meant is looked up here, before anything is done.
+// An id may be shortened to what no other one begins with. What is meant is looked up here, before
+// anything is done.
 
 // idCandidate is something whose id begins with what was typed.
 type idCandidate struct{ id, about string }
@@ -18,7 +19,8 @@ type idCandidate struct{ id, about string }
 // mostCandidates is how many are listed of those that may be meant.
 const mostCandidates = 10
 
-// chooseCandidate finds the one that is meant. What nothing begins with is left to the server, which says what there is not.
+// chooseCandidate finds the one that is meant. What nothing begins with is left to the server,
+// which says what there is not.
 func chooseCandidate(what, typed string, found []idCandidate) (string, error) {
 	switch {
 	case len(found) == 0 || slices.ContainsFunc(found, func(c idCandidate) bool { return c.id == typed }):
@@ -73,7 +75,8 @@ func tasksFrom(ctx context.Context, server *client.Client, prefix string) ([]idC
 	return found, nil
 }
 
-// jobMeant is the job that is meant by the beginning of its id. Ids of jobs begin with that of their task.
+// jobMeant is the job that is meant by the beginning of its id. Ids of jobs begin with that of
+// their task.
 func jobMeant(ctx context.Context, server *client.Client, typed string) (*wire.Job, error) {
 	job, err := server.Job(ctx, typed)
 	if client.KindOf(err) != "not_found" {

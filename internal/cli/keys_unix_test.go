@@ -22,7 +22,8 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// charge is what a service was asked for once: the idempotency key that it got, and the id of the attempt.
+// charge is what a service was asked for once: the idempotency key that it got, and the id of the
+// attempt.
 type charge struct{ key, id string }
 
 // ledger has the charges of a service, and the file that programs write theirs to.

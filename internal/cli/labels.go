@@ -45,7 +45,8 @@ func (p fileProblems) of(file string, strict bool) define.Problems {
 	return problems
 }
 
-// compareLabels reports files that would be published as the same flow, and flows of the same name in several files.
+// compareLabels reports files that would be published as the same flow, and flows of the same name
+// in several files.
 func compareLabels(labels []flowLabel) fileProblems {
 	slugs, names := map[string][]string{}, map[string][]string{}
 	add := func(files map[string][]string, key, file string) {
@@ -72,7 +73,8 @@ func compareLabels(labels []flowLabel) fileProblems {
 	return problems
 }
 
-// add reports a problem of each of several files, with a text that names the others. Files with an error keep it alone.
+// add reports a problem of each of several files, with a text that names the others. Files with an
+// error keep it alone.
 func (p fileProblems) add(files []string, problem define.Problem, text func(others string) string) {
 	if len(files) == 1 {
 		return

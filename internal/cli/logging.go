@@ -12,7 +12,8 @@ type logFlags struct {
 	LogLevel  string `env:"TROUPE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" group:"Logs" help:"Least level that is logged: debug, info, warn or error."`
 }
 
-// newLogger writes in the form that was asked for; what fails the command is written so, too, and what libraries have to say.
+// newLogger writes in the form that was asked for; what fails the command is written so, too, and
+// what libraries have to say.
 func (f *logFlags) newLogger(a *app) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(f.LogLevel)) // one of the enum

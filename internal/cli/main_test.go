@@ -63,8 +63,8 @@ func call(t *testing.T, args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// background runs a command until the test ends and returns when it has printed its first line, which
-// it gives back, with what else it prints. It must end well.
+// background runs a command until the test ends and returns when it has printed its first line,
+// which it gives back, with what else it prints. It must end well.
 func background(t *testing.T, args ...string) (first string, rest *output) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -117,7 +117,8 @@ func (o *output) waitFor(t *testing.T, text string) {
 	require.Eventually(t, func() bool { return strings.Contains(o.String(), text) }, time.Minute, 10*time.Millisecond, "no %q", text)
 }
 
-// logged waits until the log of a task has some text so often, and tells all of it: a store that is slow has the last of it later.
+// logged waits until the log of a task has some text so often, and tells all of it: a store that is
+// slow has the last of it later.
 func logged(t *testing.T, times int, text string, args ...string) (log string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

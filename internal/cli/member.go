@@ -80,7 +80,8 @@ type memberFlags struct {
 	kong.Plugins // the flags of additions
 }
 
-// buildConfig makes the member's configuration of the flags and of what the first schedulers' variables say.
+// buildConfig makes the member's configuration of the flags and of what the first schedulers'
+// variables say.
 func (f *memberFlags) buildConfig(a *app) (troupe.Config, error) {
 	if err := f.checkFlags(); err != nil {
 		return troupe.Config{}, err
@@ -115,7 +116,8 @@ func (f *memberFlags) buildConfig(a *app) (troupe.Config, error) {
 	return cfg, err
 }
 
-// idleSettings are the variables of Ork's settings that are set: nothing is polled for here, what is bounded is bounded by flags, and workflows are published.
+// idleSettings are the variables of Ork's settings that are set: nothing is polled for here, what
+// is bounded is bounded by flags, and workflows are published.
 func idleSettings() []string {
 	all := []string{"POLL_INTERVAL_SECS", "MAX_TASKS_PER_BATCH", "MAX_CONCURRENT_DISPATCHES", "MAX_CONCURRENT_STATUS_CHECKS", "DB_POOL_SIZE", "ENABLE_TRIGGERER",
 		"ORK_LOCATIONS_CONFIG", "ORK_STATE_STORE"}
@@ -192,7 +194,8 @@ func (f *memberFlags) readTokens() ([]string, error) {
 	return tokens, nil
 }
 
-// secondsFromEnv reads a variable that holds a positive number of seconds; anything else means the default.
+// secondsFromEnv reads a variable that holds a positive number of seconds; anything else means the
+// default.
 func secondsFromEnv(variable string) time.Duration {
 	n, err := strconv.Atoi(os.Getenv(variable))
 	if err != nil || n <= 0 {

@@ -21,7 +21,8 @@ type rootFlag struct {
 	Root string `placeholder:"DIR" help:"Of a workflow file of Ork: the folder, as the server knows it, in which its tasks run and their files are; by default that of the workflow file. It has to be inside the server's --script-dir."`
 }
 
-// loadedDefinition is a definition in our form: the text itself, or what a workflow file of Ork becomes.
+// loadedDefinition is a definition in our form: the text itself, or what a workflow file of Ork
+// becomes.
 type loadedDefinition struct {
 	text     []byte
 	workflow *ork.Workflow // nil = it was none
@@ -77,7 +78,8 @@ func prefixFolder(folder string, problems define.Problems) define.Problems {
 	return problems
 }
 
-// folderOf is where a workflow file is, which its tasks take for their root; "" = it comes from stdin.
+// folderOf is where a workflow file is, which its tasks take for their root; "" = it comes from
+// stdin.
 func folderOf(file string) (string, error) {
 	if file == "-" {
 		return "", nil
@@ -88,7 +90,8 @@ func folderOf(file string) (string, error) {
 // inspecting is how long importing one file may take.
 const inspecting = 30 * time.Second
 
-// inspectHere has functions of Python say what they take: of workflows that ask for it, since their files are imported for that.
+// inspectHere has functions of Python say what they take: of workflows that ask for it, since their
+// files are imported for that.
 func inspectHere(p *flow.Program) (s ork.Signatures, err error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), inspecting, fmt.Errorf("importing it takes longer than %s", inspecting))
 	defer cancel()
@@ -139,7 +142,8 @@ func toWire(problems define.Problems) []wire.DefinitionProblem {
 	return list
 }
 
-// allProblems is what was found in the file, and what a server has found in the definition: of one of Ork by what the file calls it.
+// allProblems is what was found in the file, and what a server has found in the definition: of one
+// of Ork by what the file calls it.
 func (r *loadedDefinition) allProblems(found []wire.DefinitionProblem) []wire.DefinitionProblem {
 	if r.workflow == nil {
 		return found

@@ -18,7 +18,8 @@ type outputFlag struct {
 
 func (f outputFlag) isJSON() bool { return f.Output == "json" }
 
-// printJSON writes a value for programs. Users' values keep their digits and the order of their keys.
+// printJSON writes a value for programs. Users' values keep their digits and the order of their
+// keys.
 func printJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
 
 // printLine writes a value on a line of its own.

@@ -14,7 +14,8 @@ type pagingFlags struct {
 	Cursor string `xor:"part" help:"Go on behind a list that was not all: what that one said."`
 }
 
-// readPage reads a part of a list. Where there is more behind it, its Next is the cursor to go on with.
+// readPage reads a part of a list. Where there is more behind it, its Next is the cursor to go on
+// with.
 func readPage[T any](f pagingFlags, read func(client.Paging) (*wire.Page[T], error)) (*wire.Page[T], error) {
 	if f.Limit < 1 {
 		return nil, newUsageError("--limit %d: a list has one item at least; --all lists all there are", f.Limit)

@@ -239,7 +239,8 @@ func (p *taskProgress) logLine(e *wire.Event) string {
 	return ""
 }
 
-// failedUnitsNote says of a step with many units, which has just ended, that not all of them did well.
+// failedUnitsNote says of a step with many units, which has just ended, that not all of them did
+// well.
 func (p *taskProgress) failedUnitsNote(e *wire.Event) string {
 	s := p.last
 	if s == nil || s.at != (stepVisit{nodeID{e.Scope, e.Node}, e.Visit}) || s.total < 2 || s.failed == 0 {

@@ -37,8 +37,8 @@ func shellBlocks(t *testing.T, section string) []string {
 	return blocks
 }
 
-// newcomer types what README says, in a folder that has the examples in it as the repository has, with a terminal for each command that
-// stays.
+// newcomer types what README says, in a folder that has the examples in it as the repository has,
+// with a terminal for each command that stays.
 type newcomer struct {
 	*testing.T
 	dir    string

@@ -23,7 +23,8 @@ type remoteFlags struct {
 	by string // who gives commands
 }
 
-// serverURLs are those of the servers. SCHEDULER_BASE ends in the /api of the routes it was meant for.
+// serverURLs are those of the servers. SCHEDULER_BASE ends in the /api of the routes it was meant
+// for.
 func (r *remoteFlags) serverURLs() []string {
 	servers := strings.Split(r.Server, ",")
 	for i, server := range servers {

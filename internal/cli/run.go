@@ -112,7 +112,8 @@ func (e programVariant) newParser(commands any, options ...kong.Option) *kong.Ko
 	return parser
 }
 
-// selectCommand is the command of a name with nothing beside it, or else all of them: a model of all takes a parser longer than most commands take.
+// selectCommand is the command of a name with nothing beside it, or else all of them: a model of
+// all takes a parser longer than most commands take.
 func selectCommand(all *commandTree, name string) any {
 	v := reflect.ValueOf(all).Elem()
 	for i := range v.NumField() {
@@ -126,7 +127,8 @@ func selectCommand(all *commandTree, name string) any {
 	return all
 }
 
-// checkNames refuses names and ids that are empty, as a variable that is not set makes them: they would be the beginning of every id.
+// checkNames refuses names and ids that are empty, as a variable that is not set makes them: they
+// would be the beginning of every id.
 func checkNames(command *kong.Context) error {
 	for _, p := range command.Path {
 		v := p.Positional
@@ -143,8 +145,8 @@ func isPlace(f *kong.Flag) bool {
 		slices.Contains([]string{"path", "existingfile", "existingdir"}, f.Tag.Type)
 }
 
-// checkPlaces refuses an empty place, given by a flag or a variable. The default would be used silently, such as another store or the
-// present folder.
+// checkPlaces refuses an empty place, given by a flag or a variable. The default would be used
+// silently, such as another store or the present folder.
 func checkPlaces(command *kong.Context, args []string) error {
 	for _, f := range command.Flags() {
 		if !isPlace(f) {

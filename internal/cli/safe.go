@@ -12,9 +12,10 @@ import (
 	"golang.org/x/term"
 )
 
-// What others wrote, definitions and servers above all, must do nothing to a terminal but be read on it: no escape
-// sequence, no text that runs backwards, no line that looks like one of ours. So everything for people goes through a display,
-// which lets lines and tabs through, and what belongs on one line through clean before that.
+// What others wrote, definitions and servers above all, must do nothing to a terminal but be read
+// on it: no escape sequence, no text that runs backwards, no line that looks like one of ours. So
+// everything for people goes through a display, which lets lines and tabs through, and what belongs
+// on one line through clean before that.
 
 // isUnsafe are characters that control a terminal or how the text around them is shown.
 func isUnsafe(r rune) bool {
@@ -43,7 +44,8 @@ func replaceUnsafe(r rune) rune {
 // sanitizeText makes one line of what others wrote, that can do nothing to a terminal.
 func sanitizeText(s string) string { return strings.Map(replaceUnsafe, s) }
 
-// outputWriter is where texts for people are written. Of a terminal it knows how wide it is, and whether it may be in color.
+// outputWriter is where texts for people are written. Of a terminal it knows how wide it is, and
+// whether it may be in color.
 type outputWriter struct {
 	io.Writer
 	width int // 0 = it has no end
@@ -80,7 +82,8 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// colorState gives a word that tells how something is its color, also with a remark behind it. The text is clean.
+// colorState gives a word that tells how something is its color, also with a remark behind it. The
+// text is clean.
 func (d outputWriter) colorState(text string) string {
 	word, _, _ := strings.Cut(text, " (")
 	if color := colors[word]; d.color && color != "" {
@@ -102,7 +105,8 @@ func (d outputWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// escapeUnsafe writes what JSON holds in its texts so that it means the same and is safe to look at.
+// escapeUnsafe writes what JSON holds in its texts so that it means the same and is safe to look
+// at.
 func escapeUnsafe(doc []byte) []byte {
 	if bytes.IndexFunc(doc, unsafeInJSON) < 0 {
 		return doc

@@ -29,8 +29,8 @@ func newScreen(w io.Writer) *screen {
 	return &screen{w: w, fd: int(file.Fd())}
 }
 
-// drawLines puts lines in the place of those drawn before. What does not fit is left out: a line that
-// wrapped, or one scrolled away, could not be drawn over.
+// drawLines puts lines in the place of those drawn before. What does not fit is left out: a line
+// that wrapped, or one scrolled away, could not be drawn over.
 func (s *screen) drawLines(lines []string) {
 	width, height, err := term.GetSize(s.fd)
 	if err != nil || width <= 0 || height <= 0 {

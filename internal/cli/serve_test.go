@@ -295,7 +295,8 @@ func TestWorkersOfTheDemoAreCommandsToo(t *testing.T) {
 	}
 }
 
-// Every line on both outputs of a member is JSON when that was asked for: the libraries' lines, and what ends it.
+// Every line on both outputs of a member is JSON when that was asked for: the libraries' lines, and
+// what ends it.
 func TestEverythingAMemberPrintsIsJSONWhenAsked(t *testing.T) {
 	store := "sqlite:" + filepath.Join(t.TempDir(), "t.db")
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--store", store, "--log-format", "json", "--log-level", "debug"}

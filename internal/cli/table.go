@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// table is rows below a header. On a terminal that is too narrow its cells are cut, the widest first, and columns
-// are left out; elsewhere everything is written.
+// table is rows below a header. On a terminal that is too narrow its cells are cut, the widest
+// first, and columns are left out; elsewhere everything is written.
 type table struct {
 	header []string
 	rows   [][]string
 	spare  []string // columns that are left out where there is no room, in this order
 }
 
-// Cells are cut to so many characters while there are spare columns to leave out, and then to so many. The first column is never
-// cut: it is what people copy.
+// Cells are cut to so many characters while there are spare columns to leave out, and then to so
+// many. The first column is never cut: it is what people copy.
 const (
 	readable = 16
 	cutMost  = 6
@@ -94,7 +94,8 @@ func (t table) widenColumns(widths []int, width int) []int {
 	return all
 }
 
-// shrinkColumns makes the widest columns narrower until all fit, or none is wider than its head and least.
+// shrinkColumns makes the widest columns narrower until all fit, or none is wider than its head and
+// least.
 func shrinkColumns(widths []int, header []string, width, least int) {
 	for totalWidth(widths) > width {
 		widest := -1

@@ -21,7 +21,7 @@ type manyArg struct {
 	Yes    bool     `short:"y" help:"With --filter: do not ask."`
 }
 
-// usesFilter says whether tasks are picked by a filter.
+// usesFilter reports whether tasks are picked by a filter.
 func (c *manyArg) usesFilter() (bool, error) {
 	switch {
 	case len(c.Filter) > 0 && len(c.Tasks) > 0:
@@ -113,7 +113,8 @@ func (c *manyArg) runBulk(ctx context.Context, a *app, b wire.Bulk) error {
 	}
 }
 
-// bulkAnew starts a task for each of those that --filter picks and that there are by now, or the new ones were among them.
+// bulkAnew starts a task for each of those that --filter picks and that there are by now, or the
+// new ones were among them.
 func (c *manyArg) bulkAnew(ctx context.Context, a *app, b wire.Bulk, version string) (err error) {
 	if b.Version, b.Newest, err = versionFlag(version); err != nil {
 		return err

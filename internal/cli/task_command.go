@@ -40,7 +40,8 @@ type heldArg struct {
 
 func (c *heldArg) stepName() wire.StepName { return (&stepArg{Step: c.Node}).stepName() }
 
-// sendCommand gives a command to one step of each task, to whole tasks, or to all that --filter picks.
+// sendCommand gives a command to one step of each task, to whole tasks, or to all that --filter
+// picks.
 func (c *heldArg) sendCommand(ctx context.Context, a *app, action string, step, task func(*client.Client, string) (*wire.TaskSummary, error)) error {
 	switch picked, err := c.usesFilter(); {
 	case err != nil:

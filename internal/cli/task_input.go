@@ -23,12 +23,13 @@ type inputFlags struct {
 	Label      []string `sep:"none" placeholder:"NAME=TEXT" help:"Mark the task, to find it again. May be repeated."`
 }
 
-// hasInput says whether there is something to start a task with.
+// hasInput reports whether there is something to start a task with.
 func (f *inputFlags) hasInput() bool {
 	return f.Input != "" || f.Params != "" || f.ParamsFile != "" || len(f.Param) > 0
 }
 
-// inputsLookup finds what a flow declares that it takes. It is asked only when that makes a difference.
+// inputsLookup finds what a flow declares that it takes. It is asked only when that makes a
+// difference.
 type inputsLookup func() (*types.Inputs, error)
 
 // buildStart makes the request that begins a task.

@@ -79,8 +79,8 @@ func showSignals(a *app, signals []wire.Event) error {
 	return printTable(a.stdout, []string{"SIGNAL", "BY", "AT", "VALUE"}, rows)
 }
 
-// fetchSteps are those that are listed: without --steps of a graph those that failed, once it has, and of a dag that is too large for a
-// screen what is under way or went wrong.
+// fetchSteps are those that are listed: without --steps of a graph those that failed, once it has,
+// and of a dag that is too large for a screen what is under way or went wrong.
 func (c *taskShowCmd) fetchSteps(ctx context.Context, server *client.Client, t *wire.Task) ([]wire.Step, error) {
 	q, limit := client.StepQuery{}, 0
 	if !c.Steps {
@@ -174,7 +174,8 @@ func showSteps(a *app, steps []wire.Step, tries map[stepVisit]lastAttempt) error
 	return printTable(a.stdout, []string{"STEP", "KIND", "STATE", "UNITS", "ATTEMPT", "EXECUTION", "TIME", "WHY"}, rows)
 }
 
-// lastAttempt is the last attempt of a step; of one with many units the one with the highest number.
+// lastAttempt is the last attempt of a step; of one with many units the one with the highest
+// number.
 type lastAttempt struct {
 	attempt int    // from 1; 0 = there was none
 	by      string // who carries it out, as far as that has a name: a worker, a process, a job outside

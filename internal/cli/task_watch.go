@@ -76,7 +76,8 @@ type watchEvent struct {
 	err   error
 }
 
-// quietFor is how long nothing must have happened until it is asked why, askFor how long and how often it is asked whether the member can do its work.
+// quietFor is how long nothing must have happened until it is asked why, askFor how long and how
+// often it is asked whether the member can do its work.
 const (
 	quietFor      = time.Second
 	healthTimeout = 2 * time.Second
@@ -141,7 +142,8 @@ func (w *taskWatch) handleEvent(e *wire.Event) error {
 	return nil
 }
 
-// askMember says on stderr why the member cannot do its work, when nothing has happened for a while: whenever that changes.
+// askMember says on stderr why the member cannot do its work, when nothing has happened for a
+// while: whenever that changes.
 func (w *taskWatch) askMember(ctx context.Context) {
 	now := time.Now()
 	if now.Sub(w.idleSince) < quietFor || now.Before(w.nextHealthCheck) {

@@ -128,8 +128,8 @@ func (c *flowValidateCmd) newChecker(sources []definitionSource) (func(context.C
 	}, nil
 }
 
-// checkLocally does what a member does with a definition before it publishes it. Of the flows that it embeds only those are known
-// that are in a file, too.
+// checkLocally does what a member does with a definition before it publishes it. Of the flows that
+// it embeds only those are known that are in a file, too.
 func (c *flowValidateCmd) checkLocally(s definitionSource, sources []definitionSource) *wire.Validation {
 	problems := checkHere(s, sources)
 	if c.Strict {
@@ -158,7 +158,8 @@ func checkHere(s definitionSource, sources []definitionSource) define.Problems {
 	return compile.Check(d, flow.Limits{})
 }
 
-// findDefinition is the definition of a flow among some files, nil when there is none that can be read.
+// findDefinition is the definition of a flow among some files, nil when there is none that can be
+// read.
 func findDefinition(name string, sources []definitionSource) []byte {
 	for _, s := range sources {
 		if s.flowSlug() != name {
@@ -179,7 +180,7 @@ func noFlow(file string) []wire.DefinitionProblem {
 	return []wire.DefinitionProblem{{Severity: string(define.SeverityError), Msg: "this is a file of cases, which test a flow: play it with troupe flow test " + file}}
 }
 
-// isBesideOrk says whether the file is none of a flow, but stands beside those of Ork.
+// isBesideOrk reports whether the file is none of a flow, but stands beside those of Ork.
 func (s definitionSource) isBesideOrk() bool { return ork.IsBeside(filepath.Base(s.file), s.text) }
 
 // flowSlug is what the flow would be published as.

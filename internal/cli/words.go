@@ -6,7 +6,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// PublicWords returns a line for each command, argument and flag of the command line, with its help.
+// PublicWords returns a line for each command, argument and flag of the command line, with its
+// help.
 func PublicWords() []string {
 	e := programVariant{name: "troupe"}
 	return commandWords(e.newParser(e.newCommandTree()).Model.Node)

@@ -18,7 +18,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// orkFlags have a worker speak the protocol of Ork's HTTP workers: it is called, asks nobody, and keeps nothing.
+// orkFlags have a worker speak the protocol of Ork's HTTP workers: it is called, asks nobody, and
+// keeps nothing.
 type orkFlags struct {
 	OrkListen    string `placeholder:"ADDR" group:"Ork" help:"Be a worker as Ork calls them at this address of this computer, such as 127.0.0.1:8081: whoever reaches it may run programs inside of --working-dir as this user."`
 	WorkflowPath string `placeholder:"FILE" default:"workflow.yaml" group:"Ork" help:"What /compile tells about when it is not asked for another file (${default})."`
@@ -68,7 +69,8 @@ func (c *workerRunCmd) serveOrk(ctx context.Context, a *app) error {
 	return nil
 }
 
-// checkLoopback refuses addresses that others can reach: there is nothing in Ork's protocol by which callers could be told apart.
+// checkLoopback refuses addresses that others can reach: there is nothing in Ork's protocol by
+// which callers could be told apart.
 func checkLoopback(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -92,7 +94,8 @@ func (w *orkWorker) newHandler() http.Handler {
 	return withoutPages(mux)
 }
 
-// withoutPages refuses what a web page sends: it may reach this computer's addresses, and is not to start programs.
+// withoutPages refuses what a web page sends: it may reach this computer's addresses, and is not to
+// start programs.
 func withoutPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxOrkRequest)

@@ -93,7 +93,8 @@ func (e programVariant) bucketOpeners() (map[string]objects.Opener, error) {
 	return cfg.Buckets, nil
 }
 
-// runSpec runs the command as a member would: its input on stdin, its output a marked line, or all that it prints if that is JSON.
+// runSpec runs the command as a member would: its input on stdin, its output a marked line, or all
+// that it prints if that is JSON.
 func (c *workerRunCmd) runSpec(ctx context.Context, a *app, s *objects.Spec) (json.RawMessage, error) {
 	runner := program.New(program.Options{Dir: c.ScriptDir, Env: c.ChildEnv})
 	job := program.Job{Type: flow.ExecProcess, Program: &flow.Program{Command: strings.TrimSpace(c.Exec[0]), GraceMS: max(c.StopGrace.Milliseconds(), 1)}, Input: s.Input,

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/schedule"
 )
 
-// zonedTime is a time of a flag. One that is written without a zone is of the time zone of a schedule, which the flag does not know.
+// zonedTime is a time of a flag. One that is written without a zone is of the time zone of a
+// schedule, which the flag does not know.
 type zonedTime struct{ text string }
 
 // zonedTimes has flags read them.
@@ -28,7 +29,8 @@ var zonedTimes = kong.TypeMapper(reflect.TypeFor[zonedTime](), kong.MapperFunc(f
 	return nil
 }))
 
-// readZoned reads a time as definitions or our tables write it. Without a zone, which bare reports, it is of the given one.
+// readZoned reads a time as definitions or our tables write it. Without a zone, which bare reports,
+// it is of the given one.
 func readZoned(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 	if at, err := time.Parse(momentLayout, text); err == nil {
 		return at, false, true
@@ -44,7 +46,8 @@ type zonedFlag struct {
 	time zonedTime
 }
 
-// inZone reads the times of flags, those without a zone in the given one (UTC for none), and says on stderr what these have come to.
+// inZone reads the times of flags, those without a zone in the given one (UTC for none), and says
+// on stderr what these have come to.
 func (a *app) inZone(name string, flags ...zonedFlag) ([]time.Time, error) {
 	zone, err := schedule.Zone(name)
 	if err != nil {

@@ -41,7 +41,8 @@ func Start(dir string) (*Host, error) {
 	return h, h.startService()
 }
 
-// containersConf has podman work in small virtual machines, and without systemd: limits that everybody may have, and no cgroups of its.
+// containersConf has podman work in small virtual machines, and without systemd: limits that
+// everybody may have, and no cgroups of its.
 func containersConf() string {
 	return fmt.Sprintf("[containers]\ndefault_ulimits = [\"nofile=%d:%[1]d\", \"nproc=%d:%[2]d\"]\n"+
 		"[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n", limitFor(syscall.RLIMIT_NOFILE, 20_000), limitFor(rlimitNproc, 10_000))
@@ -145,7 +146,7 @@ func (h *Host) Stop() {
 	}
 }
 
-// LimitsMemory says whether the host can: with cgroups of version 1 only root may.
+// LimitsMemory reports whether the host can: with cgroups of version 1 only root may.
 func (h *Host) LimitsMemory() bool {
 	out, err := h.Podman("info", "--format", "{{.Host.CgroupControllers}}").Output()
 	return err == nil && strings.Contains(string(out), "memory")

@@ -112,7 +112,8 @@ func reportByFiles(t *testing.T, m *member) {
 
 func TestC11AContainerThatTakesTooLongIsEnded(t *testing.T) { everywhere(t, takesTooLong) }
 
-// The time is long enough for a container to begin and to set its trap where much else is to be done.
+// The time is long enough for a container to begin and to set its trap where much else is to be
+// done.
 func takesTooLong(t *testing.T, m *member) {
 	task := m.runs("  a: {timeout: 5, retry: {max_attempts: 2}, exec: {type: container, image: "+image+", network: none, grace: 1s, "+line(`trap 'echo asked; exit' TERM; sleep 60 & wait`)+"}}\n", nil, "failed")
 	require.Contains(t, task.Error, "execution timeout")
@@ -216,7 +217,8 @@ func takenOver(t *testing.T, store string) {
 	m.nothingLeft(task)
 }
 
-// TestC13AMemberIsKilledWhileItBeginsContainers kills at any moment: between making, starting and telling.
+// TestC13AMemberIsKilledWhileItBeginsContainers kills at any moment: between making, starting and
+// telling.
 func TestC13AMemberIsKilledWhileItBeginsContainers(t *testing.T) {
 	s := newStage(t, "")
 	for _, after := range []time.Duration{50, 150, 250, 350, 500, 700} {
@@ -319,7 +321,8 @@ func TestAContainerHostThatIsAwayFailsTheAttempt(t *testing.T) {
 	require.Contains(t, task.Error, "cannot be reached")
 }
 
-// TestTheContainerHostMayBeStartedAgain has podman killed under a container, which goes on without it.
+// TestTheContainerHostMayBeStartedAgain has podman killed under a container, which goes on without
+// it.
 func TestTheContainerHostMayBeStartedAgain(t *testing.T) {
 	s := newStage(t, "")
 	m := s.allowed("one")
@@ -333,7 +336,8 @@ func TestTheContainerHostMayBeStartedAgain(t *testing.T) {
 	m.nothingLeft(task)
 }
 
-// TestWhatIsLeftOverIsRemoved leaves one container behind that nobody waits for, beside one that somebody does.
+// TestWhatIsLeftOverIsRemoved leaves one container behind that nobody waits for, beside one that
+// somebody does.
 func TestWhatIsLeftOverIsRemoved(t *testing.T) {
 	s := newStage(t, "")
 	m := s.allowed("one")

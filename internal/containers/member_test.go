@@ -83,7 +83,8 @@ func (s *stage) allowed(name string) *member {
 	return s.member(name, "--allow-containers", "--object-store", "file://"+filepath.Join(s.folder, "objects"))
 }
 
-// everywhere has a check carried out by a member with a store of its own, and by three that share one and are asked in turn.
+// everywhere has a check carried out by a member with a store of its own, and by three that share
+// one and are asked in turn.
 func everywhere(t *testing.T, check func(*testing.T, *member)) {
 	t.Run("sqlite", func(t *testing.T) { check(t, newStage(t, "").allowed("one")) })
 	t.Run("cluster", func(t *testing.T) {

@@ -46,7 +46,8 @@ func (m *members) at(i int, hire func()) {
 	hire()
 }
 
-// killOneOfThree kills a member while the others work, and lets it come back. What its own workers do is done by others'.
+// killOneOfThree kills a member while the others work, and lets it come back. What its own workers
+// do is done by others'.
 func killOneOfThree(t *testing.T, p *plan) {
 	begun, s := time.Now(), newStage(t, pgtest.DSN(t))
 	s.visibility = shortVisibility

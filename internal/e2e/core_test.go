@@ -23,7 +23,8 @@ type asked struct {
 	token   string // … by who claimed it with this one
 }
 
-// answered is what it hears. A claim whose answer was lost may have happened, or happen at any later time.
+// answered is what it hears. A claim whose answer was lost may have happened, or happen at any
+// later time.
 type answered struct {
 	lost       bool
 	status     int
@@ -32,7 +33,8 @@ type answered struct {
 	shared     map[string]string
 }
 
-// core is the sequential specification of one task: package flow, and nothing beside it. A state is a snapshot.
+// core is the sequential specification of one task: package flow, and nothing beside it. A state is
+// a snapshot.
 type core struct {
 	plan *flow.Plan
 }
@@ -78,7 +80,8 @@ func (m core) step(state, input, output any) []any {
 	return []any{string(flow.EncodeSnapshot(s).Bytes())}
 }
 
-// claim is one of a job that the answer names; after a lost answer some job may have been claimed by a token that nobody knows.
+// claim is one of a job that the answer names; after a lost answer some job may have been claimed
+// by a token that nobody knows.
 func (m core) claim(state any, s *flow.State, in asked, out answered) []any {
 	if !out.lost {
 		if !m.claims(s, out.job, in.worker, out.token) {
@@ -118,9 +121,10 @@ func (in asked) command() flow.Command {
 	panic("e2e: no command: " + in.what)
 }
 
-// decide is all that the core has to say to a command: the state is afterwards what it makes of it, and the answer a status of HTTP. Each
-// command of a history has its effect once, so the core need not remember requests: whatever the order of some signals was, those after which the
-// task is the same are one state, or there would be too many orders to try.
+// decide is all that the core has to say to a command: the state is afterwards what it makes of it,
+// and the answer a status of HTTP. Each command of a history has its effect once, so the core need
+// not remember requests: whatever the order of some signals was, those after which the task is the
+// same are one state, or there would be too many orders to try.
 func (m core) decide(s *flow.State, cmd flow.Command) int {
 	for cmd != nil {
 		d, err := flow.Decide(s, cmd, flow.Env{Now: now, Member: "m", Limits: flow.DefaultLimits})
@@ -162,8 +166,8 @@ func (h history) tasks() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// check says of each task whether there is one order of everything that was answered, within the times of each, in which
-// the core answers the same.
+// check says of each task whether there is one order of everything that was answered, within the
+// times of each, in which the core answers the same.
 func (h history) check(plans map[string]*flow.Plan) map[string]porcupine.CheckResult {
 	results := map[string]porcupine.CheckResult{}
 	for _, task := range h.tasks() {

@@ -41,7 +41,8 @@ func build(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// What is tested spends most of its time waiting; with more at a time, members die before they have come to anything.
+	// What is tested spends most of its time waiting; with more at a time, members die before they
+	// have come to anything.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "3"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -155,8 +156,8 @@ type ended struct {
 	byTask   map[string]errands.Outcome
 }
 
-// storm has people do their errands, in as many waves as there are disturbances, one after each wave
-// has begun. It returns when every task has ended.
+// storm has people do their errands, in as many waves as there are disturbances, one after each
+// wave has begun. It returns when every task has ended.
 func (s *stage) storm(tasks []errands.Errand, waves int, disturb func(i int)) ended {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -213,8 +214,9 @@ func (s *stage) tell(what string, n int, begun time.Time, f errands.Figures) {
 // because a member was away for the time of a lease.
 const shortVisibility = 5 * time.Second
 
-// killMember kills the member while it starts, while it works, and when it has lived long enough for a task of slow jobs: a machine that
-// is busy would otherwise come to the end of nothing, and jobs are given up that were lost too often.
+// killMember kills the member while it starts, while it works, and when it has lived long enough
+// for a task of slow jobs: a machine that is busy would otherwise come to the end of nothing, and
+// jobs are given up that were lost too often.
 func killMember(t *testing.T, p *plan, kind, store string) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, store)
 	s.visibility = shortVisibility
@@ -262,8 +264,8 @@ func killPostgres(t *testing.T, p *plan) {
 	s.tell("kills of Postgres", p.kills, begun, s.finish(p, e))
 }
 
-// putToSleep stops the member in the middle of whatever it does until another one has taken over the
-// store. When it wakes up it must write nothing more, and end.
+// putToSleep stops the member in the middle of whatever it does until another one has taken over
+// the store. When it wakes up it must write nothing more, and end.
 func putToSleep(t *testing.T, p *plan) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, pgtest.DSN(t))
 	s.visibility = shortVisibility
@@ -306,8 +308,8 @@ func leaveAndComeBack(t *testing.T, p *plan) {
 	s.tell("stops", p.kills, begun, f)
 }
 
-// killWorkers kills one worker after the other. There is always another one for its services, and time
-// for what that one took over.
+// killWorkers kills one worker after the other. There is always another one for its services, and
+// time for what that one took over.
 func killWorkers(t *testing.T, p *plan) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, "")
 	s.visibility = shortVisibility

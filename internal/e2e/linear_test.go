@@ -28,7 +28,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// contested is a flow whose tasks go round until they are canceled: whoever claims a job completes it, and in between it waits for a signal.
+// contested is a flow whose tasks go round until they are canceled: whoever claims a job completes
+// it, and in between it waits for a signal.
 const contested = `
 start: work
 nodes:
@@ -200,7 +201,8 @@ const (
 	rivalsAsk      = 80
 )
 
-// Clients signal, claim, complete, cancel and read the same tasks through three members at once, of which one is killed and another leaves.
+// Clients signal, claim, complete, cancel and read the same tasks through three members at once, of
+// which one is killed and another leaves.
 func TestHistoriesAreLinear(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, pgtest.DSN(t))
@@ -282,7 +284,8 @@ func (r *rivals) tellHowMuch() {
 	}
 }
 
-// defects are what a member could do wrong, put into what clients heard. Each names the task that it is about.
+// defects are what a member could do wrong, put into what clients heard. Each names the task that
+// it is about.
 var defects = map[string]func(h history) (history, string){
 	"a stale read": func(h history) (history, string) {
 		return h.changed(func(op porcupine.Operation) (porcupine.Operation, bool) {
@@ -340,7 +343,7 @@ func (h history) changed(change func(porcupine.Operation) (porcupine.Operation, 
 	return nil, ""
 }
 
-// signaled says whether a note came between two times.
+// signaled reports whether a note came between two times.
 func (h history) signaled(task string, after, before int64) bool {
 	return slices.ContainsFunc(h.of(task), func(op porcupine.Operation) bool {
 		in := op.Input.(asked)

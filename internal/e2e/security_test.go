@@ -27,7 +27,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// castle is a cluster of two members that speak TLS, ask for certificates and tokens, and have a gossip key and a secret.
+// castle is a cluster of two members that speak TLS, ask for certificates and tokens, and have a
+// gossip key and a secret.
 type castle struct {
 	t      *testing.T
 	dir    string
@@ -230,7 +231,8 @@ func (c *castle) claimed(friend *http.Client) (task, job, token string) {
 
 const deliver = "/troupe.cluster.v1.Members/Deliver"
 
-// What each stranger does is tried several times: it is refused each time, logged once, and nothing has changed.
+// What each stranger does is tried several times: it is refused each time, logged once, and nothing
+// has changed.
 func TestStrangersAreRefusedLoggedOnceAndChangeNothing(t *testing.T) {
 	t.Parallel()
 	c := newCastle(t)

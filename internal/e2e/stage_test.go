@@ -128,7 +128,8 @@ func (s *stage) readyAt(p *process.Process, address string) {
 	}
 }
 
-// everybody is who works on a stage: our services by push, pull and attached, and those of the command's own workers.
+// everybody is who works on a stage: our services by push, pull and attached, and those of the
+// command's own workers.
 var everybody = []string{"push-1", "push-2", "pull-1", "pull-2", "attached-1", "attached-2", "demo-push", "demo-pull"}
 
 // open starts the member and everybody.

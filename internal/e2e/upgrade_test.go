@@ -19,7 +19,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// buildNext makes the command of the release after this one: it writes journals and snapshots that this one cannot read.
+// buildNext makes the command of the release after this one: it writes journals and snapshots that
+// this one cannot read.
 func buildNext(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "troupe-next")
@@ -27,7 +28,8 @@ func buildNext(t *testing.T) string {
 	return path
 }
 
-// replace has another program take a member's place, as one does who upgrades: when it is ready the next one's turn has come.
+// replace has another program take a member's place, as one does who upgrades: when it is ready the
+// next one's turn has come.
 func (m *members) replace(i int, program string) {
 	require.NoError(m.t, m.processes[i].Stop(patience))
 	m.program = program
@@ -62,7 +64,8 @@ func (s *stage) formats(tasks ...string) []string {
 	return slices.Compact(found)
 }
 
-// upgradeOneByOne replaces the members of a cluster by those of the next release while they work, once back and forth.
+// upgradeOneByOne replaces the members of a cluster by those of the next release while they work,
+// once back and forth.
 func upgradeOneByOne(t *testing.T, p *plan) {
 	begun, s, next := time.Now(), newStage(t, pgtest.DSN(t)), buildNext(t)
 	m := s.together(3)

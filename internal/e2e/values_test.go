@@ -25,7 +25,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// largeValues is a flow whose inputs, outputs and results have 200 KB each: what expressions make, and what functions give back.
+// largeValues is a flow whose inputs, outputs and results have 200 KB each: what expressions make,
+// and what functions give back.
 const largeValues = `
 nodes:
   first: {func: log_result, prep: {expr: "{'text': run.text + 'a'}"}}
@@ -45,8 +46,9 @@ func madeOf(i int) string { return strings.ToUpper(textOf(i) + "ab") }
 // tasksPerKill is how many tasks begin before each kill.
 const tasksPerKill = 12
 
-// killAmongValues kills a member again and again while objects are written and rows that refer to them, and looks whether each task ends with what it
-// was to make, whether each reference has its object, and what becomes of objects that nothing refers to.
+// killAmongValues kills a member again and again while objects are written and rows that refer to
+// them, and looks whether each task ends with what it was to make, whether each reference has its
+// object, and what becomes of objects that nothing refers to.
 func killAmongValues(t *testing.T, p *plan, store string) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, store)
 	folder := filepath.Join(s.dir, "values")
@@ -127,7 +129,8 @@ func (s *stage) references(tasks []string) map[string]bool {
 	return refs
 }
 
-// orphansOf compares the objects that are there with their hashes, and with those that are referred to, and counts the others.
+// orphansOf compares the objects that are there with their hashes, and with those that are referred
+// to, and counts the others.
 func orphansOf(t *testing.T, folder string, refs map[string]bool) (orphans int) {
 	t.Helper()
 	there := map[string]bool{}
@@ -157,7 +160,8 @@ func objectsIn(t *testing.T, folder string) []string {
 	return names
 }
 
-// sweeps has everything be old, and its tasks be deleted: then no object stays. One of a task that never began is there, too.
+// sweeps has everything be old, and its tasks be deleted: then no object stays. One of a task that
+// never began is there, too.
 func (s *stage) sweeps(folder string) {
 	lost := filepath.Join(folder, "values", "task-never", strings.Repeat("0", 64)+".LOST")
 	require.NoError(s.t, os.MkdirAll(filepath.Dir(lost), 0o700))

@@ -107,7 +107,8 @@ func heldJobs(t *testing.T) {
 		s.member.Kill()
 		s.launch()
 		s.over(task, errands.Outcome{State: "completed", Shared: `{"held":14}`})
-		// The new member knows the worker's session only when that is there again, which may be too late for the job.
+		// The new member knows the worker's session only when that is there again, which may be too
+		// late for the job.
 		require.Contains(t, [][]string{{"first"}, {"first", "first"}}, s.workersOf(task), "workers that began the job")
 	})
 }

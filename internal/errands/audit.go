@@ -27,8 +27,8 @@ type Figures struct {
 	slots                         map[string]map[string][]string // tasks that began by the clock, by schedule and slot
 }
 
-// Audit reads a store that nobody uses any more: the tasks are those that were acknowledged, and those of schedules, and their
-// journals keep the promises.
+// Audit reads a store that nobody uses any more: the tasks are those that were acknowledged, and
+// those of schedules, and their journals keep the promises.
 func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 	ctx := t.Context()
 	store, err := troupe.OpenStore(ctx, setting, "")
@@ -117,7 +117,8 @@ func (a *attemptRecord) noteProgram(plan *flow.Plan, at flow.Address) {
 	}
 }
 
-// checkNothingLeft holds a store to having no jobs, no tasks under way and no work outside that anybody waits for.
+// checkNothingLeft holds a store to having no jobs, no tasks under way and no work outside that
+// anybody waits for.
 func checkNothingLeft(t *testing.T, store persistence.Store) {
 	ctx := t.Context()
 	left, err := store.QueueRows(ctx, nil, 0, "", 100)

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Client asks until it is answered, whatever happens to the members meanwhile. Each request goes to the next member.
+// Client asks until it is answered, whatever happens to the members meanwhile. Each request goes to
+// the next member.
 type Client struct {
 	Bases   []string
 	Patient bool // the store may be down: an internal error is asked again, too
@@ -63,7 +64,7 @@ func (c *Client) Insist(ctx context.Context, r Request, out any) error {
 	}
 }
 
-// isTransient says whether another try may be answered better.
+// isTransient reports whether another try may be answered better.
 func (c *Client) isTransient(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable ||
 		c.Patient && status == http.StatusInternalServerError

@@ -65,7 +65,8 @@ func (k *Clocks) awaitSlots(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// isScheduleIdle says whether all tasks of a schedule have ended. One that was about to begin when it was disabled has begun meanwhile.
+// isScheduleIdle reports whether all tasks of a schedule have ended. One that was about to begin
+// when it was disabled has begun meanwhile.
 func (c *Client) isScheduleIdle(ctx context.Context, schedule string) (bool, error) {
 	sleepContext(ctx, 500*time.Millisecond)
 	var running wire.Page[wire.TaskSummary]
@@ -87,7 +88,8 @@ func pollUntil(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// checkSlots holds the tasks of schedules to their slots: each one of the run has one task, and none has two. It tells how many there were.
+// checkSlots holds the tasks of schedules to their slots: each one of the run has one task, and
+// none has two. It tells how many there were.
 func (k *Clocks) checkSlots(t *testing.T, f Figures) (slots int) {
 	t.Helper()
 	for _, clock := range testSchedules {

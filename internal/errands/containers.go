@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// hostVariable says where the container host of members listens. Without it no errand is about containers.
+	// hostVariable says where the container host of members listens. Without it no errand is about
+	// containers.
 	hostVariable = "TROUPE_ERRANDS_CONTAINER_HOST"
 	// wantedVariable says that there is to be one.
 	wantedVariable = "TROUPE_ERRANDS_CONTAINERS"
@@ -25,7 +26,8 @@ const (
 
 func containerHost() string { return os.Getenv(hostVariable) }
 
-// WithContainers runs tests with a container host, if the environment wants one. Processes that the tests start find it, too.
+// WithContainers runs tests with a container host, if the environment wants one. Processes that the
+// tests start find it, too.
 func WithContainers(run func() int) (code int, err error) {
 	if os.Getenv(wantedVariable) == "" || containerHost() != "" {
 		return run(), nil

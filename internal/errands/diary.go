@@ -26,7 +26,8 @@ func writeDiaryLine(diary io.Writer, worker, job, what string) {
 	fmt.Fprintf(diary, "%s %s %s %d\n", worker, job, what, time.Now().UnixMilli())
 }
 
-// ReadDiary tells which workers began each job, in order. No file means that nobody has begun anything yet.
+// ReadDiary tells which workers began each job, in order. No file means that nobody has begun
+// anything yet.
 func ReadDiary(path string) (map[string][]string, error) {
 	stints, err := readExecutions(path)
 	if err != nil {

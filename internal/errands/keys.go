@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// permitHold is somebody's key as a journal tells of it, with when he asked, in milliseconds by the member that had the task then.
+// permitHold is somebody's key as a journal tells of it, with when he asked, in milliseconds by the
+// member that had the task then.
 type permitHold struct {
 	flow.Permit
 	task        string
@@ -29,7 +30,8 @@ func (l *journalLedger) addHolds(a flow.Address, e *flow.Event, list []flow.Perm
 	}
 }
 
-// grantHold notes that somebody has the key that he asks for, and asks for the next one. Within one task it is known who has one.
+// grantHold notes that somebody has the key that he asks for, and asks for the next one. Within one
+// task it is known who has one.
 func (l *journalLedger) grantHold(e *flow.Event) {
 	holder, given := flow.JobID(l.task, e.Address()), false
 	if e.Node == "" {
@@ -79,8 +81,9 @@ type holdInterval struct {
 	from, to int64
 }
 
-// holdIntervals are the times for which somebody had keys, as workers saw it: from when the first one began a job until the last one was done, since a job
-// keeps its place from one worker to the next; and a task while there are jobs of it.
+// holdIntervals are the times for which somebody had keys, as workers saw it: from when the first
+// one began a job until the last one was done, since a job keeps its place from one worker to the
+// next; and a task while there are jobs of it.
 func holdIntervals(holds []*permitHold, stints []*jobExecution) (stays []holdInterval, problems []string) {
 	began := map[string][]*jobExecution{} // by job, and by task
 	for _, s := range stints {
@@ -107,7 +110,8 @@ func holdIntervals(holds []*permitHold, stints []*jobExecution) (stays []holdInt
 	return stays, problems
 }
 
-// checkConcurrency holds stays to limits: whoever has a key is one of no more than he may be one of. It tells how often somebody had the last place.
+// checkConcurrency holds stays to limits: whoever has a key is one of no more than he may be one
+// of. It tells how often somebody had the last place.
 func checkConcurrency(stays []holdInterval) (full int, problems []string) {
 	slices.SortFunc(stays, func(a, b holdInterval) int { return cmp.Compare(a.from, b.from) })
 	there := map[string][]holdInterval{} // by key
@@ -129,8 +133,9 @@ func checkConcurrency(stays []holdInterval) (full int, problems []string) {
 // clockSkewMS is by how many milliseconds a member may be ahead of the store's time.
 const clockSkewMS = 1000
 
-// checkRates holds beginnings to the limits of rates. The store lets somebody begin between when he asked and when a worker saw him: whenever
-// that was, of those who asked and began within a time there are no more than may in it.
+// checkRates holds beginnings to the limits of rates. The store lets somebody begin between when he
+// asked and when a worker saw him: whenever that was, of those who asked and began within a time
+// there are no more than may in it.
 func checkRates(stays []holdInterval) (problems []string) {
 	byKey := map[string][]holdInterval{}
 	for _, s := range stays {
@@ -156,8 +161,8 @@ func checkRates(stays []holdInterval) (problems []string) {
 	return problems
 }
 
-// Seen holds what workers saw, as their diary tells, to the limits of the keys that their jobs and tasks had. It tells how often somebody
-// had the last place of a key.
+// Seen holds what workers saw, as their diary tells, to the limits of the keys that their jobs and
+// tasks had. It tells how often somebody had the last place of a key.
 func (f Figures) Seen(t *testing.T, diary string) (full int) {
 	t.Helper()
 	stints, err := readExecutions(diary)

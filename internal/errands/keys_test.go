@@ -29,7 +29,8 @@ func stintsOf(t *testing.T, lines ...string) []*jobExecution {
 // job is the id of the attempt that granted makes.
 func job(task string) string { return flow.JobID(task, flow.Address{Node: "a", Visit: 1, Attempt: 1}) }
 
-// found are the problems of tasks one of whose jobs, with the same permit, began and ended at times.
+// found are the problems of tasks one of whose jobs, with the same permit, began and ended at
+// times.
 func found(t *testing.T, p flow.Permit, times ...[2]int64) (full int, problems []string) {
 	var holds []*permitHold
 	var lines []string

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// lifeVariable is the mark of one life of a member, which it hands on to the programs that it starts.
+// lifeVariable is the mark of one life of a member, which it hands on to the programs that it
+// starts.
 const lifeVariable = "TROUPE_ERRANDS_LIFE"
 
 // orphanTime is how soon nothing is left of what a member had started, once it has ended.
@@ -24,7 +25,8 @@ type memberLives struct {
 	left    []string      // what was left when the time was over
 }
 
-// newLifeMark of a member's life that is about to begin, which the programs that it starts are to inherit.
+// newLifeMark of a member's life that is about to begin, which the programs that it starts are to
+// inherit.
 func newLifeMark(name string) string {
 	return fmt.Sprintf("%s=%s-%d", lifeVariable, name, rand.Uint64())
 }
@@ -49,7 +51,8 @@ func (l *memberLives) watchLife(mark string, done <-chan struct{}) {
 	})
 }
 
-// findPrograms are the programs with a mark. Those that have ended, and whose parents have not noticed, have none.
+// findPrograms are the programs with a mark. Those that have ended, and whose parents have not
+// noticed, have none.
 func findPrograms(mark string) (found []string) {
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 // outsideVariable tells programs where Outside listens.
 const outsideVariable = "TROUPE_ERRANDS_OUTSIDE"
 
-// Outside is another system, in which attempts begin jobs that are named like them. Who begins one that there is finds it.
+// Outside is another system, in which attempts begin jobs that are named like them. Who begins one
+// that there is finds it.
 type Outside struct {
 	Address string // HOST:PORT
 	server  *http.Server
@@ -94,8 +95,9 @@ func (o *Outside) handleStatus(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": status}) // who has gone asks again
 }
 
-// checkJobs holds what was begun outside to what journals say: a program begins one job, and nobody begins one of which it is stored that an attempt
-// waits for it; what attempts wait for has been begun, and nobody goes on before it has ended. It tells how many there were.
+// checkJobs holds what was begun outside to what journals say: a program begins one job, and nobody
+// begins one of which it is stored that an attempt waits for it; what attempts wait for has been
+// begun, and nobody goes on before it has ended. It tells how many there were.
 func (o *Outside) checkJobs(t *testing.T, f Figures) (jobs, adopted int) {
 	t.Helper()
 	o.mu.Lock()

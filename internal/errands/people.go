@@ -34,14 +34,16 @@ type userAction struct {
 // Outcome is how a task ended.
 type Outcome struct{ State, Error, Shared string }
 
-// flows are the files in the folder flows that errands are about. An errand's index picks its flow, so that few errands have them all.
+// flows are the files in the folder flows that errands are about. An errand's index picks its flow,
+// so that few errands have them all.
 var flows = []string{"approval", "attached", "boxes", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "keyed", "loop",
 	"mixed", "nested", "outside", "paused", "places", "programs", "python", "regret", "retries", "rooms", "saga", "silence", "timers"}
 
 //go:embed flows
 var definitions embed.FS
 
-// PublishAll publishes the flows of all errands, those that begin by the clock, and held, whose job some workers never finish.
+// PublishAll publishes the flows of all errands, those that begin by the clock, and held, whose job
+// some workers never finish.
 func PublishAll(ctx context.Context, c *Client) error {
 	files, err := definitions.ReadDir("flows")
 	if err != nil {
@@ -59,7 +61,8 @@ func PublishAll(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// boxesEvery leaves most turns of containers to programs: a container host is a hundred times slower than anything else here.
+// boxesEvery leaves most turns of containers to programs: a container host is a hundred times
+// slower than anything else here.
 const boxesEvery = 3
 
 // Draw draws n errands, the same ones for the same seed.
@@ -83,7 +86,8 @@ func Draw(seed uint64, n int) []Errand {
 	return list
 }
 
-// Sample is an errand of slow jobs, one after the other: when it is done, others have had their time, too.
+// Sample is an errand of slow jobs, one after the other: when it is done, others have had their
+// time, too.
 func Sample(i int) Errand {
 	return Errand{Key: fmt.Sprintf("sample-%d", i), Flow: "chain", Params: map[string]any{"n": i}}
 }

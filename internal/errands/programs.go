@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// What members start for flows. Each attempt notes when it begins and ends in programsLog, in the folder it runs in.
+// What members start for flows. Each attempt notes when it begins and ends in programsLog, in the
+// folder it runs in.
 //
 //go:embed programs
 var programs embed.FS
@@ -33,13 +34,14 @@ func putPrograms(dir string) error {
 	return os.CopyFS(dir, files)
 }
 
-// hasPython says whether functions of Python can be started here.
+// hasPython reports whether functions of Python can be started here.
 func hasPython() bool {
 	_, err := exec.LookPath("python3")
 	return err == nil
 }
 
-// countNotes are how often each attempt noted something in the programsLog of a folder, or in that of containers.
+// countNotes are how often each attempt noted something in the programsLog of a folder, or in that
+// of containers.
 func countNotes(dir string) (began, ended map[string]int, err error) {
 	began, ended = map[string]int{}, map[string]int{}
 	text, err := os.ReadFile(filepath.Join(dir, programsLog))
@@ -64,8 +66,9 @@ func countNotes(dir string) (began, ended map[string]int, err error) {
 	return began, ended, nil
 }
 
-// checkPrograms holds what programs noted to what journals say: no attempt began twice, or without being stored before; what ended well
-// did end; what was lost with a member was tried again while its retries permitted that, and not more often. It tells how many were lost.
+// checkPrograms holds what programs noted to what journals say: no attempt began twice, or without
+// being stored before; what ended well did end; what was lost with a member was tried again while
+// its retries permitted that, and not more often. It tells how many were lost.
 func (f Figures) checkPrograms(t *testing.T, dir string) (lost int) {
 	t.Helper()
 	began, ended, err := countNotes(dir)

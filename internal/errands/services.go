@@ -55,8 +55,8 @@ func BeWorker() {
 	}
 }
 
-// serviceAnswers of the services: functions of the input and the number of the attempt, so that it makes no
-// difference who carries out a job, when, and how often.
+// serviceAnswers of the services: functions of the input and the number of the attempt, so that it
+// makes no difference who carries out a job, when, and how often.
 var serviceAnswers = map[string]func(n float64, attempt int) (any, error){
 	"double":      doubleInput,
 	"slow":        doubleInput,
@@ -98,7 +98,8 @@ func serviceTime(service string, n float64) time.Duration {
 	return time.Duration(40+int(math.Abs(n))%120) * time.Millisecond
 }
 
-// PushServices, AttachedServices, which are some of those and one of their own, and PullServices are what the workers of the flows offer.
+// PushServices, AttachedServices, which are some of those and one of their own, and PullServices
+// are what the workers of the flows offer.
 var (
 	PushServices     = []string{"begin", "choose", "double", "flaky", "increase", "odd", "slow"}
 	AttachedServices = []string{"begin", "double", "slow", "stay"}

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// World is what there is around members: programs in the folder that they run in, another system, and clocks.
+// World is what there is around members: programs in the folder that they run in, another system,
+// and clocks.
 type World struct {
 	Outside *Outside
 	dir     string // that members and workers run in
@@ -20,7 +21,8 @@ type World struct {
 	clocks  *Clocks
 }
 
-// NewWorld is one for members that run in a folder, and reach the host of the test at an address. It ends with the test.
+// NewWorld is one for members that run in a folder, and reach the host of the test at an address.
+// It ends with the test.
 func NewWorld(t *testing.T, dir, host string) *World {
 	require.NoError(t, putPrograms(dir))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, containersFolder), 0o777))
@@ -32,7 +34,8 @@ func NewWorld(t *testing.T, dir, host string) *World {
 	return &World{Outside: outside, dir: dir}
 }
 
-// Prepare prepares the start of a member. Once that has been started, whoever did calls watch with what tells its end.
+// Prepare prepares the start of a member. Once that has been started, whoever did calls watch with
+// what tells its end.
 func (w *World) Prepare(cmd *exec.Cmd, name string) (watch func(done <-chan struct{})) {
 	cmd.Dir = w.dir // programs run here
 	cmd.Args = append(cmd.Args, "--allow-scripts", "--child-env", lifeVariable+","+outsideVariable)
@@ -50,7 +53,8 @@ func (w *World) StartClocks(ctx context.Context, c *Client) (err error) {
 	return err
 }
 
-// Settle waits until all that has begun by the clock has ended, and members have removed all containers.
+// Settle waits until all that has begun by the clock has ended, and members have removed all
+// containers.
 func (w *World) Settle(ctx context.Context, c *Client, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

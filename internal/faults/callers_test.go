@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/errands"
 )
 
-// callers ask all the time, each request once: whoever finds nobody at an address asks at the next one, and everything else that is no
-// answer is an error.
+// callers ask all the time, each request once: whoever finds nobody at an address asks at the next
+// one, and everything else that is no answer is an error.
 type callers struct {
 	mu      sync.Mutex
 	calls   int
@@ -40,7 +40,8 @@ func (c *testCluster) call(ctx context.Context, n int, tickers []string) *caller
 	return cs
 }
 
-// ask asks once, at the next member that listens. What is under way when callers end is nobody's error.
+// ask asks once, at the next member that listens. What is under way when callers end is nobody's
+// error.
 func (cs *callers) ask(ctx context.Context, c *errands.Client, r errands.Request) {
 	for range len(c.Bases) {
 		begun := time.Now()

@@ -118,11 +118,13 @@ func (c *testCluster) open(ctx context.Context) {
 	require.NoError(c.t, c.await(ctx, "every worker is known everywhere", c.allKnown))
 }
 
-// everybody is who works for a cluster: workers of our own services by push, by pull and attached, and the command's. Those of a pair
-// begin with the same member; with the third one nobody is attached at first, so its jobs go to others.
+// everybody is who works for a cluster: workers of our own services by push, by pull and attached,
+// and the command's. Those of a pair begin with the same member; with the third one nobody is
+// attached at first, so its jobs go to others.
 var everybody = []string{"push-0", "attached-0", "attached-1", "pull-1", "push-2", "pull-2", "demo-push", "demo-pull"}
 
-// employ starts a worker that knows all members. Which one it begins with is counted from the first.
+// employ starts a worker that knows all members. Which one it begins with is counted from the
+// first.
 func (c *testCluster) employ(name string, first int) {
 	address, err := ports.FreeAddress()
 	require.NoError(c.t, err)
@@ -151,7 +153,8 @@ func (c *testCluster) employ(name string, first int) {
 	c.t.Cleanup(p.Kill)
 }
 
-// bases are the addresses of all members, with commas between them, in their order from a member on.
+// bases are the addresses of all members, with commas between them, in their order from a member
+// on.
 func (c *testCluster) bases(first int) string {
 	var bases []string
 	for i := range c.members {
@@ -160,7 +163,7 @@ func (c *testCluster) bases(first int) string {
 	return strings.Join(bases, ",")
 }
 
-// allKnown says whether every member knows every worker.
+// allKnown reports whether every member knows every worker.
 func (c *testCluster) allKnown(ctx context.Context) error {
 	for _, m := range c.members {
 		var known []struct{ ID string }

@@ -15,8 +15,8 @@ const (
 	lookPause = 10 * time.Millisecond
 )
 
-// dialer finds out which host a connection comes from: every program here dials from the same address, so it is the one
-// that has the socket. -1 is none of them: it has gone.
+// dialer finds out which host a connection comes from: every program here dials from the same
+// address, so it is the one that has the socket. -1 is none of them: it has gone.
 func (r *relays) dialer(from net.Addr) int {
 	for range looks {
 		socket := socketOf(from.(*net.TCPAddr))
@@ -46,7 +46,7 @@ func socketOf(from *net.TCPAddr) string {
 	return ""
 }
 
-// holds says whether a process has a socket.
+// holds reports whether a process has a socket.
 func holds(pid int64, socket string) bool {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if err != nil {

@@ -65,7 +65,8 @@ func drawFaults(rng *rand.Rand, n, members int) []fault {
 	return list
 }
 
-// deal shuffles kinds. When there are more than are wanted, those are left out first that have a test of their own.
+// deal shuffles kinds. When there are more than are wanted, those are left out first that have a
+// test of their own.
 func deal(rng *rand.Rand, kinds []kind, wanted int) []kind {
 	deck := slices.Clone(kinds)
 	rng.Shuffle(len(deck), func(i, k int) { deck[i], deck[k] = deck[k], deck[i] })
@@ -135,7 +136,8 @@ func storeCrashes(ctx context.Context, c *testCluster, f fault) error {
 
 func storeRestarts(ctx context.Context, c *testCluster, _ fault) error { return c.server.Restart(ctx) }
 
-// storeIsSilent freezes the store until every member knows, and has each refuse what it cannot store.
+// storeIsSilent freezes the store until every member knows, and has each refuse what it cannot
+// store.
 func storeIsSilent(ctx context.Context, c *testCluster, _ fault) error {
 	if err := c.server.Freeze(); err != nil {
 		return err

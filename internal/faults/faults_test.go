@@ -29,7 +29,8 @@ const (
 	tasksOfAFault                 = 20 // at least
 )
 
-// newPlan reads how much is to happen; the seed is fixed in the short form, which every change has to pass.
+// newPlan reads how much is to happen; the seed is fixed in the short form, which every change has
+// to pass.
 func newPlan(t *testing.T) (p *plan, faults, faultsOfOne int) {
 	p, faults, faultsOfOne = &plan{seed: 1}, fewFaults, fewFaultsOfOne
 	if n, given := number(t, "TROUPE_FAULTS"); given {
@@ -56,7 +57,8 @@ func number(t *testing.T, variable string) (n uint64, given bool) {
 // theMembers are as many as a production deployment begins with.
 const theMembers = 3
 
-// TestMembersOutlastFaults has tasks done without any faults, and while faults happen to several members and to one: they end alike.
+// TestMembersOutlastFaults has tasks done without any faults, and while faults happen to several
+// members and to one: they end alike.
 func TestMembersOutlastFaults(t *testing.T) {
 	p, faults, faultsOfOne := newPlan(t)
 	var want ended
@@ -100,8 +102,8 @@ type ended struct {
 	byTask   map[string]errands.Outcome
 }
 
-// storm has people do their errands, in as many waves as there are faults, each of which happens after its wave has begun. It
-// returns when every task has ended.
+// storm has people do their errands, in as many waves as there are faults, each of which happens
+// after its wave has begun. It returns when every task has ended.
 func (c *testCluster) storm(tasks []errands.Errand, faults []fault) ended {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	defer cancel()
@@ -141,7 +143,8 @@ func (c *testCluster) finish(e ended) errands.Figures {
 	return errands.Audit(c.t, c.server.DSN(database), e.byTask)
 }
 
-// tell is a run's result in figures. Everything was there: tasks of both modes, and jobs of each kind of workers.
+// tell is a run's result in figures. Everything was there: tasks of both modes, and jobs of each
+// kind of workers.
 func (c *testCluster) tell(seed uint64, faults int, begun time.Time, f errands.Figures, found errands.Findings) {
 	jobs, more := map[string]int{}, 0
 	diary, err := errands.ReadDiary(c.path("diary"))

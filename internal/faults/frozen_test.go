@@ -15,8 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/errands"
 )
 
-// A member is frozen while batches are on their way, which its host's network delivers when it has been fenced. They begin tasks, to which
-// nobody else has written, so nothing but the fence is in their way.
+// A member is frozen while batches are on their way, which its host's network delivers when it has
+// been fenced. They begin tasks, to which nobody else has written, so nothing but the fence is in
+// their way.
 func TestWhatAFrozenMemberHadOnItsWayIsRefusedWhenItWasFenced(t *testing.T) {
 	c := newTestCluster(t, theMembers)
 	c.open(t.Context())
@@ -90,7 +91,7 @@ func (c *testCluster) version(ctx context.Context, slug string) (id string) {
 	return id
 }
 
-// atRest says whether all tasks wait, and their members have nothing to write of them.
+// atRest reports whether all tasks wait, and their members have nothing to write of them.
 func (c *testCluster) atRest(ctx context.Context) (err error) {
 	var n int
 	if err = c.query(ctx, "SELECT count(*) FROM troupe.tasks WHERE settled_at IS NULL AND id <> $1", "", []any{&n}, func() {}); err == nil && n > 0 {
@@ -99,7 +100,7 @@ func (c *testCluster) atRest(ctx context.Context) (err error) {
 	return err
 }
 
-// stuck says whether nobody has been answered for a while.
+// stuck reports whether nobody has been answered for a while.
 func (b *beginners) stuck(context.Context) error {
 	for k := range b.since {
 		if since := time.Since(time.Unix(0, b.since[k].Load())); since < 200*time.Millisecond {
@@ -128,8 +129,8 @@ func (c *testCluster) fenced(ctx context.Context, m *member) (n int, err error) 
 	return c.count(ctx, "SELECT count(*) FROM troupe.members WHERE name = $1 AND fenced_at > 0", m)
 }
 
-// late is how many batches the store has carried out since a member was fenced: one that is frozen sends nothing more, so the last
-// statement of each of its connections stays.
+// late is how many batches the store has carried out since a member was fenced: one that is frozen
+// sends nothing more, so the last statement of each of its connections stays.
 func (c *testCluster) late(ctx context.Context, m *member) (n int, err error) {
 	return c.count(ctx, `SELECT count(*) FROM pg_stat_activity a JOIN troupe.members m ON m.name = a.application_name
 		WHERE m.name = $1 AND m.fenced_at > 0 AND a.query LIKE 'WITH fence%task_events%' AND a.state = 'idle'

@@ -9,14 +9,15 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// hosts are machines of their own for members: each reaches the other ones, and the store, by links that can be cut.
-// Whoever calls a member, and its workers, reach it by a third link, which holds.
+// hosts are machines of their own for members: each reaches the other ones, and the store, by links
+// that can be cut. Whoever calls a member, and its workers, reach it by a third link, which holds.
 type hosts interface {
 	kind() string
 	site(i int) site
 	// start starts a program on a host. It knows the addresses of the host's site.
 	start(i int, dir, name string, cmd *exec.Cmd) (*process.Process, error)
-	// cut makes everything vanish that is sent over a link of a host, either way and without a word; heal mends it.
+	// cut makes everything vanish that is sent over a link of a host, either way and without a
+	// word; heal mends it.
 	cut(i int, l link) error
 	heal(i int, l link) error
 	close() error
@@ -54,7 +55,8 @@ func (s site) gossips() string { return net.JoinHostPort(s.bind, strconv.Itoa(s.
 
 func (s site) seed() string { return net.JoinHostPort(s.name, strconv.Itoa(s.gossip)) }
 
-// newHosts makes the best hosts that are permitted. The store listens on storePort of every address of ours.
+// newHosts makes the best hosts that are permitted. The store listens on storePort of every address
+// of ours.
 func newHosts(n, storePort int) (hosts, error) {
 	if inside() {
 		return newNamespaces(n, storePort)

@@ -14,13 +14,15 @@ import (
 // insideEnv tells this program that it has a network of its own, in which it may do anything.
 const insideEnv = "TROUPE_FAULTS_INSIDE"
 
-// The main thread stays out of hosts: its network is the one that others know as that of this process.
+// The main thread stays out of hosts: its network is the one that others know as that of this
+// process.
 func init() { runtime.LockOSThread() }
 
 func inside() bool { return os.Getenv(insideEnv) != "" }
 
-// goInside runs this program again in a network of its own and says how it ended. Root only needs the network; anybody else
-// a namespace of users, too, in which they stay who they are and may change that network.
+// goInside runs this program again in a network of its own and says how it ended. Root only needs
+// the network; anybody else a namespace of users, too, in which they stay who they are and may
+// change that network.
 func goInside() (code int, err error) {
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {

@@ -57,7 +57,8 @@ func end(code int, err error) {
 	os.Exit(code)
 }
 
-// outside builds the command and runs the tests in a network of their own, or here if there is none for us.
+// outside builds the command and runs the tests in a network of their own, or here if there is none
+// for us.
 func outside(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "troupe-faults-bin-")
 	if err == nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// member is one on a host of its own. Should it end by itself it is started again, as a host's init would.
+// member is one on a host of its own. Should it end by itself it is started again, as a host's init
+// would.
 type member struct {
 	*testCluster
 	i    int

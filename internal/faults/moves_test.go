@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/errands"
 )
 
-// The figures are held to these bounds where they are asked for (TROUPE_FAULTS is given); in the suite other tests take the time of
-// the processors, and they are only told.
+// The figures are held to these bounds where they are asked for (TROUPE_FAULTS is given); in the
+// suite other tests take the time of the processors, and they are only told.
 const (
 	movesAgain      = 3 * time.Second // the last task of a killed member, half of the times
 	movesAgainWorst = 5 * time.Second

@@ -14,15 +14,16 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// namespaces are hosts with a network of their own each. A host has three interfaces, whose other ends are ports of three
-// bridges here: one between hosts, one to the store, one to callers. To cut a link is to take its port out of the bridge:
-// packets vanish, and neither end is told.
+// namespaces are hosts with a network of their own each. A host has three interfaces, whose other
+// ends are ports of three bridges here: one between hosts, one to the store, one to callers. To cut
+// a link is to take its port out of the bridge: packets vanish, and neither end is told.
 type namespaces struct {
 	storePort int
 	nets      []*os.File
 }
 
-// bridges by their last letter, with their networks. Hosts are .11 and so on; callers, workers and the store, who are all here, are .1.
+// bridges by their last letter, with their networks. Hosts are .11 and so on; callers, workers and
+// the store, who are all here, are .1.
 var bridges = [...]struct {
 	letter  string
 	network string
@@ -35,7 +36,8 @@ func newNamespaces(n, storePort int) (*namespaces, error) {
 	ns := &namespaces{storePort: storePort}
 	var script strings.Builder
 	for i, b := range bridges {
-		// A bridge has an address of its own: else it is that of one of its ports, and changes when that one is cut.
+		// A bridge has an address of its own: else it is that of one of its ports, and changes when
+		// that one is cut.
 		fmt.Fprintf(&script, "link add br%[1]s address 02:00:00:00:00:%02[3]x type bridge\nlink set br%[1]s up\naddr add %[2]s1/24 dev br%[1]s\n", b.letter, b.network, i+1)
 	}
 	if err := ip(script.String()); err != nil {

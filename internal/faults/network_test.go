@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// soon is for how long nobody has to answer who is said not to be reached; long is more than enough for anybody else, and for what was
-// lost to be sent again.
+// soon is for how long nobody has to answer who is said not to be reached; long is more than enough
+// for anybody else, and for what was lost to be sent again.
 const (
 	soon = 300 * time.Millisecond
 	long = 20 * time.Second
@@ -108,7 +108,8 @@ func placeProbers(t *testing.T, place maker) (hosts, *places) {
 	return h, p
 }
 
-// reach requires that these reach each other, whether by streams or by packets, and nobody else does.
+// reach requires that these reach each other, whether by streams or by packets, and nobody else
+// does.
 func (p *places) reach(t *testing.T, who ...string) {
 	t.Helper()
 	for i := range 3 {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// prober is a program that sits on a host: at one address it repeats what it is sent (TCP and UDP), at the other one it is
-// told whom to send something itself.
+// prober is a program that sits on a host: at one address it repeats what it is sent (TCP and UDP),
+// at the other one it is told whom to send something itself.
 type prober struct{ Echo, Front string }
 
 // proberEnv holds a prober as JSON.

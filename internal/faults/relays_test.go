@@ -15,9 +15,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// relays are hosts in name only: addresses of loopback. A host's program listens at 127.x.1.i; what others reach it
-// at, 127.x.2.i, and what it reaches the store at, 127.x.3.i, are relays here, which forward what comes or, where a link is cut, hold
-// it (TCP, as a sender would that sends again) or drop it (UDP).
+// relays are hosts in name only: addresses of loopback. A host's program listens at 127.x.1.i; what
+// others reach it at, 127.x.2.i, and what it reaches the store at, 127.x.3.i, are relays here,
+// which forward what comes or, where a link is cut, hold it (TCP, as a sender would that sends
+// again) or drop it (UDP).
 type relays struct {
 	block     int // x
 	ports     [2]int
@@ -91,7 +92,8 @@ func (r *relays) start(i int, dir, name string, cmd *exec.Cmd) (*process.Process
 func (r *relays) cut(i int, l link) error  { r.gates[i][l].set(false); return nil }
 func (r *relays) heal(i int, l link) error { r.gates[i][l].set(true); return nil }
 
-// between are the gates on the way from one host to another; from -1, who is none of them, there is no way.
+// between are the gates on the way from one host to another; from -1, who is none of them, there is
+// no way.
 func (r *relays) between(from, to int) []*gate {
 	if from < 0 {
 		return nil
@@ -229,7 +231,7 @@ func (g *gate) way() <-chan struct{} {
 	return g.open
 }
 
-// passable says whether all gates are open.
+// passable reports whether all gates are open.
 func passable(gates []*gate) bool {
 	for _, g := range gates {
 		select {

@@ -16,8 +16,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/errands"
 )
 
-// refusedWithin returns how long a member that knows that the store is away may take to refuse a task: it waits for a read for 1 s, and
-// has to answer then. Elsewhere than in the long form other tests take the time of the processors.
+// refusedWithin returns how long a member that knows that the store is away may take to refuse a
+// task: it waits for a read for 1 s, and has to answer then. Elsewhere than in the long form other
+// tests take the time of the processors.
 func refusedWithin() time.Duration {
 	if strict() {
 		return 1500 * time.Millisecond
@@ -25,7 +26,8 @@ func refusedWithin() time.Duration {
 	return 4 * time.Second
 }
 
-// refusesSoon waits until a member is not ready, and returns an error unless it refuses a task soon after.
+// refusesSoon waits until a member is not ready, and returns an error unless it refuses a task soon
+// after.
 func (c *testCluster) refusesSoon(ctx context.Context, m *member) error {
 	away := func(context.Context) error {
 		if m.ready() == nil {
@@ -99,7 +101,8 @@ func TestABackupRestoredUnderRunningMembersIsNoticedAndNothingStaysStuck(t *test
 	c.leave()
 }
 
-// hasNoticed returns an error unless the member counts one store that went back, and lost what was confirmed.
+// hasNoticed returns an error unless the member counts one store that went back, and lost what was
+// confirmed.
 func (m *member) hasNoticed() error {
 	resp, err := probing.Get(m.site().base() + "/metrics")
 	if err != nil {

@@ -108,7 +108,7 @@ func (c *testCluster) lengths(ctx context.Context, tasks []string) (map[string]i
 	return lengths, err
 }
 
-// haveGrown says whether all journals have grown, and by more than was on its way to the store.
+// haveGrown reports whether all journals have grown, and by more than was on its way to the store.
 func (c *testCluster) haveGrown(ctx context.Context, before map[string]int64) error {
 	now, err := c.lengths(ctx, slices.Collect(maps.Keys(before)))
 	if err != nil {

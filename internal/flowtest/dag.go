@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// RandomDag draws a flow of dag mode. Whoever waits for whom is drawn along an order that is not that
-// of the definition.
+// RandomDag draws a flow of dag mode. Whoever waits for whom is drawn along an order that is not
+// that of the definition.
 func RandomDag(d Dice, depth int) Object {
 	keys := []string{"a", "b", "c", "e", "g"}[:Between(d, "nodes", 1, 5-depth)]
 	if Chance(d, 30) {
@@ -93,7 +93,8 @@ func randomDagNode(d Dice, before []string, depth int) Object {
 	return n
 }
 
-// randomFailures may give a node of a dag what its failures mean, and more attempts, where it has some.
+// randomFailures may give a node of a dag what its failures mean, and more attempts, where it has
+// some.
 func randomFailures(d Dice, n Object) {
 	when, _ := n["when"].(Object)
 	prep, _ := n["prep"].(Object)

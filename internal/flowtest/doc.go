@@ -1,2 +1,3 @@
-// Package flowtest is what tests of flows have in common: plans made from texts, and definitions drawn at random.
+// Package flowtest is what tests of flows have in common: plans made from texts, and definitions
+// drawn at random.
 package flowtest

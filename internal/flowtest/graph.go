@@ -10,8 +10,8 @@ import (
 // Object is a piece of a random definition.
 type Object map[string]any
 
-// RandomDefinition draws a flow of any kinds of nodes, with fields that are obeyed where they stand.
-// It may loop; a limit of steps ends it then.
+// RandomDefinition draws a flow of any kinds of nodes, with fields that are obeyed where they
+// stand. It may loop; a limit of steps ends it then.
 func RandomDefinition(d Dice) string {
 	flow := randomGraph(d, 0)
 	if Chance(d, 60) {

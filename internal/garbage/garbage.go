@@ -1,8 +1,9 @@
 // Package garbage sets how much garbage a member lets gather before it is collected.
 //
-// A member's heap is small and its garbage plentiful: letting twice as much gather as is in use saves a tenth of the CPU of a busy member and costs a few tens of
-// megabytes. Where much is in use that would cost hundreds. So no more gathers than a bound, but at least half of what is in use, that collecting does
-// not take all the time there is.
+// A member's heap is small and its garbage plentiful: letting twice as much gather as is in use
+// saves a tenth of the CPU of a busy member and costs a few tens of megabytes. Where much is in use
+// that would cost hundreds. So no more gathers than a bound, but at least half of what is in use,
+// that collecting does not take all the time there is.
 package garbage
 
 import (
@@ -30,7 +31,8 @@ func Bound() {
 	follow()
 }
 
-// follow has a collection set the percent for the next one: it finds an object that nobody refers to.
+// follow has a collection set the percent for the next one: it finds an object that nobody refers
+// to.
 var follow = sync.OnceFunc(func() { watchCycles(&gcWatcher{percent: most}) })
 
 type gcWatcher struct{ percent int }

@@ -1,7 +1,8 @@
-// Package goroutines runs functions that may block in goroutines that are used again: jobs need deep stacks, and growing a new one each time
-// costs more than the work of a short job.
+// Package goroutines runs functions that may block in goroutines that are used again: jobs need
+// deep stacks, and growing a new one each time costs more than the work of a short job.
 //
-// Promises: a function begins at once, however many are running; goroutines that wait for work are bounded, and end when the pool is closed.
+// Promises: a function begins at once, however many are running; goroutines that wait for work are
+// bounded, and end when the pool is closed.
 package goroutines
 
 import "sync"
@@ -14,7 +15,8 @@ type Pool struct {
 	idle chan struct{} // places for goroutines that wait for work
 }
 
-// New makes a pool in which up to idle goroutines wait for work; further ones end when theirs is done.
+// New makes a pool in which up to idle goroutines wait for work; further ones end when theirs is
+// done.
 func New(idle int) *Pool {
 	return &Pool{next: make(chan func()), done: make(chan struct{}), idle: make(chan struct{}, idle)}
 }

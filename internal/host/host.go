@@ -1,8 +1,9 @@
-// Package host is what work stands on: how it is done in the background, how it waits, and what tells it the time. The zero Host is
-// the real one; the simulator brings its own, and then nothing happens that it has not picked.
+// Package host is what work stands on: how it is done in the background, how it waits, and what
+// tells it the time. The zero Host is the real one; the simulator brings its own, and then nothing
+// happens that it has not picked.
 //
-// Promises: whoever waits for a channel says before, to Park, when the wait will be over; what Go, Later and a Group run may
-// block, what AfterFunc calls may not.
+// Promises: whoever waits for a channel says before, to Park, when the wait will be over; what Go,
+// Later and a Group run may block, what AfterFunc calls may not.
 package host
 
 import (
@@ -55,7 +56,8 @@ func (h *Host) Timer(d time.Duration) (over <-chan struct{}, stop func() bool) {
 	return done, h.AfterFunc(d, func() { close(done) })
 }
 
-// Within bounds how long a context lasts. By the real clock it has a deadline, which travels with questions.
+// Within bounds how long a context lasts. By the real clock it has a deadline, which travels with
+// questions.
 func (h *Host) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if h.Clock == nil {
 		return context.WithTimeout(ctx, d)
@@ -83,7 +85,7 @@ func (h *Host) startGo(f func()) {
 	h.Go(f)
 }
 
-// Closed says whether a channel without values is closed.
+// Closed reports whether a channel without values is closed.
 func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -1,7 +1,9 @@
-// Package lines holds what a job prints, line by line and by stream, until somebody takes it to where it is kept.
+// Package lines holds what a job prints, line by line and by stream, until somebody takes it to
+// where it is kept.
 //
-// Promises: whoever writes is never held up and never gets an error; a buffer holds no more than its bound, and what did not fit is counted and
-// told in its place, in order; lines of several streams are taken in the order in which they ended; a line comes whole, unless it is longer than
+// Promises: whoever writes is never held up and never gets an error; a buffer holds no more than
+// its bound, and what did not fit is counted and told in its place, in order; lines of several
+// streams are taken in the order in which they ended; a line comes whole, unless it is longer than
 // MaxLine, or its buffer is closed in the middle of it.
 package lines
 
@@ -46,7 +48,8 @@ type Line struct {
 	At     int64 // Unix milliseconds
 	Stream string
 	Text   string
-	// Passed is how many lines one that tells of lost ones stands for among those that were never taken; 0 = it is a line itself.
+	// Passed is how many lines one that tells of lost ones stands for among those that were never
+	// taken; 0 = it is a line itself.
 	Passed int
 }
 
@@ -152,7 +155,8 @@ func (b *Buffer) splitLines(code int, p []byte) {
 	}
 }
 
-// completePrefix is how much of a text there is without a character at its end that is not there to its end.
+// completePrefix is how much of a text there is without a character at its end that is not there to
+// its end.
 func completePrefix(text []byte) int {
 	for at := len(text) - 1; at > max(len(text)-utf8.UTFMax, 0); at-- {
 		if utf8.RuneStart(text[at]) {
@@ -253,14 +257,14 @@ func (b *Buffer) Close() {
 	})
 }
 
-// Any says whether anything was ever added.
+// Any reports whether anything was ever added.
 func (b *Buffer) Any() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.any
 }
 
-// Waits says whether there is something to be taken.
+// Waits reports whether there is something to be taken.
 func (b *Buffer) Waits() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

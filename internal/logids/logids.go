@@ -1,6 +1,8 @@
-// Package logids puts the ids of what a context is about into log lines, so that whoever logs with a context need not know them.
+// Package logids puts the ids of what a context is about into log lines, so that whoever logs with
+// a context need not know them.
 //
-// Promises: ids are made only for lines that are written; what a line says itself goes before what its context says.
+// Promises: ids are made only for lines that are written; what a line says itself goes before what
+// its context says.
 package logids
 
 import (

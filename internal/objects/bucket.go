@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// Bucket keeps objects by their keys, which are paths with slashes. What it says is there, everybody who asks afterwards sees.
+// Bucket keeps objects by their keys, which are paths with slashes. What it says is there,
+// everybody who asks afterwards sees.
 type Bucket interface {
-	// Get gives an object; of one with more than most bytes it gives the first most+1. fs.ErrNotExist = there is none, fs.ErrPermission = it
-	// is there and this one may not be read.
+	// Get gives an object; of one with more than most bytes it gives the first most+1.
+	// fs.ErrNotExist = there is none, fs.ErrPermission = it is there and this one may not be read.
 	Get(ctx context.Context, key string, most int) ([]byte, error)
 	// Range gives some bytes of an object, from one of them on: fewer where it ends before.
 	Range(ctx context.Context, key string, from int64, most int) ([]byte, error)
@@ -22,11 +23,13 @@ type Bucket interface {
 	Create(ctx context.Context, key string, value []byte) error
 	// List tells what is below a prefix that ends with a slash.
 	List(ctx context.Context, prefix string) ([]Object, error)
-	// Delete deletes everything below a prefix that ends with a slash. That nothing is there is no error.
+	// Delete deletes everything below a prefix that ends with a slash. That nothing is there is no
+	// error.
 	Delete(ctx context.Context, prefix string) error
 	// Remove deletes one object. That it is not there is no error.
 	Remove(ctx context.Context, key string) error
-	// Folders are the names of those right below a prefix that ends with a slash, of which there may be some that nothing is in.
+	// Folders are the names of those right below a prefix that ends with a slash, of which there
+	// may be some that nothing is in.
 	Folders(ctx context.Context, prefix string) ([]string, error)
 	// Address is what a worker is told of an object: a path, or a URL.
 	Address(key string) string

@@ -16,10 +16,12 @@ import (
 	"time"
 )
 
-// Dir is a bucket in a folder of this host. Nothing outside of it is read or written, also where a worker has left a link.
+// Dir is a bucket in a folder of this host. Nothing outside of it is read or written, also where a
+// worker has left a link.
 type Dir struct{ path string }
 
-// OpenDir opens one. A folder that is not there is made, for this user alone: whoever wants others to write into it makes it.
+// OpenDir opens one. A folder that is not there is made, for this user alone: whoever wants others
+// to write into it makes it.
 func OpenDir(folder string) (*Dir, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -57,7 +59,8 @@ func (d *Dir) withRoot(ctx context.Context, do func(*os.Root) error) error {
 	return do(root)
 }
 
-// Get reads a file. What else has that name, such as a link, is none, and neither is what is behind a link.
+// Get reads a file. What else has that name, such as a link, is none, and neither is what is behind
+// a link.
 func (d *Dir) Get(ctx context.Context, key string, most int) (value []byte, err error) {
 	err = d.readFile(ctx, key, func(file *os.File) error {
 		value, err = io.ReadAll(io.LimitReader(file, int64(most)+1))
@@ -178,7 +181,8 @@ func syncFolder(root *os.Root, folder string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// List walks through the folder of a prefix. How a file changes cannot be told for sure by its times, so each has to be read.
+// List walks through the folder of a prefix. How a file changes cannot be told for sure by its
+// times, so each has to be read.
 func (d *Dir) List(ctx context.Context, prefix string) (list []Object, err error) {
 	err = d.withRoot(ctx, func(root *os.Root) error {
 		return fs.WalkDir(root.FS(), path.Clean(prefix), func(key string, entry fs.DirEntry, err error) error {
@@ -229,8 +233,8 @@ func (d *Dir) Remove(ctx context.Context, key string) error {
 	})
 }
 
-// Tidy deletes what is left below a prefix of files that were not written to their end because the process ended, before a time, and folders that
-// nothing is in.
+// Tidy deletes what is left below a prefix of files that were not written to their end because the
+// process ended, before a time, and folders that nothing is in.
 func (d *Dir) Tidy(ctx context.Context, prefix string, before time.Time) error {
 	return d.withRoot(ctx, func(root *os.Root) error {
 		var folders []string

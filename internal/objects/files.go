@@ -83,7 +83,7 @@ func Forget(ctx context.Context, b Bucket, run string) error {
 	return b.Delete(ctx, RunFolder(run))
 }
 
-// isFolderName says whether a name may be that of a folder.
+// isFolderName reports whether a name may be that of a folder.
 func isFolderName(text string) bool {
 	return text != "" && text != "." && text != ".." && !strings.ContainsAny(text, "/\\\x00")
 }
@@ -103,8 +103,8 @@ func WriteSpec(ctx context.Context, b Bucket, folder string, spec *Spec) error {
 	return nil
 }
 
-// CallOff tells the worker of an attempt that nobody waits for it any longer. Where its files are gone, with its run, nothing is written: nobody would
-// delete it.
+// CallOff tells the worker of an attempt that nobody waits for it any longer. Where its files are
+// gone, with its run, nothing is written: nobody would delete it.
 func CallOff(ctx context.Context, b Bucket, a *Attempt) error {
 	there, err := a.hasFiles(ctx, b)
 	if err != nil || !there {
@@ -119,7 +119,7 @@ func CallOff(ctx context.Context, b Bucket, a *Attempt) error {
 	return Forget(ctx, b, a.Run) // it went at this moment
 }
 
-// hasFiles says whether an attempt has files.
+// hasFiles reports whether an attempt has files.
 func (a *Attempt) hasFiles(ctx context.Context, b Bucket) (bool, error) {
 	_, err := b.Get(ctx, a.Folder+SpecFile, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -155,7 +155,8 @@ func (s *reportedStatus) parseStatus(text []byte, attempt int) bool {
 // maxBeat is how much is kept of a heartbeat as it is: it is written down after each look.
 const maxBeat = 64
 
-// heartbeatMark is what changes as long as the worker lives. What is long, or would not be the same once it was kept as JSON, is told by its hash.
+// heartbeatMark is what changes as long as the worker lives. What is long, or would not be the same
+// once it was kept as JSON, is told by its hash.
 func (s *reportedStatus) heartbeatMark() string {
 	text := cmp.Or(string(s.Heartbeat), string(s.HeartbeatAt), "-")
 	if len(text) <= maxBeat && utf8.ValidString(text) {

@@ -12,7 +12,8 @@ import (
 // goingFolder has a note for each deletion of tasks that is under way, or was cut short.
 const goingFolder = "going/"
 
-// maxGoing is how many bytes of a note are read: the ids of many more tasks than are deleted at once.
+// maxGoing is how many bytes of a note are read: the ids of many more tasks than are deleted at
+// once.
 const maxGoing = 64 << 20
 
 // NoteGoing notes which runs are about to be deleted, and tells the key of the note.

@@ -27,7 +27,7 @@ type Attempt struct {
 	Since       int64  `json:"-"`            // when it was dispatched
 }
 
-// Sound says whether it can be an attempt of a run: nobody looks into the folders of others.
+// Sound reports whether it can be an attempt of a run: nobody looks into the folders of others.
 func (a *Attempt) Sound(run string) bool {
 	rest, ok := strings.CutPrefix(a.Folder, RunFolder(run))
 	task, rest, _ := strings.Cut(rest, "/")
@@ -44,7 +44,8 @@ type Seen struct {
 	LookedAt  int64  `json:"looked_at,omitempty"`  // when it was looked at the last time
 }
 
-// Unheard leaves out the time since the last look, in which nothing could be heard: that was no silence of the worker.
+// Unheard leaves out the time since the last look, in which nothing could be heard: that was no
+// silence of the worker.
 func (s Seen) Unheard(since, now int64) Seen {
 	if s.LookedAt == 0 {
 		s.LookedAt = max(s.ChangedAt, since)
@@ -147,8 +148,9 @@ func (a *Attempt) waitVerdict(seen Seen, now int64) Verdict {
 	return Verdict{Seen: seen, BeganAt: seen.BeganAt, Again: nextPause(now-a.Since, silent, limit, seen.Beat != "")}
 }
 
-// nextPause is how long it is until an attempt is looked at again: 2 s in its first minute, 5 s later, and 10 s where its worker has been silent for
-// more than half of what it may be. Nobody is waited for longer than he may be silent.
+// nextPause is how long it is until an attempt is looked at again: 2 s in its first minute, 5 s
+// later, and 10 s where its worker has been silent for more than half of what it may be. Nobody is
+// waited for longer than he may be silent.
 func nextPause(age, silent, limit int64, begun bool) time.Duration {
 	ms := int64(5_000)
 	switch {

@@ -23,7 +23,8 @@ type Job struct {
 // maxSpec bounds what a worker reads.
 const maxSpec = 256 << 20
 
-// Take reads what an attempt has to do; the folder ends with a slash, or is "" for the bucket itself.
+// Take reads what an attempt has to do; the folder ends with a slash, or is "" for the bucket
+// itself.
 func Take(ctx context.Context, b Bucket, folder string) (*Job, error) {
 	text, err := b.Get(ctx, folder+SpecFile, maxSpec)
 	if err != nil {
@@ -39,7 +40,8 @@ func Take(ctx context.Context, b Bucket, folder string) (*Job, error) {
 // ErrCalledOff ends the context of work that nobody waits for any longer.
 var ErrCalledOff = errors.New("nobody waits for it any longer")
 
-// Do has work done, says meanwhile that it goes on, and then what came of it. The error is that of the work, or of saying so.
+// Do has work done, says meanwhile that it goes on, and then what came of it. The error is that of
+// the work, or of saying so.
 func (j *Job) Do(ctx context.Context, every time.Duration, work func(context.Context) (json.RawMessage, error)) error {
 	now := time.Now().UTC()
 	j.status = Status{Status: Running, Attempt: j.Spec.Attempt, StartedAt: now, Heartbeat: now}
@@ -76,7 +78,8 @@ func (j *Job) writeStatus(ctx context.Context) error {
 	return nil
 }
 
-// sendHeartbeats says again and again that the work goes on, and looks whether anybody waits for it.
+// sendHeartbeats says again and again that the work goes on, and looks whether anybody waits for
+// it.
 func (j *Job) sendHeartbeats(ctx context.Context, every time.Duration, stop context.CancelCauseFunc) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -2,11 +2,12 @@ package packets
 
 import "net/http"
 
-// mostWhole is up to which size a message is put together with its head: beyond that it needs several packets anyway.
+// mostWhole is up to which size a message is put together with its head: beyond that it needs
+// several packets anyway.
 const mostWhole = 64 << 10
 
-// Answers writes heads together with what follows. Without it Go's HTTP/2 fills its buffer of 4 KiB and sends that, and the rest of
-// a message after it.
+// Answers writes heads together with what follows. Without it Go's HTTP/2 fills its buffer of 4 KiB
+// and sends that, and the rest of a message after it.
 func Answers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &bufferedAnswer{ResponseWriter: w}

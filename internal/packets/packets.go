@@ -1,8 +1,9 @@
 // Package packets has each message of a stream leave in one packet.
 //
-// Connect writes the head of a message apart from the rest, Go's HTTP/2 sends what a request's body has at each read, and what an
-// answer's buffer holds when it is full: two packets for a message, and two wake-ups of the other side. What this package promises: a body's bytes stay the same
-// and in their order, and no read waits for more than the message that it began.
+// Connect writes the head of a message apart from the rest, Go's HTTP/2 sends what a request's body
+// has at each read, and what an answer's buffer holds when it is full: two packets for a message,
+// and two wake-ups of the other side. What this package promises: a body's bytes stay the same and
+// in their order, and no read waits for more than the message that it began.
 package packets
 
 import (

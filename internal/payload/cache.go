@@ -14,8 +14,8 @@ type cacheEntry struct {
 	writtenAt  time.Time // zero = it was read
 }
 
-// contentCache keeps the newest contents, so that a decision about what has just been reported reads nothing, and equal values of a task that come
-// shortly after each other are one object.
+// contentCache keeps the newest contents, so that a decision about what has just been reported
+// reads nothing, and equal values of a task that come shortly after each other are one object.
 type contentCache struct {
 	mu       sync.Mutex
 	maxBytes int // bytes

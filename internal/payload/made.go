@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// pendingValues are values that were made in memory: they have references, and no objects yet. As long as somebody may refer to one it is read as if its
-// object were there.
+// pendingValues are values that were made in memory: they have references, and no objects yet. As
+// long as somebody may refer to one it is read as if its object were there.
 type pendingValues struct {
 	mu        sync.Mutex
 	byContent map[string]*pendingValue // by task and hash
@@ -26,10 +26,11 @@ type pendingValue struct {
 	written bool
 }
 
-// Refer gives what is to stand for a value that was made for a task: of an object a reference for each large field, of what is still large then one
-// for the whole. Where there are references in a value already, those parts of it are looked at that have none, because whoever
-// asks what a task refers to does not read objects. Before anything with these references is stored WriteMade has to write their objects, and DropMade tells
-// that nobody in memory needs them any longer.
+// Refer gives what is to stand for a value that was made for a task: of an object a reference for
+// each large field, of what is still large then one for the whole. Where there are references in a
+// value already, those parts of it are looked at that have none, because whoever asks what a task
+// refers to does not read objects. Before anything with these references is stored WriteMade has to
+// write their objects, and DropMade tells that nobody in memory needs them any longer.
 func (s *Store) Refer(task string, v json.RawMessage) (json.RawMessage, []persistence.Object) {
 	if !s.Large(v) || !isFolderName(task) {
 		return v, nil
@@ -41,7 +42,7 @@ func (s *Store) Refer(task string, v json.RawMessage) (json.RawMessage, []persis
 	return r.referPart(v), r.made
 }
 
-// isReference says whether a value is a reference itself.
+// isReference reports whether a value is a reference itself.
 func (s *Store) isReference(v json.RawMessage) bool {
 	_, ok := s.asReference(v)
 	return ok

@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Of finds the store that whoever gets an answer is behind: that of the member which gives it. nil = there is none.
+// Of finds the store that whoever gets an answer is behind: that of the member which gives it. nil
+// = there is none.
 func Of(writer any) *Store {
 	for {
 		if w, ok := writer.(interface{ Payloads() *Store }); ok {

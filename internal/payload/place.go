@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// ownerKey is the object that tells which store's values a place has. It goes with them wherever they are moved.
+// ownerKey is the object that tells which store's values a place has. It goes with them wherever
+// they are moved.
 const ownerKey = "values-of"
 
 // ownerMark is what it says: it follows from the secret of the store, and does not tell it.
@@ -24,8 +25,9 @@ func (s *Store) ownerMark() string {
 // ErrAway is what Settle answers when the place does not.
 var ErrAway = errors.New("whose values are there could not be read")
 
-// Settle sees to it that the place, which is called at, is the one where the store's values are: noted is what the store knows of that, "" = nobody has
-// kept any yet. Then the place becomes the store's, unless it is another one's, whose values a sweep would take for nobody's.
+// Settle sees to it that the place, which is called at, is the one where the store's values are:
+// noted is what the store knows of that, "" = nobody has kept any yet. Then the place becomes the
+// store's, unless it is another one's, whose values a sweep would take for nobody's.
 func (s *Store) Settle(ctx context.Context, at, noted string) error {
 	var text []byte
 	err := retryBucket(ctx, func(ctx context.Context) (err error) {

@@ -10,8 +10,9 @@ import (
 	"sort"
 )
 
-// Reader reads a value with what stands for its references in their places, from anywhere in it: what is not read stays in the bucket. Of an object
-// that it comes to it has found out that it is what was written before anybody gets a byte of it.
+// Reader reads a value with what stands for its references in their places, from anywhere in it:
+// what is not read stays in the bucket. Of an object that it comes to it has found out that it is
+// what was written before anybody gets a byte of it.
 type Reader struct {
 	s     *Store
 	ctx   context.Context

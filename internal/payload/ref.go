@@ -44,7 +44,8 @@ func hashOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// referenceMarker is how references of a store begin. A text with it is never inside a JSON string, where the quotes would be escaped.
+// referenceMarker is how references of a store begin. A text with it is never inside a JSON string,
+// where the quotes would be escaped.
 func referenceMarker(secret string) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("references to values"))
@@ -62,7 +63,8 @@ func (s *Store) referenceText(r *Ref) json.RawMessage {
 	return append(strconv.AppendInt(b, int64(r.Size), 10), markEnd...)
 }
 
-// nextReference finds the first reference in a value, and where it begins and ends; begin is -1 when there is none.
+// nextReference finds the first reference in a value, and where it begins and ends; begin is -1
+// when there is none.
 func (s *Store) nextReference(v []byte) (r Ref, begin, end int) {
 	for from := 0; ; {
 		at := bytes.Index(v[from:], s.mark)
@@ -81,7 +83,7 @@ func (s *Store) nextReference(v []byte) (r Ref, begin, end int) {
 	}
 }
 
-// asReference says whether a value is a reference itself.
+// asReference reports whether a value is a reference itself.
 func (s *Store) asReference(v []byte) (r Ref, ok bool) {
 	if v = bytes.TrimSpace(v); !bytes.HasPrefix(v, s.mark) {
 		return Ref{}, false
@@ -99,7 +101,8 @@ func parseRef(text string) (r Ref, ok bool) {
 	return Ref{Task: parts[0], Name: parts[1], Size: size}, err == nil && size >= 0
 }
 
-// isFolderName says whether a text can be the name of a folder, and stand in a reference as it is.
+// isFolderName reports whether a text can be the name of a folder, and stand in a reference as it
+// is.
 func isFolderName(text string) bool {
 	for _, c := range []byte(text) {
 		if c <= ' ' || c > '~' || c == '"' || c == '\\' || c == '/' {

@@ -27,7 +27,8 @@ type Options struct {
 	Most   int    // bytes that are put together for somebody who needs a value as a whole
 }
 
-// Store keeps large values. That of a member without a bucket is nil, and leaves all values as they are.
+// Store keeps large values. That of a member without a bucket is nil, and leaves all values as they
+// are.
 type Store struct {
 	opts  Options
 	mark  []byte
@@ -36,7 +37,8 @@ type Store struct {
 	aside atomic.Pointer[func(do func())]
 }
 
-// How many bytes of contents are remembered, and for how long an object that was written is taken for an equal value that comes again.
+// How many bytes of contents are remembered, and for how long an object that was written is taken
+// for an equal value that comes again.
 const (
 	cacheBytes = 16 << 20
 	reuseFor   = 10 * time.Minute
@@ -47,13 +49,15 @@ func New(o Options) *Store {
 	return &Store{opts: o, mark: referenceMarker(o.Secret), cache: newCache(cacheBytes)}
 }
 
-// Aside has contents be read by a function that sees to it that whoever waits for one holds nobody up. It may be called again.
+// Aside has contents be read by a function that sees to it that whoever waits for one holds nobody
+// up. It may be called again.
 func (s *Store) Aside(aside func(do func())) { s.aside.Store(&aside) }
 
-// Large says whether a value is to be kept in the bucket.
+// Large reports whether a value is to be kept in the bucket.
 func (s *Store) Large(v json.RawMessage) bool { return s != nil && len(v) > s.opts.Over }
 
-// Keep gives what is to travel in place of a value of a task: a reference, once its object is written, or the value itself if that is small.
+// Keep gives what is to travel in place of a value of a task: a reference, once its object is
+// written, or the value itself if that is small.
 func (s *Store) Keep(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error) {
 	if !s.Large(v) || !isFolderName(task) || bytes.Contains(v, s.mark) {
 		return v, nil
@@ -90,7 +94,8 @@ func (s *Store) putObject(ctx context.Context, r *Ref, v []byte) error {
 	return nil
 }
 
-// KeepFields is Keep for params: of an object each large field is kept by itself, so that others can be looked at without it.
+// KeepFields is Keep for params: of an object each large field is kept by itself, so that others
+// can be looked at without it.
 func (s *Store) KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error) {
 	if _, ok := s.asReference(params); ok || !s.Large(params) {
 		return params, nil
@@ -155,7 +160,7 @@ func (s *Store) WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessag
 	return b.Bytes(), err
 }
 
-// Refers says whether there are references in a value.
+// Refers reports whether there are references in a value.
 func (s *Store) Refers(v json.RawMessage) bool { return s != nil && bytes.Contains(v, s.mark) }
 
 // Refs are the references in a value.
@@ -188,7 +193,8 @@ func (s *Store) Size(v json.RawMessage) int {
 	}
 }
 
-// Write writes a value with what stands for its references in their places. There is no more than one of those in memory.
+// Write writes a value with what stands for its references in their places. There is no more than
+// one of those in memory.
 func (s *Store) Write(ctx context.Context, w io.Writer, v json.RawMessage) error {
 	for s != nil {
 		r, begin, end := s.nextReference(v)
@@ -210,8 +216,8 @@ func (s *Store) Write(ctx context.Context, w io.Writer, v json.RawMessage) error
 	return err
 }
 
-// Begin is how a value begins, in at most so many bytes. As far as it is in the bucket it is as it is there: only the whole could be compared with
-// its hash.
+// Begin is how a value begins, in at most so many bytes. As far as it is in the bucket it is as it
+// is there: only the whole could be compared with its hash.
 func (s *Store) Begin(ctx context.Context, v json.RawMessage, most int) (text []byte, err error) {
 	if !s.Refers(v) {
 		return v[:min(len(v), most)], nil
@@ -235,8 +241,9 @@ func (s *Store) Begin(ctx context.Context, v json.RawMessage, most int) (text []
 	return text[:min(len(text), most)], nil
 }
 
-// Glimpse is how many bytes a value has and how it begins, and what equal values have in common wherever each is: of a reference the hash of what it
-// stands for. How one begins that cannot be read is why.
+// Glimpse is how many bytes a value has and how it begins, and what equal values have in common
+// wherever each is: of a reference the hash of what it stands for. How one begins that cannot be
+// read is why.
 func (s *Store) Glimpse(v json.RawMessage, most int) (size int, begin []byte, sum [sha256.Size]byte) {
 	begin, err := s.Begin(context.Background(), v, most)
 	if err != nil {
@@ -340,8 +347,8 @@ func (e *lostContentError) Error() string { return e.told.Msg }
 
 func (e *lostContentError) Unwrap() []error { return []error{e.told, flow.ErrNoContent} }
 
-// How long what fails is tried again, by those whom somebody waits for and by those who can wait, how long one try may take, and how long the first
-// pauses are.
+// How long what fails is tried again, by those whom somebody waits for and by those who can wait,
+// how long one try may take, and how long the first pauses are.
 const (
 	retryFor     = 30 * time.Second
 	longRetryFor = 5 * time.Minute
@@ -351,7 +358,8 @@ const (
 
 type patientKey struct{}
 
-// Patiently is for whoever can wait for a bucket that does not answer: jobs, which have been begun, or were done, for nothing else.
+// Patiently is for whoever can wait for a bucket that does not answer: jobs, which have been begun,
+// or were done, for nothing else.
 func (s *Store) Patiently(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patientKey{}, true)
 }

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// serverFolder is the one place a server writes to. The lock is held as long as this process lives, so
-// that others can tell a folder in use from one that a killed process left behind.
+// serverFolder is the one place a server writes to. The lock is held as long as this process lives,
+// so that others can tell a folder in use from one that a killed process left behind.
 type serverFolder struct {
 	path string
 	lock *os.File
@@ -34,8 +34,8 @@ func newFolder(parent string, owner *syscall.Credential) (*serverFolder, error) 
 	return f, nil
 }
 
-// lockFolder takes the lock before the file gets the name others look for: a folder with a lock file
-// that can be locked is always an abandoned one.
+// lockFolder takes the lock before the file gets the name others look for: a folder with a lock
+// file that can be locked is always an abandoned one.
 func (f *serverFolder) lockFolder(owner *syscall.Credential) error {
 	if owner != nil {
 		if err := os.Chown(f.path, int(owner.Uid), int(owner.Gid)); err != nil {
@@ -61,8 +61,8 @@ func (f *serverFolder) removeAll() error {
 	return err
 }
 
-// removeAbandoned removes what killed processes left below parent. It is housekeeping: whatever it cannot
-// remove (another user's folder) stays for somebody else, and nobody has to know.
+// removeAbandoned removes what killed processes left below parent. It is housekeeping: whatever it
+// cannot remove (another user's folder) stays for somebody else, and nobody has to know.
 func removeAbandoned(parent string) {
 	locks, err := filepath.Glob(filepath.Join(parent, folderPattern, "lock"))
 	if err != nil {

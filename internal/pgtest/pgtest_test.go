@@ -142,7 +142,8 @@ func TestCommittedRowsSurviveAKill(t *testing.T) {
 	require.Equal(t, "kept", text(t, connect(t, s.DSN("postgres")), "SELECT v FROM x"))
 }
 
-// A child that the server started at the moment of the kill would keep the next server from starting.
+// A child that the server started at the moment of the kill would keep the next server from
+// starting.
 func TestAKillLeavesNoChildOfAServerThatIsBeingConnectedTo(t *testing.T) {
 	s := startServer(t)
 	ctx, cancel := context.WithCancel(t.Context())

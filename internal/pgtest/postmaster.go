@@ -20,9 +20,9 @@ type postmaster struct {
 
 // superviseServer starts cmd and waits for it, both on one thread that does nothing else.
 //
-// The reason: no server may outlive this process, and this process may end without running any
-// code of ours (SIGKILL, a test's timeout, os.Exit). Only the kernel is sure to notice, and on Linux
-// it will signal the child (dieWithParent). But it does so when the *thread* that forked the child
+// The reason: no server may outlive this process, and this process may end without running any code
+// of ours (SIGKILL, a test's timeout, os.Exit). Only the kernel is sure to notice, and on Linux it
+// will signal the child (dieWithParent). But it does so when the *thread* that forked the child
 // ends, and Go ends threads as it likes; a goroutine locked to its thread keeps it alive exactly as
 // long as the child runs. The kernel forgets the wish when the child changes its user, so it has to
 // be made after that: os/exec does, and also covers a parent that died in between.
@@ -54,9 +54,9 @@ func (p *postmaster) shutDown() error {
 	return errors.Join(fmt.Errorf("pgtest: postgres (pid %d) did not stop", p.process.Pid), p.killServer())
 }
 
-// killServer ends the server's processes all at once. The postmaster is frozen before its children are
-// listed, so that it starts no further one, and it goes last: until then it is their parent and no
-// id of theirs can be anybody else's. All must be gone before a new postmaster may start.
+// killServer ends the server's processes all at once. The postmaster is frozen before its children
+// are listed, so that it starts no further one, and it goes last: until then it is their parent and
+// no id of theirs can be anybody else's. All must be gone before a new postmaster may start.
 func (p *postmaster) killServer() error {
 	if !p.sendSignal(syscall.SIGSTOP) {
 		return nil
@@ -104,7 +104,8 @@ func (p *postmaster) thaw() error {
 	return err
 }
 
-// signalChildren signals the processes of a frozen postmaster. It waits for none that ended meanwhile, so their ids are still theirs.
+// signalChildren signals the processes of a frozen postmaster. It waits for none that ended
+// meanwhile, so their ids are still theirs.
 func (p *postmaster) signalChildren(sig syscall.Signal) (err error) {
 	for _, child := range childrenOf(p.process.Pid) {
 		if failed := syscall.Kill(child.pid, sig); failed != nil && !errors.Is(failed, syscall.ESRCH) {
@@ -114,8 +115,8 @@ func (p *postmaster) signalChildren(sig syscall.Signal) (err error) {
 	return err
 }
 
-// awaitFrozen returns when SIGSTOP has reached the postmaster: while the signal is on its way, it may still
-// start a child.
+// awaitFrozen returns when SIGSTOP has reached the postmaster: while the signal is on its way, it
+// may still start a child.
 func (p *postmaster) awaitFrozen() error {
 	deadline := time.Now().Add(stopTimeout)
 	for {

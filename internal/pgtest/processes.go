@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// processStat is one line of /proc/<pid>/stat. The start tells a process from a later one that got the
-// same id.
+// processStat is one line of /proc/<pid>/stat. The start tells a process from a later one that got
+// the same id.
 type processStat struct {
 	pid, parent int
 	state       string

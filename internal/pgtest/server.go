@@ -91,8 +91,8 @@ func freePort() (int, error) {
 	return port, nil
 }
 
-// prepareCommand gives a command what every program of the server gets: the unprivileged user, the folder,
-// and an environment in which no PGDATA or PGPORT of the caller's leads it astray.
+// prepareCommand gives a command what every program of the server gets: the unprivileged user, the
+// folder, and an environment in which no PGDATA or PGPORT of the caller's leads it astray.
 func (s *Server) prepareCommand(cmd *exec.Cmd) {
 	cmd.Dir = s.folder.path
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
@@ -104,11 +104,12 @@ func (s *Server) dataDir() string { return filepath.Join(s.folder.path, "data") 
 // Log is the path of the file the server logs to. Stop removes it.
 func (s *Server) Log() string { return filepath.Join(s.folder.path, "server.log") }
 
-// LimitConnections says how many connections there may be from the next start on; 1,000 if nothing is said.
+// LimitConnections says how many connections there may be from the next start on; 1,000 if nothing
+// is said.
 func (s *Server) LimitConnections(n int) { s.most.Store(int32(n)) }
 
-// ListenOn says on which address it listens besides 127.0.0.1 from the next start on: whoever reaches that one is let in.
-// DSNs go on to name 127.0.0.1.
+// ListenOn says on which address it listens besides 127.0.0.1 from the next start on: whoever
+// reaches that one is let in. DSNs go on to name 127.0.0.1.
 func (s *Server) ListenOn(address string) error {
 	rules, err := os.OpenFile(filepath.Join(s.dataDir(), "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -153,8 +154,8 @@ func (s *Server) Kill() error {
 	return err
 }
 
-// Freeze stops all processes of the server where they are, as a machine does that hangs: connections stay open, and nothing is
-// answered. Thaw lets them go on. The server must run.
+// Freeze stops all processes of the server where they are, as a machine does that hangs:
+// connections stay open, and nothing is answered. Thaw lets them go on. The server must run.
 func (s *Server) Freeze() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +203,8 @@ func (s *Server) StatProcesses() (time.Duration, error) {
 	return CPUOf(pid)
 }
 
-// CPUOf returns the CPU time that a process has used, and that its children and those that it has waited for have.
+// CPUOf returns the CPU time that a process has used, and that its children and those that it has
+// waited for have.
 func CPUOf(pid int) (time.Duration, error) {
 	first, err := readProcess(pid)
 	if err != nil {

@@ -26,7 +26,8 @@ var shared struct {
 	spare []string // databases that tests have left, empty again, by names that nobody has been told
 }
 
-// DSN returns the DSN of a fresh, empty database that nobody had by that name, dropped when the test ends.
+// DSN returns the DSN of a fresh, empty database that nobody had by that name, dropped when the
+// test ends.
 func DSN(t testing.TB) string {
 	t.Helper()
 	dsn, err := sharedDSN(t.Context())
@@ -87,7 +88,8 @@ func execStatement(ctx context.Context, dsn, statement string) error {
 	return err
 }
 
-// withDatabase changes the database in either form of a DSN. In the form of words the last one wins.
+// withDatabase changes the database in either form of a DSN. In the form of words the last one
+// wins.
 func withDatabase(dsn, name string) string {
 	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
 		u.Path = "/" + name

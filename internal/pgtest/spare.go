@@ -9,10 +9,12 @@ import (
 	"strings"
 )
 
-// Making and dropping a database takes up to a quarter of a second of processor time, most of it for the 300 files of its catalogs. So those of a
-// private server are used again: emptied, and by another name, which nobody has been told.
+// Making and dropping a database takes up to a quarter of a second of processor time, most of it
+// for the 300 files of its catalogs. So those of a private server are used again: emptied, and by
+// another name, which nobody has been told.
 
-// emptied drops all that a test may have made in a database, and ends the connections that it forgot.
+// emptied drops all that a test may have made in a database, and ends the connections that it
+// forgot.
 const emptied = `
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
 DO $$
@@ -38,7 +40,8 @@ func freshDatabase(ctx context.Context, dsn string) (name string, err error) {
 
 func newName() string { return "troupe_" + strings.ToLower(rand.Text()) }
 
-// recycleDatabase has the database of a test that has ended be gone. By then the test's context has ended, too.
+// recycleDatabase has the database of a test that has ended be gone. By then the test's context has
+// ended, too.
 func recycleDatabase(dsn, name string) error {
 	if isGiven() || execStatement(context.Background(), withDatabase(dsn, name), emptied) != nil {
 		return dropDatabase(dsn, name)
@@ -65,7 +68,7 @@ func claimSpare() string {
 	return spare
 }
 
-// isGiven says whether the server is one that others may use, too.
+// isGiven reports whether the server is one that others may use, too.
 func isGiven() bool { return os.Getenv(environment) != "" }
 
 // dropDatabase drops a database. Connections that a test forgot do not keep it.

@@ -15,7 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// StartStandby makes a standby of the server, which follows it asynchronously. It has a folder and a port of its own, and Stop must be called.
+// StartStandby makes a standby of the server, which follows it asynchronously. It has a folder and
+// a port of its own, and Stop must be called.
 func (s *Server) StartStandby(ctx context.Context) (*Server, error) {
 	folder, err := newFolder(filepath.Dir(s.folder.path), s.owner)
 	if err != nil {
@@ -131,7 +132,8 @@ func (s *Server) Backup(ctx context.Context) (path string, err error) {
 	return path, s.copyData(ctx, s, path)
 }
 
-// Restore ends the server as Kill does and starts it on a copy that Backup has made, which is gone then: same address, same timeline.
+// Restore ends the server as Kill does and starts it on a copy that Backup has made, which is gone
+// then: same address, same timeline.
 func (s *Server) Restore(ctx context.Context, backup string) error {
 	if err := s.Kill(); err != nil {
 		return err

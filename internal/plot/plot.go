@@ -1,5 +1,5 @@
-// Package plot draws figures of lines over one quantity as SVG, for pages that are light or dark. Equal figures are equal bytes,
-// so that a picture changes only when its data do.
+// Package plot draws figures of lines over one quantity as SVG, for pages that are light or dark.
+// Equal figures are equal bytes, so that a picture changes only when its data do.
 package plot
 
 import (
@@ -39,8 +39,8 @@ const (
 	right, foot = 14, 48
 )
 
-// style has colours that are apart for those who do not tell red and green, and a ground of its own, since a page may be dark while
-// its reader's system is light.
+// style has colours that are apart for those who do not tell red and green, and a ground of its
+// own, since a page may be dark while its reader's system is light.
 const style = `<style>
 svg{font:11px system-ui,sans-serif;--ground:#fff;--ink:#24292f;--faint:#d8dee4;--a:#0a5cb8;--b:#b34700}
 @media(prefers-color-scheme:dark){svg{--ground:#0d1117;--ink:#d5dbe1;--faint:#30363d;--a:#6cb2ff;--b:#ff9f5a}}

@@ -29,7 +29,8 @@ func TestAPortThatWasGivenIsGivenToNobodyElse(t *testing.T) {
 	require.Error(t, reservePort(port), "when nobody listens any more")
 }
 
-// TestAProgramListensAtAPortThatWasGiven has another process listen, which knows nothing of the socket that keeps the port.
+// TestAProgramListensAtAPortThatWasGiven has another process listen, which knows nothing of the
+// socket that keeps the port.
 func TestAProgramListensAtAPortThatWasGiven(t *testing.T) {
 	if address := os.Getenv("LISTEN_AT"); address != "" {
 		l, err := net.Listen("tcp", address)

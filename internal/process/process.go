@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package process runs programs beside a test: they end with it, whatever happens, can be killed, frozen
-// and stopped, and what they say goes to a log of their name.
+// Package process runs programs beside a test: they end with it, whatever happens, can be killed,
+// frozen and stopped, and what they say goes to a log of their name.
 package process
 
 import (
@@ -28,8 +28,8 @@ type Process struct {
 // the end of that thread for the end of the parent. The log is in dir.
 func Start(dir, name string, cmd *exec.Cmd) (*Process, error) { return StartIn(nil, dir, name, cmd) }
 
-// StartIn starts a command on a thread that enter has moved somewhere, e.g. into a network namespace: the
-// program is there, too. The thread is given up when the program has ended.
+// StartIn starts a command on a thread that enter has moved somewhere, e.g. into a network
+// namespace: the program is there, too. The thread is given up when the program has ended.
 func StartIn(enter func() error, dir, name string, cmd *exec.Cmd) (*Process, error) {
 	path := filepath.Join(dir, name+".log")
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -118,7 +118,7 @@ var errGoesOn = errors.New("goes on")
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
-// Gone says whether the process has ended.
+// Gone reports whether the process has ended.
 func (p *Process) Gone() bool {
 	select {
 	case <-p.ended:

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// BenchmarkProcess has programs that do nothing carried out, as many at once as there are processors, beside a loop that only starts them.
+// BenchmarkProcess has programs that do nothing carried out, as many at once as there are
+// processors, beside a loop that only starts them.
 func BenchmarkProcess(b *testing.B) {
 	loop := func(b *testing.B, once func() error) {
 		b.RunParallel(func(p *testing.PB) {

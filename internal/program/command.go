@@ -18,8 +18,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// prepareCommand makes a command of a job. cleanup, which is never nil, removes what it left on the disk. An error of a kind will stay, whoever
-// tries again.
+// prepareCommand makes a command of a job. cleanup, which is never nil, removes what it left on the
+// disk. An error of a kind will stay, whoever tries again.
 func (r *Runner) prepareCommand(ctx context.Context, job *Job) (cmd child.Command, cleanup func(), err error) {
 	cleanup = func() {}
 	p := job.Program
@@ -81,7 +81,8 @@ func programArgv(p *flow.Program, root string) ([]string, error) {
 	return shellLine(p.Command, root)
 }
 
-// shellLine is how a command is started: one with white space, or with anything else that only a shell understands, is a line for the shell.
+// shellLine is how a command is started: one with white space, or with anything else that only a
+// shell understands, is a line for the shell.
 func shellLine(command, root string) ([]string, error) {
 	if !strings.ContainsAny(command, " \t\r\n\v\f;|&<>$`(){}\"'*?[#~=") {
 		return []string{resolveProgram(command, root)}, nil

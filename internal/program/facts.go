@@ -24,13 +24,15 @@ type Facts struct {
 	Own             map[string]string // further variables
 }
 
-// maxVariable is how large an input may be to be found in a variable: a kernel takes no more than 128 KiB for one.
+// maxVariable is how large an input may be to be found in a variable: a kernel takes no more than
+// 128 KiB for one.
 const maxVariable = 96 << 10
 
 // inputFiles are the files of those that are too large for a variable.
 var inputFiles = child.NewFiles("troupe-inputs-*")
 
-// writeVariables are what the program finds in its environment; cleanup removes the files of what is too large for that.
+// writeVariables are what the program finds in its environment; cleanup removes the files of what
+// is too large for that.
 func (j *Job) writeVariables(input []byte) (vars map[string]string, cleanup func(), err error) {
 	file, removed, err := writeLarge(input)
 	if err != nil {
@@ -56,7 +58,8 @@ func writeLarge(text []byte) (file string, remove func(), err error) {
 // Large says that something is found in a file, not in a variable.
 func Large(input []byte) bool { return len(input) > maxVariable }
 
-// Variables are what the program finds in its environment whose input is in a file, when it is Large.
+// Variables are what the program finds in its environment whose input is in a file, when it is
+// Large.
 func (j *Job) Variables(input []byte, file string) map[string]string {
 	f := &j.Facts
 	vars := f.jobVariables()
@@ -98,7 +101,8 @@ func (f *Facts) jobVariables() map[string]string {
 	return vars
 }
 
-// addUnitVariables says which of several units it is: of all, or, where each item has several, of those of its item.
+// addUnitVariables says which of several units it is: of all, or, where each item has several, of
+// those of its item.
 func (f *Facts) addUnitVariables(vars map[string]string) {
 	index, count := f.Unit, f.Units
 	if f.PerItem > 0 {

@@ -18,7 +18,8 @@ var (
 	metricMark = []byte("ORK_METRIC:")
 )
 
-// outputParser is what was heard of a program's words: those meant for us, and what is told if it fails.
+// outputParser is what was heard of a program's words: those meant for us, and what is told if it
+// fails.
 type outputParser struct {
 	maxOutput int  // bytes of an output
 	whole     bool // all that it prints may be its output
@@ -190,7 +191,7 @@ func fieldOf(object json.RawMessage, name string) json.RawMessage {
 	return bytes.Clone(value)
 }
 
-// begunJSON says whether a text that goes on may be one value of JSON.
+// begunJSON reports whether a text that goes on may be one value of JSON.
 func begunJSON(text []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	for depth, values := 0, 0; ; {

@@ -19,7 +19,8 @@ def main():
     time.sleep(1000)
 `
 
-// hearthOf is a runner whose folder has a task, and how an interpreter for it is begun and kept warm.
+// hearthOf is a runner whose folder has a task, and how an interpreter for it is begun and kept
+// warm.
 func hearthOf(t *testing.T) (*Runner, *Job) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// libraryArgv is how the function of a shared library is called: by a program of its own, so that a library that crashes ends nobody but its own
-// attempt. That is our runner in Python, or troupe-library where there is no Python.
+// libraryArgv is how the function of a shared library is called: by a program of its own, so that a
+// library that crashes ends nobody but its own attempt. That is our runner in Python, or
+// troupe-library where there is no Python.
 func (r *Runner) libraryArgv(ctx context.Context, p *flow.Program, root string) (argv []string, vars map[string]string, err error) {
 	file, err := resolveBelow(p.File, root)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// libraryOf compiles a library whose function returns an expression of C, after it has done something.
+// libraryOf compiles a library whose function returns an expression of C, after it has done
+// something.
 func libraryOf(t *testing.T, dir, name, does, returns string) string {
 	t.Helper()
 	source := fmt.Sprintf(`#include <stdio.h>

@@ -10,7 +10,8 @@ func (w writerFunc) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// lineSplitter tells what is written line by line, each up to as many bytes as are wanted of one that begins so.
+// lineSplitter tells what is written line by line, each up to as many bytes as are wanted of one
+// that begins so.
 type lineSplitter struct {
 	line  func(line []byte, cut bool)
 	limit func(begun []byte) int

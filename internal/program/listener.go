@@ -12,8 +12,8 @@ import (
 // Listener hears what a program says that somebody else starts, and tells what has become of it.
 type Listener struct{ parser *outputParser }
 
-// Listen listens to one whose output has so many bytes at most; 0 = 1 MiB. What of its words is the output, the program's
-// OutputMode and LooseMarks say.
+// Listen listens to one whose output has so many bytes at most; 0 = 1 MiB. What of its words is the
+// output, the program's OutputMode and LooseMarks say.
 func Listen(most int, of *flow.Program) *Listener {
 	return &Listener{newOutputParser(cmp.Or(most, defaultMaxOutput), of)}
 }
@@ -24,7 +24,7 @@ func (l *Listener) Stdout() io.Writer { return l.parser.stdoutWriter() }
 // Stderr returns the writer for the standard error of the program.
 func (l *Listener) Stderr() io.Writer { return l.parser.stderrWriter() }
 
-// Marked says whether it has marked something as its output.
+// Marked reports whether it has marked something as its output.
 func (l *Listener) Marked() bool { return l.parser.marked }
 
 // Result is what has become of it when it has ended: how = "" means well. It is asked for once.

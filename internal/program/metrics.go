@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// maxMetricLine is how many bytes a line ORK_METRIC:{"name": …, "value": …, "labels": {…}} may have.
+// maxMetricLine is how many bytes a line ORK_METRIC:{"name": …, "value": …, "labels": {…}} may
+// have.
 const maxMetricLine = 4 << 10
 
 // metricParser are those that a program has told.
@@ -34,7 +35,8 @@ func (m *metricParser) parseMetric(text []byte) {
 	m.Add(line.Name, *line.Value, labels)
 }
 
-// HideMetrics are metrics without the values of secrets in them. One whose number is such a value is left out.
+// HideMetrics are metrics without the values of secrets in them. One whose number is such a value
+// is left out.
 func HideMetrics(list []job.Number, hide *redact.Redactor) []job.Number {
 	if hide == nil {
 		return list

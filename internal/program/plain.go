@@ -11,8 +11,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// withoutShell is a command without the shell, if all that the shell would do with its line is to start a program in its own place: then it is one
-// program less to start. Whenever there is doubt the shell has it.
+// withoutShell is a command without the shell, if all that the shell would do with its line is to
+// start a program in its own place: then it is one program less to start. Whenever there is doubt
+// the shell has it.
 func withoutShell(cmd child.Command, line string) child.Command {
 	words := plainWords(line)
 	if len(words) == 0 {
@@ -27,7 +28,8 @@ func withoutShell(cmd child.Command, line string) child.Command {
 	return cmd
 }
 
-// plainWords of a line that mean themselves; none if anything of it, or its first word, means something to a shell.
+// plainWords of a line that mean themselves; none if anything of it, or its first word, means
+// something to a shell.
 func plainWords(line string) []string {
 	if strings.IndexFunc(line, func(r rune) bool { return !isPlainRune(r) }) >= 0 {
 		return nil
@@ -72,7 +74,8 @@ func onPath(name, dir, search string) string {
 	return ""
 }
 
-// isStartable says that a system starts a file by itself: a program for Linux, or a script that says who reads it. Shells read any other one.
+// isStartable says that a system starts a file by itself: a program for Linux, or a script that
+// says who reads it. Shells read any other one.
 func isStartable(path string) bool {
 	if _, err := exec.LookPath(path); err != nil {
 		return false

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// Each line is carried out as one of the shell, and as the same with an end that only a shell understands.
+// Each line is carried out as one of the shell, and as the same with an end that only a shell
+// understands.
 func TestALineMeansTheSameWithAndWithoutAShell(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -20,7 +20,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// parents are what this program does instead of its tests, when it was started for one of them: by the variable that says with what.
+// parents are what this program does instead of its tests, when it was started for one of them: by
+// the variable that says with what.
 var parents = map[string]func(string){}
 
 func TestMain(m *testing.M) {
@@ -299,7 +300,8 @@ func TestAProgramThatWillNotEndIsKilledAfterItsGrace(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(begun), 300*time.Millisecond)
 }
 
-// The engine's own: neither what it lets through nor what tells a program its job in Troupe's words is said here.
+// The engine's own: neither what it lets through nor what tells a program its job in Troupe's words
+// is said here.
 func TestAProgramSeesAStatedEnvironment(t *testing.T) {
 	for _, name := range []string{"TROUPE_TOKEN", "TROUPE_STORE", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "ORK_UPSTREAM_JSON", "ORK_API_URL"} {
 		t.Setenv(name, "secret")

@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// pythonArgv is how a function is called: by our runner, with the interpreter that the program names, that the root has, or that there is.
+// pythonArgv is how a function is called: by our runner, with the interpreter that the program
+// names, that the root has, or that there is.
 func (r *Runner) pythonArgv(ctx context.Context, job *Job, root string) (argv []string, vars map[string]string, err error) {
 	dir, err := unpackedFolder()
 	if err != nil {
@@ -52,7 +53,8 @@ func (r *Runner) pythonArgv(ctx context.Context, job *Job, root string) (argv []
 	return argv, vars, nil
 }
 
-// pythonPath is where modules are looked for: in the root, beside the file, and where they would be looked for anyway.
+// pythonPath is where modules are looked for: in the root, beside the file, and where they would be
+// looked for anyway.
 func pythonPath(path []string, own string, env []string) string {
 	if own == "" {
 		for _, entry := range env {
@@ -92,11 +94,13 @@ func interpreterOf(p *flow.Program, root string, log io.Writer) (argv []string, 
 	return []string{path}, nil, err
 }
 
-// shimFolder is the folder of a version manager, whose programs look for the one that is meant each time they are called.
+// shimFolder is the folder of a version manager, whose programs look for the one that is meant each
+// time they are called.
 const shimFolder = "shims"
 
-// resolveShim is the interpreter that a version manager's program would start in a root: asking it each time takes longer than many tasks. It is asked
-// like any other program, so it ends with whom it is asked for.
+// resolveShim is the interpreter that a version manager's program would start in a root: asking it
+// each time takes longer than many tasks. It is asked like any other program, so it ends with whom
+// it is asked for.
 func (r *Runner) resolveShim(ctx context.Context, argv []string, root string) []string {
 	if len(argv) != 1 || filepath.Base(filepath.Dir(argv[0])) != shimFolder {
 		return argv

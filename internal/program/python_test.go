@@ -186,7 +186,8 @@ func TestPythonGetsALargeInput(t *testing.T) {
 	require.Equal(t, "300000", string(res.Output), res.Error)
 }
 
-// Those who have uv get what pyproject.toml asks for; here somebody only says what he was called with.
+// Those who have uv get what pyproject.toml asks for; here somebody only says what he was called
+// with.
 func TestPythonRunsByUV(t *testing.T) {
 	dir, bin := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(dir, "pyproject.toml"), "", 0o644)

@@ -24,7 +24,8 @@ import (
 type Options struct {
 	// Dir is the folder that everything is started in, or below. "" = anywhere.
 	Dir string
-	// Env names what programs see of this process's environment beside the little that all of them do.
+	// Env names what programs see of this process's environment beside the little that all of them
+	// do.
 	Env []string
 	// Secrets are those that programs may be given; nil = none.
 	Secrets *secrets.Store
@@ -55,7 +56,8 @@ func New(opts Options) *Runner {
 	return &Runner{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience(), warmPool: warmPool{logger: cmp.Or(opts.Logger, slog.Default())}}
 }
 
-// Close ends the interpreters that are kept warm. What they have forked ends with them; all else goes on.
+// Close ends the interpreters that are kept warm. What they have forked ends with them; all else
+// goes on.
 func (r *Runner) Close() { r.warmPool.close() }
 
 // Job is a program that is to run once.
@@ -104,8 +106,9 @@ func (r *Runner) Run(ctx context.Context, job Job) Result {
 	return res.Hide(res)
 }
 
-// Inspect tells what the functions of a Python program take and return, each in the words of workflow files of Ork, and the types that they
-// name: {types, functions: {NAME: {input_type, required, more, output_type}}}. The program is imported for that, so what it does then is done.
+// Inspect tells what the functions of a Python program take and return, each in the words of
+// workflow files of Ork, and the types that they name: {types, functions: {NAME: {input_type,
+// required, more, output_type}}}. The program is imported for that, so what it does then is done.
 func (r *Runner) Inspect(ctx context.Context, p *flow.Program, stderr io.Writer) (json.RawMessage, error) {
 	asked := *p
 	asked.OutputMode = flow.OutputMarker
@@ -126,8 +129,9 @@ func gracePeriod(p *flow.Program) time.Duration {
 // outputWriters are who listens to a program.
 type outputWriters struct{ stdout, stderr io.Writer }
 
-// teeOutput has those listen who look for an output or an error, and those who keep all that is said, without the values of secrets. An output is
-// heard as it is: they are hidden inside of its texts later. End says that nothing more is said.
+// teeOutput has those listen who look for an output or an error, and those who keep all that is
+// said, without the values of secrets. An output is heard as it is: they are hidden inside of its
+// texts later. End says that nothing more is said.
 func (j *Job) teeOutput(h *outputParser, hide *redact.Redactor) (to outputWriters, end func()) {
 	out, err := hide.Writer(orDiscard(j.Stdout)), hide.Writer(io.MultiWriter(h.stderrWriter(), orDiscard(j.Stderr)))
 	return outputWriters{io.MultiWriter(h.stdoutWriter(), out), err}, func() {
@@ -142,8 +146,8 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// runProcess returns when the program, its process group and its family have ended and everything was read. One that nobody waits for any
-// longer is asked to end, and killed after a grace.
+// runProcess returns when the program, its process group and its family have ended and everything
+// was read. One that nobody waits for any longer is asked to end, and killed after a grace.
 func (r *Runner) runProcess(ctx context.Context, path string, start func() (*child.Process, error), grace time.Duration, to outputWriters) (pid int, err error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
@@ -173,7 +177,8 @@ func (r *Runner) runProcess(ctx context.Context, path string, start func() (*chi
 	return p.Pid, exitCause(ctx, state, err)
 }
 
-// exitCause says why a program has failed; nil = it went well. What ended because nobody waits for it any longer says why that is.
+// exitCause says why a program has failed; nil = it went well. What ended because nobody waits for
+// it any longer says why that is.
 func exitCause(ctx context.Context, state child.State, err error) error {
 	var gone *child.ForkerGone
 	switch {

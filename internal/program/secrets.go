@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/secrets"
 )
 
-// giveSecrets reads the secrets of a job, as they are now, into its environment. Removed, which is never nil, takes away those that are files.
+// giveSecrets reads the secrets of a job, as they are now, into its environment. Removed, which is
+// never nil, takes away those that are files.
 func (r *Runner) giveSecrets(job *Job) (given *secrets.Given, removed func(), err error) {
 	removed = func() {}
 	if job.Program == nil || len(job.Program.Secrets) == 0 {

@@ -17,7 +17,8 @@ import (
 //go:embed all:runtime
 var runtimeFiles embed.FS
 
-// unpackedFolder is the folder where they are, once in each process. What is there from another time is looked at first.
+// unpackedFolder is the folder where they are, once in each process. What is there from another
+// time is looked at first.
 var unpackedFolder = sync.OnceValues(func() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -60,7 +61,7 @@ func runtimeHash() string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
-// isIntact says whether a folder holds every file as it is meant to be.
+// isIntact reports whether a folder holds every file as it is meant to be.
 func isIntact(dir string) bool {
 	return eachFile(func(path string, content []byte) error {
 		there, err := os.ReadFile(filepath.Join(dir, path))

@@ -21,7 +21,8 @@ const (
 	maxWarm = 64
 	// warmIdleTimeout is how long one is kept that nobody asks for anything.
 	warmIdleTimeout = 10 * time.Minute
-	// warmRetryPause is how long after a failure none is started again: meanwhile jobs begin without.
+	// warmRetryPause is how long after a failure none is started again: meanwhile jobs begin
+	// without.
 	warmRetryPause = 10 * time.Second
 )
 
@@ -69,7 +70,8 @@ func (r *Runner) warmCommand(job *Job, cmd child.Command) (warm child.Command, w
 	return child.Command{Path: cmd.Path, Argv: append(slices.Clip(cmd.Argv), "--warm"), Dir: cmd.Dir, Env: child.Laid(r.env, own)}, job.Program.Warm
 }
 
-// isInterpreterVariable says of a variable that it means something to an interpreter when it starts, so that it cannot be told later.
+// isInterpreterVariable says of a variable that it means something to an interpreter when it
+// starts, so that it cannot be told later.
 func isInterpreterVariable(name string) bool {
 	for _, begins := range []string{"PYTHON", "UV_", "LC_", "LD_", "DYLD_", "MALLOC_"} {
 		if strings.HasPrefix(name, begins) {
@@ -79,7 +81,8 @@ func isInterpreterVariable(name string) bool {
 	return slices.Contains([]string{"LANG", "LANGUAGE", "HOME", "VIRTUAL_ENV", "GLIBC_TUNABLES"}, name)
 }
 
-// warmGroupKey tells interpreters that are alike. Those of a root whose packages have changed are others.
+// warmGroupKey tells interpreters that are alike. Those of a root whose packages have changed are
+// others.
 func warmGroupKey(cmd child.Command) string {
 	env := slices.Sorted(slices.Values(cmd.Env))
 	parts := append(append([]string{cmd.Dir}, cmd.Argv...), env...)
@@ -91,7 +94,8 @@ func warmGroupKey(cmd child.Command) string {
 	return strings.Join(parts, "\x00")
 }
 
-// takeForker is an interpreter that can fork, or nil where none is to be had: then a job begins without.
+// takeForker is an interpreter that can fork, or nil where none is to be had: then a job begins
+// without.
 func (h *warmPool) takeForker(ctx context.Context, cmd child.Command, want int) *child.Forker {
 	key := warmGroupKey(cmd)
 	for {
@@ -116,7 +120,8 @@ func (h *warmPool) takeForker(ctx context.Context, cmd child.Command, want int) 
 	}
 }
 
-// groupFor of a kind, with as many interpreters as whoever wants most of them. It is nil when there are too many others.
+// groupFor of a kind, with as many interpreters as whoever wants most of them. It is nil when there
+// are too many others.
 func (h *warmPool) groupFor(key string, cmd child.Command, want int) *warmGroup {
 	if h.closed {
 		return nil
@@ -140,7 +145,8 @@ func (h *warmPool) groupFor(key string, cmd child.Command, want int) *warmGroup 
 	return f
 }
 
-// makeRoom makes room for so many more. What was used last is let go last; what is in use is not, nor who asks.
+// makeRoom makes room for so many more. What was used last is let go last; what is in use is not,
+// nor who asks.
 func (h *warmPool) makeRoom(want int, asks *warmGroup) bool {
 	for {
 		all, oldest := want, ""

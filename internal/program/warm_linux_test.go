@@ -116,7 +116,8 @@ func TestNothingOfAnAttemptIsSeenByTheNext(t *testing.T) {
 	require.Equal(t, "[false, false, false]", string(w.call("look", `{}`).Output))
 }
 
-// Python itself takes a file for the same that has the same size and was written in the same second, so the sizes differ here.
+// Python itself takes a file for the same that has the same size and was written in the same
+// second, so the sizes differ here.
 func TestEditsOfATaskAreSeenByTheNextAttempt(t *testing.T) {
 	w := warm(t)
 	for n := range 3 {
@@ -159,7 +160,8 @@ func lastLine(text string) string {
 	return all[len(all)-1]
 }
 
-// pids waits until an attempt is on its way, and tells of it, its interpreter and the program that it has begun.
+// pids waits until an attempt is on its way, and tells of it, its interpreter and the program that
+// it has begun.
 func (w *warmed) pids() (pids []int) {
 	for _, file := range []string{"pid", "away"} {
 		require.Eventually(w, func() bool { _, err := os.Stat(filepath.Join(w.dir, file)); return err == nil }, patience, time.Millisecond)

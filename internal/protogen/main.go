@@ -2,8 +2,9 @@
 //
 //	go run ./internal/protogen api/wire/attach/attach.proto
 //
-// Files are named from the top of the repository, because these names are known to every program that has the code in it.
-// No programs are needed but those that go.mod names as tools: on a new machine `go generate` just works.
+// Files are named from the top of the repository, because these names are known to every program
+// that has the code in it. No programs are needed but those that go.mod names as tools: on a new
+// machine `go generate` just works.
 package main
 
 import (

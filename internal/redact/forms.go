@@ -73,8 +73,8 @@ func (f secretForms) addWritten(text string) {
 
 func (f secretForms) addForm(text string, wraps bool) { f[text] = f[text] || wraps }
 
-// inJSON are the ways in which JSON has a text, without the quotation marks: < and > and & may be escaped, and /, and all but ASCII, with
-// small or capital digits.
+// inJSON are the ways in which JSON has a text, without the quotation marks: < and > and & may be
+// escaped, and /, and all but ASCII, with small or capital digits.
 func inJSON(text string) (all []string) {
 	for _, html := range []bool{true, false} {
 		plain := jsonEscape(text, html)
@@ -86,8 +86,9 @@ func inJSON(text string) (all []string) {
 	return all
 }
 
-// urlSafeBytes are the bytes that URLs have as they are beside letters and digits: by the standard, in paths, in what pages send, as browsers
-// write a part of a URL, a part of its path, and a whole one.
+// urlSafeBytes are the bytes that URLs have as they are beside letters and digits: by the standard,
+// in paths, in what pages send, as browsers write a part of a URL, a part of its path, and a whole
+// one.
 var urlSafeBytes = []string{"-_.~", "-_.~/", "-_.*", "-_.!~*'()", "-_.~$&+:=@", "-_.!~*'();/?:@&=+$,#"}
 
 // inURLs are the ways in which URLs have a text.
@@ -100,7 +101,8 @@ func inURLs(text string) (all []string) {
 	return all
 }
 
-// percentEncode is a text in which bytes are told by their digits, but for letters, numbers and some others.
+// percentEncode is a text in which bytes are told by their digits, but for letters, numbers and
+// some others.
 func percentEncode(text, but, space, digits string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -155,8 +157,8 @@ func capitalDigits(text string) string {
 	return string(b)
 }
 
-// base64Core is what a text has of its own in base64 when so many bytes, modulo three, are before it: what is at its ends
-// is mixed with what is around it.
+// base64Core is what a text has of its own in base64 when so many bytes, modulo three, are before
+// it: what is at its ends is mixed with what is around it.
 func base64Core(encoding *base64.Encoding, text string, before int) string {
 	s := encoding.EncodeToString(append(make([]byte, before), text...))
 	s = s[(before*4+2)/3:]

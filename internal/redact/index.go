@@ -53,7 +53,8 @@ func (x *textIndex) candidateTexts(data []byte) []secretText {
 	return x.texts[p]
 }
 
-// longestMatch is how many bytes the longest text takes that data begins with; 0 = it begins with none.
+// longestMatch is how many bytes the longest text takes that data begins with; 0 = it begins with
+// none.
 func (x *textIndex) longestMatch(data []byte) (n int) {
 	if len(data) < 2 {
 		return 0
@@ -79,7 +80,8 @@ func (x *textIndex) isPrefix(data []byte) bool {
 	return false
 }
 
-// matchAt is how many bytes of data the text takes, or as much of it as there is; -1 = data begins otherwise.
+// matchAt is how many bytes of data the text takes, or as much of it as there is; -1 = data begins
+// otherwise.
 func (t *secretText) matchAt(data []byte) (took int, whole bool) {
 	switch {
 	case t.canWrap:

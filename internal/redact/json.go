@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// JSON is a value without the values of secrets in it, whole as before: they are hidden inside of texts, and a number that has one becomes
-// a text.
+// JSON is a value without the values of secrets in it, whole as before: they are hidden inside of
+// texts, and a number that has one becomes a text.
 func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
 	if r == nil || len(v) == 0 {
 		return v

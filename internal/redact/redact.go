@@ -1,8 +1,10 @@
 // Package redact hides what must not be seen, the values of secrets, in what programs say.
 //
-// Promises: a value of at least Least bytes does not get through, as it is or as JSON, URLs and base64 write it, at whatever place of what they write
-// and however that is cut into pieces; nor does a line of it, or a text inside of it if it is JSON, of at least Part bytes. Whatever is no
-// part of one gets through unchanged and in order. A Writer holds back no more than a value takes, and nothing when it is closed.
+// Promises: a value of at least Least bytes does not get through, as it is or as JSON, URLs and
+// base64 write it, at whatever place of what they write and however that is cut into pieces; nor
+// does a line of it, or a text inside of it if it is JSON, of at least Part bytes. Whatever is no
+// part of one gets through unchanged and in order. A Writer holds back no more than a value takes,
+// and nothing when it is closed.
 package redact
 
 import (
@@ -15,9 +17,11 @@ import (
 const (
 	// Mask stands where a value was.
 	Mask = "***"
-	// Least is how long a value has to be to be looked for. A shorter one is found in too much that it has nothing to do with.
+	// Least is how long a value has to be to be looked for. A shorter one is found in too much that
+	// it has nothing to do with.
 	Least = 4
-	// Part is how long a part of a value, or what it becomes when it is written otherwise, has to be.
+	// Part is how long a part of a value, or what it becomes when it is written otherwise, has to
+	// be.
 	Part = 8
 )
 
@@ -93,7 +97,8 @@ func (w *Writer) writeUpTo(data []byte, end int) error {
 	return err
 }
 
-// maskUpTo is data up to an end without the values, and how much behind the end belongs to the last of them.
+// maskUpTo is data up to an end without the values, and how much behind the end belongs to the last
+// of them.
 func (w *Writer) maskUpTo(data []byte, end int) (out []byte, hidden int) {
 	spans := w.r.findSpans(data)
 	if w.maskedAhead > 0 {

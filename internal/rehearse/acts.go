@@ -40,7 +40,8 @@ func (r *player) actTime(a *Act) time.Duration {
 	return max(a.At-by, 0)
 }
 
-// doAct does it, perhaps later. What is done as soon as somebody waits for it is not late: when that one's time will be over is not known yet.
+// doAct does it, perhaps later. What is done as soon as somebody waits for it is not late: when
+// that one's time will be over is not known yet.
 func (r *player) doAct(a *Act) {
 	if r.isTooEarly(a) {
 		r.deferredActs = append(r.deferredActs, a)
@@ -67,8 +68,8 @@ func (r *player) performAct(a *Act) {
 	r.story.Done = append(r.story.Done, done)
 }
 
-// isTooEarly says whether nobody waits yet for somebody's answer, because something is late: people answer when they are asked. Where nothing goes
-// wrong it is a mistake of the test.
+// isTooEarly reports whether nobody waits yet for somebody's answer, because something is late:
+// people answer when they are asked. Where nothing goes wrong it is a mistake of the test.
 func (r *player) isTooEarly(a *Act) bool {
 	switch a.Kind {
 	case ActApprove, ActReject, ActAnswer, ActComplete, ActFail, ActAppend:

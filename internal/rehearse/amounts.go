@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// strikesTime says whether something comes later than it would, and by how much; while draws one without a bound.
+// strikesTime reports whether something comes later than it would, and by how much; while draws one
+// without a bound.
 func (r *player) strikesTime(kind FaultKind, at string, d time.Duration, while func() int64) (time.Duration, bool) {
 	if r.chance.isQuiet() {
 		return 0, false
@@ -14,8 +15,9 @@ func (r *player) strikesTime(kind FaultKind, at string, d time.Duration, while f
 	return r.chance.drawFault(kind, at, func() (time.Duration, bool) { return r.drawLateness(d, while) })
 }
 
-// drawLateness draws by how much something that would come after d is late: a little, so much that it comes just before, with or after something else that is to
-// come, or a while. Unless timeouts may be missed it stays well within the time that is left until the next one.
+// drawLateness draws by how much something that would come after d is late: a little, so much that
+// it comes just before, with or after something else that is to come, or a while. Unless timeouts
+// may be missed it stays well within the time that is left until the next one.
 func (r *player) drawLateness(d time.Duration, while func() int64) (time.Duration, bool) {
 	rng := r.chance.rng
 	var ms int64
@@ -38,7 +40,8 @@ func (r *player) drawLateness(d time.Duration, while func() int64) (time.Duratio
 // anyWhile draws a while, up to a day.
 func (r *player) anyWhile() int64 { return r.chance.rng.Int64N(int64(10) << r.chance.rng.IntN(24)) }
 
-// whileOfStory draws any while, or one up to the end of the undisturbed story and as far behind it: so results come later than all others, too.
+// whileOfStory draws any while, or one up to the end of the undisturbed story and as far behind it:
+// so results come later than all others, too.
 func (r *player) whileOfStory() int64 {
 	if r.Lasts > 0 && r.chance.rng.IntN(2) == 0 {
 		return r.chance.rng.Int64N(2*r.Lasts.Milliseconds() + 1)
@@ -61,7 +64,8 @@ func (r *player) timeToTimeout() time.Duration {
 	return flow.Milliseconds(first)
 }
 
-// overTime says whether an alarm means that something took too long. A timer's end, or a retry, does not.
+// overTime reports whether an alarm means that something took too long. A timer's end, or a retry,
+// does not.
 func (r *player) overTime(a *flow.Alarm) bool {
 	switch a.Kind {
 	case flow.AlarmTask, flow.AlarmAttempt, flow.AlarmUnclaimed:

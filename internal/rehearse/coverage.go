@@ -46,18 +46,19 @@ func (c *Coverage) addScope(path string, g *flow.PlanScope) {
 	}
 }
 
-// Ghost says whether an event is about a node that the compiler made for another one.
+// Ghost reports whether an event is about a node that the compiler made for another one.
 func Ghost(p *flow.Plan, e *flow.Event) bool {
 	_, g := findScope(p, e.Scope)
 	return g != nil && g.Nodes[e.Node] != nil && isGenerated(g.Nodes[e.Node])
 }
 
-// isGenerated says whether the compiler made a node for another one.
+// isGenerated reports whether the compiler made a node for another one.
 func isGenerated(n *flow.PlanNode) bool {
 	return n.Dag != nil && (n.Dag.For >= 0 || n.Kind == flow.KindJoin)
 }
 
-// nodeOutcomes are the edges of a node of graph mode; of a dag, that it runs and that it is skipped, if it has a condition.
+// nodeOutcomes are the edges of a node of graph mode; of a dag, that it runs and that it is
+// skipped, if it has a condition.
 func nodeOutcomes(g *flow.PlanScope, n *flow.PlanNode) []string {
 	if g.Mode() == flow.ModeGraph {
 		return slices.Sorted(maps.Keys(n.Edges))

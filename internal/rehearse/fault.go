@@ -47,7 +47,7 @@ func (k *Kinds) Set(word string) bool {
 	return at != nil
 }
 
-// canDraw says whether a seed may draw such a misfortune.
+// canDraw reports whether a seed may draw such a misfortune.
 func (k Kinds) canDraw(kind FaultKind) bool {
 	switch kind {
 	case FaultLate, FaultEarly:
@@ -114,7 +114,8 @@ func newScheduled(s Schedule) *faultSource {
 	return c
 }
 
-// newSeeded draws for each kind how often it strikes in this run: many runs have a few kinds, some have all.
+// newSeeded draws for each kind how often it strikes in this run: many runs have a few kinds, some
+// have all.
 func newSeeded(seed uint64, kinds Kinds) *faultSource {
 	c := &faultSource{rng: rand.New(rand.NewPCG(seed, 0x7e57)), kinds: kinds, rates: map[FaultKind]int{}, restartsLeft: 2}
 	for _, kind := range faultKinds {
@@ -129,7 +130,8 @@ func newSeeded(seed uint64, kinds Kinds) *faultSource {
 // isQuiet says that nothing can happen.
 func (c *faultSource) isQuiet() bool { return c.rng == nil && len(c.scheduled) == 0 }
 
-// drawFault says whether a misfortune happens, and by how much. By draws that; ok is false when there is no amount that would do.
+// drawFault reports whether a misfortune happens, and by how much. By draws that; ok is false when
+// there is no amount that would do.
 func (c *faultSource) drawFault(kind FaultKind, at string, by func() (d time.Duration, ok bool)) (time.Duration, bool) {
 	if c.rng == nil {
 		d, there := c.scheduled[faultTarget{kind, at}]

@@ -95,8 +95,8 @@ func (r *player) failByFault(c *Call) {
 // unavailable is what a call fails with by misfortune.
 const unavailable = "unavailable"
 
-// strikesCarrier says whether the one who carries a job out is lost. That happens twice to an attempt at most: one that loses its carrier each time is
-// given up, and then it does matter.
+// strikesCarrier reports whether the one who carries a job out is lost. That happens twice to an
+// attempt at most: one that loses its carrier each time is given up, and then it does matter.
 func (r *player) strikesCarrier(kind FaultKind, at string, job flow.Job, again int) bool {
 	if r.chance.isQuiet() || again >= 2 || !canBeLost(job.Exec.Type) {
 		return false
@@ -114,12 +114,13 @@ func (r *player) strikesCarrier(kind FaultKind, at string, job flow.Job, again i
 	return yes
 }
 
-// canBeLost says whether a worker can be lost without its member: one that attaches, or claims.
+// canBeLost reports whether a worker can be lost without its member: one that attaches, or claims.
 func canBeLost(t flow.ExecType) bool {
 	return t == flow.ExecQueue || t == flow.ExecRemote || t == flow.ExecHTTP
 }
 
-// loseWorker is what follows when a worker is gone: its claim runs out, or its member hears that its stream is over.
+// loseWorker is what follows when a worker is gone: its claim runs out, or its member hears that
+// its stream is over.
 func (r *player) loseWorker(job flow.Job, queue bool) {
 	if queue {
 		return
@@ -182,7 +183,8 @@ func (r *player) takeReport(c *Call, job flow.Job, token string) {
 	}
 }
 
-// nameOf names an attempt, or, without one, its unit: the path of its node, [unit] where there are several, and what is not the first visit or attempt.
+// nameOf names an attempt, or, without one, its unit: the path of its node, [unit] where there are
+// several, and what is not the first visit or attempt.
 func nameOf(a flow.Address, single bool) string {
 	var b strings.Builder
 	if a.Scope != "" && a.Scope != closingScope {

@@ -20,7 +20,8 @@ type Play struct {
 	MayFail func(*Call) bool // which calls may fail by misfortune; nil = all
 }
 
-// Answerer says what the one who carries a job out answers. It is asked once for each attempt: one that is delivered again gets the same answer.
+// Answerer says what the one who carries a job out answers. It is asked once for each attempt: one
+// that is delivered again gets the same answer.
 type Answerer func(*Call) Answer
 
 // Answer is what a call comes to.

@@ -169,7 +169,8 @@ func (r *player) queueAfter(d time.Duration, f func()) {
 	heap.Push(&r.queue, timelineEntry{at: r.env.Now + d.Milliseconds(), serial: r.serial, run: f})
 }
 
-// restartMember is the end of the member, and the next one: what is known is what the journal says, and what its carriers had is taken over.
+// restartMember is the end of the member, and the next one: what is known is what the journal says,
+// and what its carriers had is taken over.
 func (r *player) restartMember() {
 	r.memberLife++
 	r.env.Member = fmt.Sprint("member-", r.memberLife+1)
@@ -195,7 +196,8 @@ type timelineEntry struct {
 	run    func()
 }
 
-// timelineHeap is a heap by time; what is due at the same time happens in the order in which it was asked for.
+// timelineHeap is a heap by time; what is due at the same time happens in the order in which it was
+// asked for.
 type timelineHeap []timelineEntry
 
 func (t timelineHeap) Len() int { return len(t) }

@@ -18,7 +18,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// answers has each service, or else each node, answer with what a table says, and everybody else with his input.
+// answers has each service, or else each node, answer with what a table says, and everybody else
+// with his input.
 func answers(table map[string]rehearse.Answer) func() rehearse.Answerer {
 	return func() rehearse.Answerer {
 		return func(c *rehearse.Call) rehearse.Answer {
@@ -171,7 +172,8 @@ type dice struct{ *rand.Rand }
 
 func (d dice) Pick(_ string, n int) int { return d.IntN(n) }
 
-// TestWhatIsHarmlessChangesNothing plays random flows: what they come to must not depend on the order in which things happen, on crashes and repetitions.
+// TestWhatIsHarmlessChangesNothing plays random flows: what they come to must not depend on the
+// order in which things happen, on crashes and repetitions.
 func TestWhatIsHarmlessChangesNothing(t *testing.T) {
 	struck := 0
 	for seed := range uint64(600) {
@@ -221,7 +223,8 @@ func TestAFailureIsShrunkToWhatItTakes(t *testing.T) {
 	require.Fail(t, "the race was found too seldom", "%d times", found)
 }
 
-// TestARaceWithWhatTakesDaysIsFound has one result expected before another one that comes three days later, after some tries.
+// TestARaceWithWhatTakesDaysIsFound has one result expected before another one that comes three
+// days later, after some tries.
 func TestARaceWithWhatTakesDaysIsFound(t *testing.T) {
 	p := &rehearse.Play{Kinds: rehearse.Harmless, Plan: flowtest.Plan(t, `
 nodes:
@@ -286,8 +289,9 @@ func TestDurationsAreReadAsTheyAreWritten(t *testing.T) {
 	require.Equal(t, "2d12h30m", rehearse.Span(60*time.Hour+30*time.Minute))
 }
 
-// TestTheExamplesArePlayedUnderAllFaults plays every example flow as far as it goes: nothing may keep a rehearsal from its end, and a schedule gives the
-// same story as the seed that it comes from.
+// TestTheExamplesArePlayedUnderAllFaults plays every example flow as far as it goes: nothing may
+// keep a rehearsal from its end, and a schedule gives the same story as the seed that it comes
+// from.
 func TestTheExamplesArePlayedUnderAllFaults(t *testing.T) {
 	all, err := flows.Expectations()
 	require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 // maxShrink bounds how often a play is tried again to find a smaller schedule.
 const maxShrink = 600
 
-// Shrink finds a small schedule under which a play still fails: first it leaves misfortunes out, by halves and then one by one, then it makes those
-// that are left smaller and rounder.
+// Shrink finds a small schedule under which a play still fails: first it leaves misfortunes out, by
+// halves and then one by one, then it makes those that are left smaller and rounder.
 func Shrink(p *Play, s *Story, fails func(*Story) bool) *Story {
 	k := &shrinker{play: p, fails: fails, best: s, left: maxShrink}
 	for n := len(s.Struck) / 2; n >= 1; {
@@ -33,7 +33,7 @@ type shrinker struct {
 	left  int
 }
 
-// trySchedule says whether a schedule fails as well, and keeps it then.
+// trySchedule reports whether a schedule fails as well, and keeps it then.
 func (k *shrinker) trySchedule(s Schedule) bool {
 	if k.left == 0 {
 		return false
@@ -62,8 +62,9 @@ func (k *shrinker) dropFaults(n int) (done bool) {
 	return done
 }
 
-// shiftDeliveries has what strikes a later delivery of a call strike the one before, because a fault is gone that made that the first one to be lost. Nothing is
-// changed where it does not apply.
+// shiftDeliveries has what strikes a later delivery of a call strike the one before, because a
+// fault is gone that made that the first one to be lost. Nothing is changed where it does not
+// apply.
 func shiftDeliveries(s, gone Schedule) Schedule {
 	s = slices.Clone(s)
 	for _, g := range gone {
@@ -80,7 +81,8 @@ func shiftDeliveries(s, gone Schedule) Schedule {
 	return s
 }
 
-// shrinkAmount makes a misfortune smaller: the least of the round amounts that still does, else what it is, without the part that nobody needs.
+// shrinkAmount makes a misfortune smaller: the least of the round amounts that still does, else
+// what it is, without the part that nobody needs.
 func (k *shrinker) shrinkAmount(i int) {
 	s := k.best.Schedule()
 	by := s[i].By

@@ -1,4 +1,5 @@
-// Package schedulerdb writes, for tests, databases as a PocketFlow scheduler leaves them: its tables, and rows as its engine writes them.
+// Package schedulerdb writes, for tests, databases as a PocketFlow scheduler leaves them: its
+// tables, and rows as its engine writes them.
 package schedulerdb
 
 import (

@@ -53,8 +53,8 @@ func (s *Store) Give(wanted map[string]flow.Secret) (*Given, error) {
 // memory is a folder that is in no disk, where there is one.
 const memory = "/dev/shm"
 
-// Unpack writes the files into a folder that nobody else can look into, and adds variables that say where they are. Cleanup,
-// which is never nil, removes them.
+// Unpack writes the files into a folder that nobody else can look into, and adds variables that say
+// where they are. Cleanup, which is never nil, removes them.
 func (g *Given) Unpack() (cleanup func(), err error) {
 	cleanup = func() {}
 	if len(g.Files) == 0 {

@@ -1,8 +1,9 @@
-// Package secrets gives flows the secrets that an operator lists: variables of this process's environment, the files of a folder, and what
-// else a program knows how to read.
+// Package secrets gives flows the secrets that an operator lists: variables of this process's
+// environment, the files of a folder, and what else a program knows how to read.
 //
-// Promises: nothing is read that is not listed; a file is read anew each time, so what was replaced is found; an error names a secret and never
-// tells its value; what was given for an attempt is hidden wherever Given.Hide is asked.
+// Promises: nothing is read that is not listed; a file is read anew each time, so what was replaced
+// is found; an error names a secret and never tells its value; what was given for an attempt is
+// hidden wherever Given.Hide is asked.
 package secrets
 
 import (

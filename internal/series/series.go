@@ -1,4 +1,5 @@
-// Package series bounds for how many names metrics have series of their own: names come from users, and each series costs memory for ever.
+// Package series bounds for how many names metrics have series of their own: names come from users,
+// and each series costs memory for ever.
 package series
 
 import "strings"

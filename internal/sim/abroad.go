@@ -13,8 +13,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// externalSystem is another system, in which members begin work, and ask how it is. It never fails, and is the same for all of them. Its work is known by the ids of
-// the jobs that it is for: who begins one a second time has to have been told that it may be there.
+// externalSystem is another system, in which members begin work, and ask how it is. It never fails,
+// and is the same for all of them. Its work is known by the ids of the jobs that it is for: who
+// begins one a second time has to have been told that it may be there.
 type externalSystem struct {
 	*simRun
 	works map[string]*externalWork
@@ -90,7 +91,8 @@ func (s workStarter) delayCall() {
 	}
 }
 
-// beginWork has a piece of work go on, unless it does. A member that stood still while another one took its place cannot know: nobody could have told it.
+// beginWork has a piece of work go on, unless it does. A member that stood still while another one
+// took its place cannot know: nobody could have told it.
 func (b *externalSystem) beginWork(who, id string, never bool, r flow.Report, lost bool) {
 	if b.works[id] != nil {
 		if !lost && !b.store.isGone(who) {
@@ -167,13 +169,14 @@ func (t workTracker) findWork(ctx context.Context, x flow.External) (*externalWo
 	return one, nil
 }
 
-// isAwaited says whether an attempt goes on, as far as is stored.
+// isAwaited reports whether an attempt goes on, as far as is stored.
 func (c *commitChecker) isAwaited(task string, at flow.Address) bool {
 	t := c.tasks[task]
 	return t != nil && !t.deleted && slices.ContainsFunc(flow.Waiting(t.state), func(w flow.Wait) bool { return w.For == flow.WaitsOutside && w.Address == at })
 }
 
-// checkExternals checks that there are rows for the attempts that wait for work abroad, and no others.
+// checkExternals checks that there are rows for the attempts that wait for work abroad, and no
+// others.
 func (c *commitChecker) checkExternals(t *taskShadow, task string) {
 	rows, want := map[string]bool{}, map[string]bool{}
 	for _, row := range c.store.externals.Of(task) {

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// rerunWatcher watches that a retried task does not do again what was done: a unit that completed before is only
-// started once more if something that its node depends on ran anew.
+// rerunWatcher watches that a retried task does not do again what was done: a unit that completed
+// before is only started once more if something that its node depends on ran anew.
 type rerunWatcher struct {
 	plan    *flow.Plan
 	retried bool
@@ -78,7 +78,8 @@ func (r *rerunWatcher) inVain() (unitKey, bool) {
 	return unitKey{}, false
 }
 
-// isUndoable reports whether a node may have been undone, by itself or with the branch that it is laid out in.
+// isUndoable reports whether a node may have been undone, by itself or with the branch that it is
+// laid out in.
 func isUndoable(g *flow.PlanScope, node string) bool {
 	for i, char := range node + "/" {
 		if char != '/' {
@@ -96,7 +97,7 @@ func (r *rerunWatcher) isSingle(node string) bool {
 	return n != nil && n.Single
 }
 
-// hasRerun says whether something ran again that a node depends on.
+// hasRerun reports whether something ran again that a node depends on.
 func (r *rerunWatcher) hasRerun(g *flow.PlanScope, n *flow.PlanNode) bool {
 	for _, i := range n.Dag.Deps {
 		if dep := g.Dag.List[i]; r.ran[dep.Key] || r.hasRerun(g, dep) {

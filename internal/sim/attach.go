@@ -57,7 +57,8 @@ func (all creditCounts) applyCredits(c *engine.Credits) {
 	}
 }
 
-// allFree says whether others are told that each worker of a member may have as many jobs as it takes, but for those it is at.
+// allFree reports whether others are told that each worker of a member may have as many jobs as it
+// takes, but for those it is at.
 func (st *simRun) allFree(a *simMember) bool {
 	if !st.attaches || len(a.h.credits) == 0 {
 		return true
@@ -86,7 +87,8 @@ func (st *simRun) inHand(a *simMember) (ids []string) {
 	return ids
 }
 
-// memberRegistry is where a member lists who is attached. The store has the list, so what one member writes all of them see.
+// memberRegistry is where a member lists who is attached. The store has the list, so what one
+// member writes all of them see.
 type memberRegistry struct {
 	*simRun
 	h *host
@@ -120,7 +122,8 @@ func (r memberRegistry) Deregister(_ context.Context, id string) error {
 
 func (r memberRegistry) Signs(id string) flow.Signs { return flow.Signs{Joined: r.workers[id]} }
 
-// Awaited and Listed say of whoever alone carries out such jobs that he will be back: one is, in the end.
+// Awaited and Listed say of whoever alone carries out such jobs that he will be back: one is, in
+// the end.
 func (r memberRegistry) Awaited(x *flow.Exec) bool {
 	return x.Type == flow.ExecRemote || r.w.drawChance(500)
 }

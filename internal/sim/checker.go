@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// commitChecker sees every commit when it is written, every job when it is carried out and every answer when
-// it is heard, and holds them to the promises.
+// commitChecker sees every commit when it is written, every job when it is carried out and every
+// answer when it is heard, and holds them to the promises.
 type commitChecker struct {
 	w      *simWorld
 	store  *storeModel
@@ -124,14 +124,15 @@ func (c *commitChecker) checkRow(incarnation string, t *taskShadow, commit *pers
 	}
 }
 
-// notePlan notes the plan of a version, and, before a defect changes that, whether its tasks drain and
-// what they undo.
+// notePlan notes the plan of a version, and, before a defect changes that, whether its tasks drain
+// and what they undo.
 func (c *commitChecker) notePlan(version string, plan *flow.Plan) {
 	c.plans[version], c.drains[version] = plan, plan.Profile != flow.ProfilePgflow
 	promisedUndo(plan.Root, c.undo)
 }
 
-// late is how long after its time a timer may end, when nothing goes wrong but a member is replaced.
+// late is how long after its time a timer may end, when nothing goes wrong but a member is
+// replaced.
 const late = 20 * time.Second
 
 // checkTakenOnce checks that no signal ends two visits of a node.
@@ -225,8 +226,8 @@ func (t *taskShadow) applyEvent(e *flow.Event) error {
 	return nil
 }
 
-// checkDrained refuses what begins in a task that is being canceled gently. With pgflow's profile what is queued goes on, and so
-// do retries.
+// checkDrained refuses what begins in a task that is being canceled gently. With pgflow's profile
+// what is queued goes on, and so do retries.
 func (t *taskShadow) checkDrained(e *flow.Event) error {
 	if !t.drains || t.state.CancelAt == 0 || t.state.Closing != nil {
 		return nil
@@ -240,7 +241,8 @@ func (t *taskShadow) checkDrained(e *flow.Event) error {
 	return nil
 }
 
-// isDirect says whether an event tells that somebody has finished, of a canceled task, what nobody carries out.
+// isDirect reports whether an event tells that somebody has finished, of a canceled task, what
+// nobody carries out.
 func (t *taskShadow) isDirect(e *flow.Event) bool {
 	if t.state.CancelAt == 0 || e.Type != flow.AttemptsStarted && e.Type != flow.AttemptEnded && e.Type != flow.StepEnded {
 		return false
@@ -261,7 +263,8 @@ func (t *taskShadow) noteStarted(e *flow.Event) error {
 	return nil
 }
 
-// checkSameAnswers checks that orders which came twice were answered alike: what was carried out the first time is answered so again.
+// checkSameAnswers checks that orders which came twice were answered alike: what was carried out
+// the first time is answered so again.
 func (c *commitChecker) checkSameAnswers(orders engine.Orders, first, second []byte) {
 	a, b := outcomesIn(first), outcomesIn(second)
 	for i, o := range orders {
@@ -283,7 +286,7 @@ func outcomesIn(answer []byte) engine.Outcomes {
 	return nil
 }
 
-// isUndecided says whether an error leaves open what became of a command.
+// isUndecided reports whether an error leaves open what became of a command.
 func isUndecided(err error) bool {
 	switch flow.ErrorKindOf(err) {
 	case flow.Busy, flow.Moved, "":
@@ -307,8 +310,8 @@ func (c *commitChecker) checkCarried(who, task string, at flow.Address) {
 	}
 }
 
-// checkOnce checks that a job is carried out once where nothing happens but planned moves. What is reported together with a value
-// that the store refuses is carried out again.
+// checkOnce checks that a job is carried out once where nothing happens but planned moves. What is
+// reported together with a value that the store refuses is carried out again.
 func (c *commitChecker) checkOnce(who string, job flow.Job) {
 	id := job.ID()
 	before, twice := c.carriers[id]

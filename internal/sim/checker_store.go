@@ -66,7 +66,8 @@ func (c *commitChecker) encodeState(s *flow.State) []byte {
 	return flow.EncodeSnapshot(s).Bytes()
 }
 
-// checkQueue checks that the queue has all jobs of a task that wait for pollers, and no other ones than those and such that are claimed.
+// checkQueue checks that the queue has all jobs of a task that wait for pollers, and no other ones
+// than those and such that are claimed.
 func (c *commitChecker) checkQueue(t *taskShadow, task string) {
 	rows := c.store.jobsOf(task)
 	waiting, claimed := queueJobs(t.state)
@@ -82,7 +83,8 @@ func (c *commitChecker) checkQueue(t *taskShadow, task string) {
 	}
 }
 
-// queueJobs returns the queue attempts in flight. Those that a gentle cancel takes back wait until a decision with room for that.
+// queueJobs returns the queue attempts in flight. Those that a gentle cancel takes back wait until
+// a decision with room for that.
 func queueJobs(s *flow.State) (waiting, claimed []string) {
 	for _, e := range flow.Outstanding(s) {
 		if job := flow.JobOf(e); job != nil && job.Exec.Type == flow.ExecQueue {

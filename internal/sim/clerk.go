@@ -29,8 +29,8 @@ func (u *simUser) finishUnits() {
 	}
 }
 
-// finishCommand is what somebody does about a unit that nobody carries out: it is finished, but before that its
-// fanout may grow.
+// finishCommand is what somebody does about a unit that nobody carries out: it is finished, but
+// before that its fanout may grow.
 func (p *flowScenario) finishCommand(a flow.Address, appended map[string]bool) flow.Command {
 	if n := p.appends[a.Node[strings.LastIndexByte(a.Node, '/')+1:]]; n > 0 && !appended[a.Node] {
 		appended[a.Node] = true // a retry of the task brings them back
@@ -43,8 +43,8 @@ func (p *flowScenario) finishCommand(a flow.Address, appended map[string]bool) f
 	return flow.Report{Address: a, Output: directOutput(a.Unit), Direct: true}
 }
 
-// directUnits are those of the root that nobody carries out and that are not finished, also where it is not their
-// turn yet.
+// directUnits are those of the root that nobody carries out and that are not finished, also where
+// it is not their turn yet.
 func directUnits(s *flow.State) (units []flow.Address) {
 	for _, st := range s.Root.Active() {
 		for i := range st.Units {
@@ -58,7 +58,8 @@ func directUnits(s *flow.State) (units []flow.Address) {
 	return units
 }
 
-// finishLeftovers finishes what a gentle cancel has left over: that is recorded, and nothing begins because of it.
+// finishLeftovers finishes what a gentle cancel has left over: that is recorded, and nothing begins
+// because of it.
 func (u *simUser) finishLeftovers() {
 	s := u.check.tasks[u.task].state
 	if s.Status != flow.TaskCanceled || s.CancelAt == 0 || s.Closing != nil {

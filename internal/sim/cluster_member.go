@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// clusterMember is what a member has of its cluster: the production keeper and router, with the world's lines to the others and
-// a gossip that may say anything.
+// clusterMember is what a member has of its cluster: the production keeper and router, with the
+// world's lines to the others and a gossip that may say anything.
 type clusterMember struct {
 	st     *simRun
 	h      *host

@@ -10,11 +10,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// maxCrashes is how many actors crash on a host. One that crashes time and again fails its step, which
-// the core alone knows nothing of.
+// maxCrashes is how many actors crash on a host. One that crashes time and again fails its step,
+// which the core alone knows nothing of.
 const maxCrashes = 4
 
-// shortestPause is the least there is between a crash of a task's actor and the next word to that task.
+// shortestPause is the least there is between a crash of a task's actor and the next word to that
+// task.
 const shortestPause = 200 * time.Millisecond
 
 // hostFaults are what makes actors of a host crash.
@@ -26,7 +27,8 @@ type hostFaults struct {
 
 var claimType = reflect.TypeFor[flow.Claim]()
 
-// messageTarget reads in a message of the actors which task it is for, and whether it is a poller's claim.
+// messageTarget reads in a message of the actors which task it is for, and whether it is a poller's
+// claim.
 func messageTarget(message any) (task string, claim bool) {
 	v := reflect.ValueOf(message)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -39,8 +41,8 @@ func messageTarget(message any) (task string, claim bool) {
 	return id.String(), cmd.Elem().Type() == claimType
 }
 
-// maybeCrash makes an actor crash now and then, at a message of ours, and sees that no word reaches a task in the pause
-// after its crash, which only a move ends early.
+// maybeCrash makes an actor crash now and then, at a message of ours, and sees that no word reaches
+// a task in the pause after its crash, which only a move ends early.
 func (h *host) maybeCrash(actor string, message any) {
 	if h.dead || strings.HasPrefix(fmt.Sprintf("%T", message), "*actor.") {
 		return
@@ -60,11 +62,11 @@ func (h *host) maybeCrash(actor string, message any) {
 	panic("sim: an actor crashes")
 }
 
-// tripMessages are the messages at which a step's actor takes what its jobs have reported, gets effects, and starts one
-// inside again.
+// tripMessages are the messages at which a step's actor takes what its jobs have reported, gets
+// effects, and starts one inside again.
 var tripMessages = []string{"actors.collectReports", "actors.effectShare", "actors.respawnStep"}
 
-// drawTrip says whether a step's actor crashes now, in the middle of its work.
+// drawTrip reports whether a step's actor crashes now, in the middle of its work.
 func (h *host) drawTrip(actor string, message any) bool {
 	if actor != "step" || !slices.Contains(tripMessages, fmt.Sprintf("%T", message)) || !h.w.drawFault(h.w.faults.trips) {
 		return false
@@ -73,7 +75,8 @@ func (h *host) drawTrip(actor string, message any) bool {
 	return true
 }
 
-// drawCrash says whether an actor crashes now. In some weather the first task that is claimed does so every time.
+// drawCrash reports whether an actor crashes now. In some weather the first task that is claimed
+// does so every time.
 func (h *host) drawCrash(task string, claim bool) bool {
 	if claim && h.task == "" && h.w.drawFault(h.w.faults.cursed) {
 		h.task = task

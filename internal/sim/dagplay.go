@@ -127,7 +127,8 @@ func (w *dagWriter) writeNode(key string, deps []string, depth int) object {
 	return n
 }
 
-// addDeadlines gives a node deadlines that do not come. A claim has none: whoever took a job and went would hold it for ever.
+// addDeadlines gives a node deadlines that do not come. A claim has none: whoever took a job and
+// went would hold it for ever.
 func (w *dagWriter) addDeadlines(n object) {
 	n["timeout_ms"] = farMS(w.rng)
 	if n["route"] == "queue" {

@@ -38,7 +38,8 @@ func (c careless) Commit(ctx context.Context, incarnation string, batch []persis
 	return c.Store.Commit(ctx, incarnation, batch)
 }
 
-// hurried is a store that takes a schedule from whoever comes, whatever others have written since he read it.
+// hurried is a store that takes a schedule from whoever comes, whatever others have written since
+// he read it.
 type hurried struct{ persistence.Store }
 
 func (h hurried) PutSchedule(ctx context.Context, s persistence.Schedule) error {
@@ -62,7 +63,8 @@ func (h hasty) Commit(ctx context.Context, incarnation string, batch []persisten
 	return make([]error, len(batch)), nil
 }
 
-// forgetEdge has a dag forget one of its edges: who waits for it is not told, or does not wait at all.
+// forgetEdge has a dag forget one of its edges: who waits for it is not told, or does not wait at
+// all.
 func forgetEdge(p *flow.Plan, both bool) {
 	if p.Root.Dag == nil {
 		return

@@ -11,7 +11,8 @@ import (
 // mostMembers is how many live at once.
 const mostMembers = 4
 
-// runCluster keeps a cluster running until everybody has what they came for, through all misfortunes.
+// runCluster keeps a cluster running until everybody has what they came for, through all
+// misfortunes.
 func (st *simRun) runCluster() {
 	for range 1 + st.w.rng.IntN(3) {
 		st.addMember()
@@ -42,7 +43,7 @@ func (st *simRun) runCluster() {
 // restlessFor is how long members come and go in a run in which they do nothing else.
 const restlessFor = 20 * time.Second
 
-// hasTrouble says whether something may happen to members.
+// hasTrouble reports whether something may happen to members.
 func (st *simRun) hasTrouble() bool {
 	if st.planned {
 		return st.w.now < restlessFor
@@ -132,7 +133,8 @@ func (st *simRun) retireMember(a *simMember, patience time.Duration) {
 	a.clusterMember.leaveCluster()
 }
 
-// freezeHost stops a host for a while. Whether its member finds its lease lost then is up to the others.
+// freezeHost stops a host for a while. Whether its member finds its lease lost then is up to the
+// others.
 func (st *simRun) freezeHost(a *simMember) {
 	st.w.addTrace("%s freezes", a.h.name)
 	a.h.frozen = true
@@ -166,7 +168,8 @@ func (st *simRun) newOthers(c *clusterMember) actors.Others {
 	return informedOthers{of, c}
 }
 
-// obliviousOthers is a defect to be caught: members believe that nobody else lives, so they take over what others carry.
+// obliviousOthers is a defect to be caught: members believe that nobody else lives, so they take
+// over what others carry.
 type obliviousOthers struct{ actors.Others }
 
 func (obliviousOthers) Alive() []string { return nil }

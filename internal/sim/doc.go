@@ -1,6 +1,7 @@
-// Package sim runs the production actors, sessions of attached workers, keeper and router in a world where everything is drawn from one seed: which
-// mailbox is run next, how long the store takes and whether it answers, when workers report, how fast a host's clock runs, and
-// when a member crashes, freezes, is cut off, joins or leaves.
+// Package sim runs the production actors, sessions of attached workers, keeper and router in a
+// world where everything is drawn from one seed: which mailbox is run next, how long the store
+// takes and whether it answers, when workers report, how fast a host's clock runs, and when a
+// member crashes, freezes, is cut off, joins or leaves.
 //
 //	world     virtual time, all that may run next, and the generator that picks
 //	host      what a member's actors stand on: its mailboxes, background work and clock
@@ -20,6 +21,7 @@
 //	keys      limits that tasks share, and who holds what
 //	checker   sees every commit at the moment it is written and every answer that is heard
 //
-// Promises: a seed gives the same run every time, step by step (Result.Hash says so); everything runs
-// in one goroutine at a time, so there is no race to lose; what blocks where it must not is a failure.
+// Promises: a seed gives the same run every time, step by step (Result.Hash says so); everything
+// runs in one goroutine at a time, so there is no race to lose; what blocks where it must not is a
+// failure.
 package sim

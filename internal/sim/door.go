@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// storeConn is one host's way to the store: slow, and sometimes closed in one direction. persistence.Store
-// behind it is the model, or a broken one that the checks have to catch.
+// storeConn is one host's way to the store: slow, and sometimes closed in one direction.
+// persistence.Store behind it is the model, or a broken one that the checks have to catch.
 type storeConn struct {
 	persistence.Store
 	w *simWorld
@@ -76,8 +76,8 @@ func callStore[T any](d *storeConn, ask func() (T, error)) (T, error) {
 	return answer, nil
 }
 
-// Commit may also be given up by the one who sends it while it is on its way: then it is written late,
-// or never.
+// Commit may also be given up by the one who sends it while it is on its way: then it is written
+// late, or never.
 func (d *storeConn) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	d.delayCall()
 	switch {

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// dagEvaluator says how a task of dag mode has to end: written from what dags mean, not from how the core
-// goes about it. It knows no time, no order and no counters: the end of a node follows from the ends of
-// those it depends on.
+// dagEvaluator says how a task of dag mode has to end: written from what dags mean, not from how
+// the core goes about it. It knows no time, no order and no counters: the end of a node follows
+// from the ends of those it depends on.
 type dagEvaluator struct {
 	flow  *dagFlow
 	play  *flowScenario
@@ -148,7 +148,7 @@ func (v *depsView) addEnd(key string, r *nodeEnd) {
 	}
 }
 
-// isClosing says whether a node only runs when the task is over.
+// isClosing reports whether a node only runs when the task is over.
 func (in *scopeContext) isClosing(key string) bool {
 	return key == in.flow.Finally || slices.ContainsFunc(slices.Collect(maps.Values(in.flow.Nodes)), func(n *dagNode) bool { return n.Compensate == key })
 }
@@ -197,7 +197,7 @@ func (e *dagEvaluator) evaluateNode(in *scopeContext, key string) *nodeEnd {
 	return e.recordEnd(in.prefix+key, r)
 }
 
-// decideNode says whether a node that may run does: it is started then.
+// decideNode reports whether a node that may run does: it is started then.
 func (e *dagEvaluator) decideNode(in *scopeContext, n *dagNode, sees depsView) *nodeEnd {
 	skip := false
 	if w := n.When; w != nil {
@@ -228,8 +228,8 @@ func (e *dagEvaluator) decideNode(in *scopeContext, n *dagNode, sees depsView) *
 	return &nodeEnd{status: flow.StepSkipped, optional: n.SkipMode == "optional"}
 }
 
-// evaluateBranch lays the flow of a branch out: its nodes are skipped with it, and it has no value if one of them
-// has failed.
+// evaluateBranch lays the flow of a branch out: its nodes are skipped with it, and it has no value
+// if one of them has failed.
 func (e *dagEvaluator) evaluateBranch(in *scopeContext, key string, n *dagNode, sees depsView, r *nodeEnd) *nodeEnd {
 	inner := &scopeContext{flow: n.Flow, prefix: in.prefix + key + "/", run: in.run, sees: sees}
 	if r.status == flow.StepStarted && n.Prep != nil {

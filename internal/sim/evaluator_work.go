@@ -121,7 +121,8 @@ func (e *dagEvaluator) evaluateUnits(n *dagNode, key string, items []any) *nodeE
 	return &nodeEnd{status: flow.StepCompleted, out: outs}
 }
 
-// evaluateGraph is the flow of graph mode that plays have in a branch: x, then y, if a choice between them says so.
+// evaluateGraph is the flow of graph mode that plays have in a branch: x, then y, if a choice
+// between them says so.
 func (e *dagEvaluator) evaluateGraph(n *dagNode, run any) *nodeEnd {
 	fields, _ := run.(map[string]any)
 	first, second := n.Flow.Nodes["x"].Service, n.Flow.Nodes["y"].Service
@@ -165,7 +166,7 @@ func (e *dagEvaluator) runAttempts(service string, most, visit int, input any) *
 	return &nodeEnd{status: flow.StepFailed}
 }
 
-// containsPattern says whether a value contains a pattern.
+// containsPattern reports whether a value contains a pattern.
 func containsPattern(v, pattern any) bool {
 	p, ok := pattern.(map[string]any)
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// celExpression is one in CEL, and what it means: written from CEL's definition, not from how the core
-// evaluates it. ok is false where an evaluation fails.
+// celExpression is one in CEL, and what it means: written from CEL's definition, not from how the
+// core evaluates it. ok is false where an evaluation fails.
 type celExpression struct {
 	text     string
 	evaluate func(vars object) (v any, ok bool)
@@ -89,7 +89,8 @@ func fieldExpr(path string) celExpression {
 	}}
 }
 
-// hasExpr says whether an object has a field. A list cannot be asked, and what is neither has none.
+// hasExpr reports whether an object has a field. A list cannot be asked, and what is neither has
+// none.
 func hasExpr(path string) celExpression {
 	of, key := splitPath(path)
 	return celExpression{"has(" + path + ")", func(vars object) (any, bool) {

@@ -18,8 +18,8 @@ func (a *simMember) newRelay() actors.Relay {
 	return a.sessions
 }
 
-// fickleRelay is a defect to be caught: what a worker has goes to others as soon as its stream breaks, though its session goes on when
-// it is back.
+// fickleRelay is a defect to be caught: what a worker has goes to others as soon as its stream
+// breaks, though its session goes on when it is back.
 type fickleRelay struct {
 	*attached.Sessions
 	jobs map[actors.Passage]*fickleJob

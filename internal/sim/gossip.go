@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// gossipViews is what a member hears of the others: that may be old, or wrong in any way. The production router goes by it when it looks for whoever
-// has a task, so it is shown to need no more than a hint. Who lives, when that decides whose jobs are taken over, and who owns what, when that
+// gossipViews is what a member hears of the others: that may be old, or wrong in any way. The
+// production router goes by it when it looks for whoever has a task, so it is shown to need no more
+// than a hint. Who lives, when that decides whose jobs are taken over, and who owns what, when that
 // decides who claims, is read from the store.
 type gossipViews struct {
 	*cluster.Keeper
@@ -31,8 +32,9 @@ func (g *gossipViews) Current() *cluster.View {
 	g.noteView(truth)
 	if w.now >= g.until || g.st.isGossipTrue() {
 		g.belief, g.until = nil, w.now+w.upTo(2*time.Second)
-		// Where members only come and go nobody is to hear an error. A router that hears nothing but lies for as long as it tries to reach somebody can
-		// only give up, so they hear the truth in between.
+		// Where members only come and go nobody is to hear an error. A router that hears nothing
+		// but lies for as long as it tries to reach somebody can only give up, so they hear the
+		// truth in between.
 		g.lied = !(g.st.planned && g.lied) && g.st.drawLie()
 		if g.lied {
 			g.belief = g.makeLie(truth)
@@ -54,7 +56,7 @@ func (g *gossipViews) noteView(truth *cluster.View) {
 	g.earlier = g.earlier[max(0, len(g.earlier)-mostEarlier):]
 }
 
-// isGossipTrue says whether gossip tells nothing wrong any more.
+// isGossipTrue reports whether gossip tells nothing wrong any more.
 func (st *simRun) isGossipTrue() bool {
 	if st.planned {
 		return st.w.now >= restlessFor
@@ -62,7 +64,7 @@ func (st *simRun) isGossipTrue() bool {
 	return st.w.isCalm()
 }
 
-// drawLie says whether gossip tells something wrong.
+// drawLie reports whether gossip tells something wrong.
 func (st *simRun) drawLie() bool {
 	return !st.isGossipTrue() && st.w.faults.lies > 0 && st.w.drawChance(st.w.faults.lies)
 }
@@ -135,7 +137,8 @@ var lies = []struct {
 	}},
 }
 
-// distortCredits is what becomes of something that is told of a member's workers: that they take more jobs, or fewer, than they do.
+// distortCredits is what becomes of something that is told of a member's workers: that they take
+// more jobs, or fewer, than they do.
 func (st *simRun) distortCredits(m engine.Message) engine.Message {
 	c, ok := m.(*engine.Credits)
 	if !ok || !st.drawLie() {
@@ -149,7 +152,8 @@ func (st *simRun) distortCredits(m engine.Message) engine.Message {
 	return &wrong
 }
 
-// informedOthers is a member that takes nobody's jobs because of gossip: who lives it reads from the store.
+// informedOthers is a member that takes nobody's jobs because of gossip: who lives it reads from
+// the store.
 type informedOthers struct {
 	actors.Others
 	c *clusterMember

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// attachedWorker is a worker that attaches: a process that keeps one session for as long as members let it, and gets on with what it has
-// while its stream is broken.
+// attachedWorker is a worker that attaches: a process that keeps one session for as long as members
+// let it, and gets on with what it has while its stream is broken.
 type attachedWorker struct {
 	*simRun
 	ctx      context.Context
@@ -55,7 +55,7 @@ const (
 	fates
 )
 
-// isDue says whether it is time. It strikes who is at something, if anybody.
+// isDue reports whether it is time. It strikes who is at something, if anybody.
 func (f workerFault) isDue(d *attachedWorker) bool {
 	return d.w.now >= f.at && (len(d.held) > 0 || d.w.now >= f.at+3*time.Second)
 }
@@ -296,7 +296,8 @@ func (d *attachedWorker) takeJob(j *attachedJob) {
 	d.w.startCoroutine(d.outside, d.name, func() { d.runJob(j, life, flow.Job{Task: task, Address: at}) })
 }
 
-// noteJobMoved hears that a job is another member's from now on, because a worker has come to that with it.
+// noteJobMoved hears that a job is another member's from now on, because a worker has come to that
+// with it.
 func (st *simRun) noteJobMoved(task string, e *flow.Event) {
 	id := flow.JobID(task, e.Address())
 	for _, d := range st.attachedWorkers {
@@ -308,8 +309,9 @@ func (st *simRun) noteJobMoved(task string, e *flow.Event) {
 	}
 }
 
-// checkSoleHolder checks that nobody else is at a job, unless he has to be taken for gone, or the member that gives it has been. Who comes back with
-// it to a new session may be too late, and hear that after others have it: the session before counts until the task says that it is his.
+// checkSoleHolder checks that nobody else is at a job, unless he has to be taken for gone, or the
+// member that gives it has been. Who comes back with it to a new session may be too late, and hear
+// that after others have it: the session before counts until the task says that it is his.
 func (d *attachedWorker) checkSoleHolder(j *attachedJob) {
 	if d.isGivenUp(j.sessionStream) {
 		return
@@ -323,8 +325,9 @@ func (d *attachedWorker) checkSoleHolder(j *attachedJob) {
 	}
 }
 
-// isGivenUp says whether a member may have let a session go whose last stream this is: the member is no more, or ends, or the stream is
-// over for as long as it waits, by a clock that may run fast.
+// isGivenUp reports whether a member may have let a session go whose last stream this is: the
+// member is no more, or ends, or the stream is over for as long as it waits, by a clock that may
+// run fast.
 func (d *attachedWorker) isGivenUp(p *workerStream) bool {
 	if p.a.h.dead || p.a.ends || d.leaving || d.store.findMember(p.a.Incarnation()) == nil || closedNow(p.a.Lost()) {
 		return true

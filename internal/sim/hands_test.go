@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// TestWhoComesBackWithAJobToANewSessionHasItWhenItsTaskSaysSo is about what the simulator takes for a job that two are at.
+// TestWhoComesBackWithAJobToANewSessionHasItWhenItsTaskSaysSo is about what the simulator takes for
+// a job that two are at.
 func TestWhoComesBackWithAJobToANewSessionHasItWhenItsTaskSaysSo(t *testing.T) {
 	const grace = time.Second
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 )
 
-// host is a machine: what runs on it, and its clock. A dead one does nothing any more, whatever it is
-// asked to; a frozen one does it later.
+// host is a machine: what runs on it, and its clock. A dead one does nothing any more, whatever it
+// is asked to; a frozen one does it later.
 type host struct {
 	w            *simWorld
 	name         string

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// drawKeys may have a node or flow wait for keys that others have, too. That changes when something happens, not what.
+// drawKeys may have a node or flow wait for keys that others have, too. That changes when something
+// happens, not what.
 func drawKeys(rng *rand.Rand, n object, refs ...string) {
 	if rng.IntN(7) == 0 {
 		limit := 1 + rng.IntN(3)
@@ -106,8 +107,8 @@ func permitsIn(s *flow.State) (list []taskPermit) {
 	return list
 }
 
-// checkKeys checks after a commit that the store knows of every permit its task has or waits for, and of no other, and that, as the
-// journals say, nobody holds a key beyond its limit.
+// checkKeys checks after a commit that the store knows of every permit its task has or waits for,
+// and of no other, and that, as the journals say, nobody holds a key beyond its limit.
 func (c *commitChecker) checkKeys(t *taskShadow, task string) {
 	t.permits = permitsIn(t.state)
 	var says, stored []string

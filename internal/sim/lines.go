@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// peerLinks are one member's way to the others: what is sent may take long, get lost, or be carried out and not answered. A
-// question may also be asked twice.
+// peerLinks are one member's way to the others: what is sent may take long, get lost, or be carried
+// out and not answered. A question may also be asked twice.
 type peerLinks struct {
 	st *simRun
 	h  *host
@@ -28,7 +28,8 @@ func awayError(to persistence.MemberRow, why error) error {
 // urlOf is where a host is reached.
 func urlOf(h *host) string { return "sim://" + h.name }
 
-// findPeer finds the incarnation that is meant, where it is said to be; nil when nobody answers there.
+// findPeer finds the incarnation that is meant, where it is said to be; nil when nobody answers
+// there.
 func (l *peerLinks) findPeer(to persistence.MemberRow) *simMember {
 	for _, a := range l.st.allMembers {
 		if a.Incarnation() == to.Incarnation && urlOf(a.h) == to.URL && !a.h.dead && !l.h.dead && !a.h.cutFromPeers && !l.h.cutFromPeers {
@@ -108,7 +109,8 @@ func (st *simRun) startAnswer(ctx context.Context, a *simMember, question []byte
 // pendingAnswer is what a member has answered; nothing as long as it has not.
 type pendingAnswer struct{ bytes []byte }
 
-// askAgain brings a question once more, some time. What was done is not to be done again, and is answered alike.
+// askAgain brings a question once more, some time. What was done is not to be done again, and is
+// answered alike.
 func (l *peerLinks) askAgain(q engine.Message, other *simMember, question []byte, first *pendingAnswer) {
 	w := l.st.w
 	w.startCoroutine(l.st.outside, "again", func() {

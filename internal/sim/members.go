@@ -40,7 +40,7 @@ func (m *storeModel) findMember(incarnation string) *memberRecord {
 	return m.members[i]
 }
 
-// isGone says whether nobody of a name may write any more.
+// isGone reports whether nobody of a name may write any more.
 func (m *storeModel) isGone(name string) bool {
 	return !slices.ContainsFunc(m.members, func(one *memberRecord) bool { return one.Name == name && one.FencedAt == 0 })
 }

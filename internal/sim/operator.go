@@ -234,7 +234,7 @@ func closedNow(c <-chan struct{}) bool {
 	}
 }
 
-// isLossError says whether an error is one that a member's loss explains.
+// isLossError reports whether an error is one that a member's loss explains.
 func isLossError(err error) bool {
 	return errors.Is(err, persistence.ErrTaken) || errors.Is(err, errLost) || errors.Is(err, errDown) || errors.Is(err, persistence.ErrFenced)
 }

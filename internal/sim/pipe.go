@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// workerStream is the stream between a worker and the member it is attached to. What is sent arrives in its order, after a while. When one
-// end is over the other one may notice only because nothing comes any more.
+// workerStream is the stream between a worker and the member it is attached to. What is sent
+// arrives in its order, after a while. When one end is over the other one may notice only because
+// nothing comes any more.
 type workerStream struct {
 	d    *attachedWorker
 	a    *simMember
@@ -76,10 +77,11 @@ func (p *workerStream) HangUp() {
 	}
 }
 
-// isOver says whether the member does nothing more with the stream.
+// isOver reports whether the member does nothing more with the stream.
 func (p *workerStream) isOver() bool { return p.hungUp || p.a.h.dead }
 
-// receiveMessage is what the worker reads next; nil = nothing yet, until then. It is false when there is nothing more.
+// receiveMessage is what the worker reads next; nil = nothing yet, until then. It is false when
+// there is nothing more.
 func (p *workerStream) receiveMessage(until time.Duration) (*attach.ToWorker, bool) {
 	w := p.d.w
 	stop := w.callAfter(nil, max(until-w.now, 0), func() {})
@@ -102,7 +104,8 @@ func (p *workerStream) sendMessage(m *attach.FromWorker) {
 	}
 }
 
-// closeStream is the end of the worker's end. What it has said last may get lost, unless it hangs up as one does.
+// closeStream is the end of the worker's end. What it has said last may get lost, unless it hangs
+// up as one does.
 func (p *workerStream) closeStream(noticed, properly bool) {
 	if p.cut {
 		return
@@ -147,7 +150,7 @@ func (l *messageQueue[M]) enqueueMessage(m M) {
 
 func (l *messageQueue[M]) isEmpty() bool { return len(l.all) == 0 }
 
-// hasArrived says whether one has arrived. None does at a host that is cut off.
+// hasArrived reports whether one has arrived. None does at a host that is cut off.
 func (l *messageQueue[M]) hasArrived() bool {
 	return len(l.all) > 0 && l.all[0].at <= l.w.now && !l.h.cutFromPeers
 }

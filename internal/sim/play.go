@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// flowScenario is a flow, what a task of it is started with, and how that has to end. Plays are drawn so that
-// the end does not depend on the order of what happens.
+// flowScenario is a flow, what a task of it is started with, and how that has to end. Plays are
+// drawn so that the end does not depend on the order of what happens.
 type flowScenario struct {
 	definition []byte
 	params     json.RawMessage
@@ -37,8 +37,8 @@ func farMS(rng *rand.Rand) int64 {
 // farText is the same as definitions of dag mode write it; a text is a Duration.
 func farText(rng *rand.Rand) string { return pickOne(rng, "876000h", "36500d") }
 
-// graphWriter writes a play. A scope is a chain of short scenes; each begins at one node and leads on from
-// some.
+// graphWriter writes a play. A scope is a chain of short scenes; each begins at one node and leads
+// on from some.
 type graphWriter struct {
 	rng     *rand.Rand
 	play    *flowScenario
@@ -293,8 +293,8 @@ func (w *graphWriter) newKey() string {
 	return key
 }
 
-// writeUnits says how many at once, and what their failures mean. Which units ran before a fast failure
-// depends on the order of reports.
+// writeUnits says how many at once, and what their failures mean. Which units ran before a fast
+// failure depends on the order of reports.
 func (w *graphWriter) writeUnits(n object) {
 	n["failure_strategy"] = pickOne(w.rng, "", "", "continue", "fail_fast")
 	if w.rng.IntN(4) == 0 {
@@ -376,7 +376,8 @@ func (w *graphWriter) writeLoop() flowFragment {
 	return flowFragment{body, []string{again}}
 }
 
-// addSignalStep is a step that is asked in each round of a loop, and takes another signal each time.
+// addSignalStep is a step that is asked in each round of a loop, and takes another signal each
+// time.
 func (w *graphWriter) addSignalStep() string {
 	w.names++
 	key := fmt.Sprint("signal", w.names)

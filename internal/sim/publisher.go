@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// flowPublisher publishes a flow, deletes it and publishes another one under the same slug, while others start
-// tasks of whatever has that slug.
+// flowPublisher publishes a flow, deletes it and publishes another one under the same slug, while
+// others start tasks of whatever has that slug.
 type flowPublisher struct {
 	*simRun
 	slug     string
@@ -80,7 +80,8 @@ func (p *flowPublisher) publishFlow() {
 	p.w.addTrace("%s is published", v.ID)
 }
 
-// persistUntilDone asks the store until it answers; that something is there already is what an answer that was lost leaves.
+// persistUntilDone asks the store until it answers; that something is there already is what an
+// answer that was lost leaves.
 func (p *flowPublisher) persistUntilDone(what string, ask func(context.Context) error) {
 	for {
 		err := ask(context.Background())
@@ -192,14 +193,16 @@ func (p *flowPublisher) tryStart(version string, n engine.NewTask) (answered boo
 	return err == nil || kind == flow.NotFound
 }
 
-// isGone says whether a task that was to be started has been there before: its flow is being deleted, and its version will be.
+// isGone reports whether a task that was to be started has been there before: its flow is being
+// deleted, and its version will be.
 func (p *flowPublisher) isGone(n engine.NewTask, version string) bool {
 	id, err := n.TaskID(p.store.versions[version].FlowID)
 	task := p.check.tasks[id]
 	return err == nil && task != nil && task.deleted
 }
 
-// endAll ends what is left, also that whose start nobody heard of, and finds that what was deleted is gone.
+// endAll ends what is left, also that whose start nobody heard of, and finds that what was deleted
+// is gone.
 func (p *flowPublisher) endAll() {
 	gone := p.tasksOf(func(version string) bool { return !p.store.hasVersion(version) })
 	p.w.parkUntil(func() bool { return len(p.activeMembers) > 0 })

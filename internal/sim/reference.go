@@ -97,7 +97,8 @@ func runReference(p *flowScenario, plan *flow.Plan, limits flow.Limits) (*flow.S
 	return r.state, nil
 }
 
-// awaitedSignals returns the keys of signals that were sent and that steps wait for again: each visit takes another one.
+// awaitedSignals returns the keys of signals that were sent and that steps wait for again: each
+// visit takes another one.
 func (p *flowScenario) awaitedSignals(s *flow.State) (keys []string) {
 	var look func(sc *flow.Scope)
 	look = func(sc *flow.Scope) {

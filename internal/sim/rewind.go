@@ -60,8 +60,8 @@ func (m *storeModel) restoreImage(i *storeImage) {
 	m.check.rewindTo(i)
 }
 
-// renewedSince reports whether all who live have renewed their leases since. Where connections outlive that the store goes back, nothing else
-// shows it.
+// renewedSince reports whether all who live have renewed their leases since. Where connections
+// outlive that the store goes back, nothing else shows it.
 func (m *storeModel) renewedSince(i *storeImage) bool {
 	then := map[string]int64{}
 	for _, one := range i.members {
@@ -70,7 +70,8 @@ func (m *storeModel) renewedSince(i *storeImage) bool {
 	return !slices.ContainsFunc(m.members, func(one *memberRecord) bool { return one.FencedAt == 0 && one.renewals <= then[one.Incarnation]+1 })
 }
 
-// rewindTo has the checker know what the store knows, and remember what was carried out in the history that is lost.
+// rewindTo has the checker know what the store knows, and remember what was carried out in the
+// history that is lost.
 func (c *commitChecker) rewindTo(i *storeImage) {
 	c.rateStarts = i.rateStarts
 	for id, t := range c.tasks {
@@ -119,8 +120,9 @@ func (c *commitChecker) wasClaimed(task, token string) bool {
 	return c.former[task] != nil && c.former[task].tokens[token]
 }
 
-// reconnectStore is what a store does with a connection that leads to an older state than the one before: nothing goes over it before
-// the members of the lost history are ended. A history that was not seen before is one that another member has begun for that reason.
+// reconnectStore is what a store does with a connection that leads to an older state than the one
+// before: nothing goes over it before the members of the lost history are ended. A history that was
+// not seen before is one that another member has begun for that reason.
 func (d *storeConn) reconnectStore() {
 	m := d.base
 	if m == nil {
@@ -154,8 +156,8 @@ func (st *simRun) goBack() {
 	st.steady = true
 }
 
-// liveThroughRewinds has the task ended in a history that stays: it is started again when it is lost, and gets what it waits for as
-// often as it asks.
+// liveThroughRewinds has the task ended in a history that stays: it is started again when it is
+// lost, and gets what it waits for as often as it asks.
 func (u *simUser) liveThroughRewinds() {
 	u.w.sleepFor(u.w.upTo(3 * time.Second))
 	for {
@@ -169,7 +171,8 @@ func (u *simUser) liveThroughRewinds() {
 	u.done, u.ended = true, true
 }
 
-// followToEnd sends what the task waits for until it ends. It is false when the store has lost the task.
+// followToEnd sends what the task waits for until it ends. It is false when the store has lost the
+// task.
 func (u *simUser) followToEnd() bool {
 	for {
 		t, in := u.check.tasks[u.task], u.store.tasks[u.task]
@@ -187,7 +190,8 @@ func (u *simUser) followToEnd() bool {
 	}
 }
 
-// checkForgotten complains when a task that the store has lost goes on at a member in calm weather. It is false.
+// checkForgotten complains when a task that the store has lost goes on at a member in calm weather.
+// It is false.
 func (u *simUser) checkForgotten() bool {
 	if !u.steady || !u.isQuiet() {
 		return true
@@ -209,8 +213,8 @@ func (st *simRun) bareForRewinds() {
 	st.reconnects = !st.options.Unseen && (st.cluster || st.w.drawChance(500))
 }
 
-// drawSuitable draws a play that may be repeated from any of its moments: what is begun abroad stays there, and what people finish by
-// hand is not finished twice.
+// drawSuitable draws a play that may be repeated from any of its moments: what is begun abroad
+// stays there, and what people finish by hand is not finished twice.
 func (st *simRun) drawSuitable() *flowScenario {
 	for {
 		if p := drawPlay(st.w.rng, true, false); !p.again && !p.direct && !bytes.Contains(p.definition, []byte("outside")) {
@@ -219,7 +223,8 @@ func (st *simRun) drawSuitable() *flowScenario {
 	}
 }
 
-// unseenStore is a store whose renewals tell nothing by which a member could notice that it went back.
+// unseenStore is a store whose renewals tell nothing by which a member could notice that it went
+// back.
 type unseenStore struct {
 	persistence.Store
 	renewals int64

@@ -383,7 +383,8 @@ func (st *simRun) checkServed(what string, err error) {
 	}
 }
 
-// isQuiet says whether the weather has been calm for long enough that everything is answered in time.
+// isQuiet reports whether the weather has been calm for long enough that everything is answered in
+// time.
 func (st *simRun) isQuiet() bool { return st.w.now > st.w.faults.calmAt+20*time.Second }
 
 // checkPatience complains of an answer that did not come though nothing was in its way.

@@ -16,7 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// scheduleUser has tasks begin by the clock: each slot has one, however often members go, and its policies are kept.
+// scheduleUser has tasks begin by the clock: each slot has one, however often members go, and its
+// policies are kept.
 type scheduleUser struct {
 	*simRun
 	spec  schedule.Spec
@@ -78,7 +79,7 @@ func (t *scheduleUser) runSchedule() {
 	t.ended = true
 }
 
-// isOver says whether nothing is left to be done about any slot.
+// isOver reports whether nothing is left to be done about any slot.
 func (t *scheduleUser) isOver() bool {
 	s, err := t.store.Schedule(context.Background(), timetableName)
 	if err != nil || t.w.storeNow().UnixMilli() < t.spec.EndAt || s.Due != 0 {
@@ -135,7 +136,7 @@ func (t *scheduleUser) checkBegin(c *persistence.Commit) {
 	t.slots[slot] = c.Task
 }
 
-// canOverlap says whether a task may go on while another one of the schedule begins.
+// canOverlap reports whether a task may go on while another one of the schedule begins.
 func (t *scheduleUser) canOverlap(o *taskShadow) bool {
 	return t.spec.Overlap == schedule.OverlapAllow || t.spec.Overlap == schedule.OverlapCancel && o.state.CancelAt != 0
 }

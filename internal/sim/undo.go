@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// owedUndo is a unit that completed and whose node has a compensation. A step without units counts as
-// its unit 0.
+// owedUndo is a unit that completed and whose node has a compensation. A step without units counts
+// as its unit 0.
 type owedUndo struct {
 	node        string
 	visit, unit int

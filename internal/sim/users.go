@@ -239,7 +239,7 @@ func (u *simUser) watchJournal() {
 	}
 }
 
-// endedAfter says whether a task has ended after events, which may take an end back.
+// endedAfter reports whether a task has ended after events, which may take an end back.
 func endedAfter(ended bool, row []byte) bool {
 	events, err := flow.DecodeEvents(row)
 	for _, e := range events {

@@ -49,7 +49,8 @@ func drawFaultRates(rng *rand.Rand) faultRates {
 	return w
 }
 
-// clockLead is how far members may be ahead of the store's time: theirs never runs backwards, unless it is a second or more ahead.
+// clockLead is how far members may be ahead of the store's time: theirs never runs backwards,
+// unless it is a second or more ahead.
 func (w *faultRates) clockLead() time.Duration {
 	if w.drift == 0 {
 		return 0
@@ -57,10 +58,11 @@ func (w *faultRates) clockLead() time.Duration {
 	return 1100 * time.Millisecond
 }
 
-// isCalm says whether it has become calm for good.
+// isCalm reports whether it has become calm for good.
 func (w *simWorld) isCalm() bool { return w.now >= w.faults.calmAt }
 
-// canLeap says whether a step may take so long that leases run out meanwhile. Where others wait for that it is a mishap.
+// canLeap reports whether a step may take so long that leases run out meanwhile. Where others wait
+// for that it is a mishap.
 func (w *simWorld) canLeap() bool { return !w.faults.cluster || !w.isCalm() }
 
 // drawFault is chance while it is not calm.

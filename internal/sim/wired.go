@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// remoteEngine is a member that is asked as other programs would ask it: questions and answers travel as bytes, and are seen to on
-// the member's host. Of one that crashes meanwhile nothing more is heard.
+// remoteEngine is a member that is asked as other programs would ask it: questions and answers
+// travel as bytes, and are seen to on the member's host. Of one that crashes meanwhile nothing more
+// is heard.
 type remoteEngine struct {
 	engine.Engine
 	h *host // nil = wherever the one who asks is

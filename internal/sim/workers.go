@@ -196,7 +196,8 @@ func (c jobCarrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	return r
 }
 
-// reportDuplicate reports a job that somebody else reports, too. When its attempt is over, anything may be said.
+// reportDuplicate reports a job that somebody else reports, too. When its attempt is over, anything
+// may be said.
 func (c jobCarrier) reportDuplicate(job flow.Job, r flow.Report) {
 	c.w.sleepFor(c.w.upTo(time.Second))
 	if c.check.tasks[job.Task].attempts[job.Address] {

@@ -84,7 +84,8 @@ func (w *simWorld) resumeCoroutine(s *coroutine) {
 	w.current = before
 }
 
-// parkUntil lets the world go on until over says so. Only strands may wait: an actor that does is wrong.
+// parkUntil lets the world go on until over says so. Only strands may wait: an actor that does is
+// wrong.
 func (w *simWorld) parkUntil(over func() bool) {
 	s := w.current
 	if s == nil {

@@ -1,5 +1,6 @@
-// Package tenure lets who carries out a job ask whether the member that has it still holds its lease. One that slept too long may not: others have
-// its tasks by then, and what it began would be begun a second time.
+// Package tenure lets who carries out a job ask whether the member that has it still holds its
+// lease. One that slept too long may not: others have its tasks by then, and what it began would be
+// begun a second time.
 package tenure
 
 import "context"
@@ -11,7 +12,8 @@ func With(ctx context.Context, held func() bool) context.Context {
 	return context.WithValue(ctx, contextKey{}, held)
 }
 
-// Held says whether the member of a job holds its lease at this moment. A context of nobody's member is told that it does.
+// Held reports whether the member of a job holds its lease at this moment. A context of nobody's
+// member is told that it does.
 func Held(ctx context.Context) bool {
 	held, ok := ctx.Value(contextKey{}).(func() bool)
 	return !ok || held()

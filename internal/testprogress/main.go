@@ -1,8 +1,10 @@
-// Command testprogress reads what `go test -json` writes and prints it as Go's own summary, one line per package as soon as the
-// package ends. While nothing ends it prints, every 20 seconds, how far the run is and which tests are under way.
+// Command testprogress reads what `go test -json` writes and prints it as Go's own summary, one
+// line per package as soon as the package ends. While nothing ends it prints, every 20 seconds, how
+// far the run is and which tests are under way.
 //
-// It prints the output of failed tests at once, and that of passed ones only with -v. It exits with 1 if a package failed or
-// if its input is no such stream, so a pipe needs `set -o pipefail` only for go test itself.
+// It prints the output of failed tests at once, and that of passed ones only with -v. It exits with
+// 1 if a package failed or if its input is no such stream, so a pipe needs `set -o pipefail` only
+// for go test itself.
 package main
 
 import (
@@ -56,7 +58,8 @@ func sendLines(from io.Reader, lines chan<- []byte) error {
 	}
 }
 
-// printProgress prints what the report makes of each line, and how far the run is whenever nothing was printed for a while.
+// printProgress prints what the report makes of each line, and how far the run is whenever nothing
+// was printed for a while.
 func printProgress(r *runReport, lines <-chan []byte, out io.Writer) {
 	ticker := time.NewTicker(quietest)
 	defer ticker.Stop()
@@ -86,7 +89,8 @@ type testEvent struct {
 	Output     string
 }
 
-// decodeEvent returns the event of a line; ok is false for text that go test printed beside its events.
+// decodeEvent returns the event of a line; ok is false for text that go test printed beside its
+// events.
 func decodeEvent(line []byte) (e testEvent, ok bool) {
 	err := json.Unmarshal(line, &e)
 	return e, err == nil && e.Action != ""

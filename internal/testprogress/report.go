@@ -83,8 +83,8 @@ func (p *packageRun) addTestEvent(e testEvent, verbose bool) string {
 	return ""
 }
 
-// addPackageEvent records an event of a package. It returns Go's summary line when the package ends, behind what a failed
-// package has printed.
+// addPackageEvent records an event of a package. It returns Go's summary line when the package
+// ends, behind what a failed package has printed.
 func (r *runReport) addPackageEvent(p *packageRun, e testEvent) string {
 	switch e.Action {
 	case "output":
@@ -135,8 +135,8 @@ func isSummary(output string) bool {
 // shownPackages is how many running packages a line of progress names.
 const shownPackages = 6
 
-// describeProgress returns a line that tells how long the run has taken, how many packages have ended, and which are running with
-// the oldest test of each.
+// describeProgress returns a line that tells how long the run has taken, how many packages have
+// ended, and which are running with the oldest test of each.
 func (r *runReport) describeProgress(now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "... %s: %d packages ended", now.Sub(r.started).Round(time.Second), r.ended)

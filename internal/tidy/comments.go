@@ -78,7 +78,8 @@ func wideLines(t *sourceTree, isWide func(line string) bool) []countedPlace {
 
 func lineWidth(line string) int { return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t") }
 
-// isComment reports whether a line is a comment and nothing else. Directives of the compiler are code.
+// isComment reports whether a line is a comment and nothing else. Directives of the compiler are
+// code.
 func isComment(line string) bool {
 	line = strings.TrimLeft(line, " \t")
 	return strings.HasPrefix(line, "//") && !strings.HasPrefix(line, "//go:") || strings.HasPrefix(line, "* ") || strings.HasPrefix(line, "/*")

@@ -13,8 +13,8 @@ var oneWord = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 // manyPackages is in how many packages a one-word name has too many meanings.
 const manyPackages = 5
 
-// measureFunctions counts the unexported functions and methods that are named by one word, and the names among them that
-// several packages use.
+// measureFunctions counts the unexported functions and methods that are named by one word, and the
+// names among them that several packages use.
 func measureFunctions(t *sourceTree) (functions, spread codeMeasure) {
 	byFolder := map[string]int{}
 	folders := map[string]map[string]bool{} // the folders of each name
@@ -86,8 +86,8 @@ func typeSpecs(f *ast.File) []*ast.TypeSpec {
 	return specs
 }
 
-// measureTypes returns the largest number of methods, and of fields, that a type has. A program's configuration may have more
-// fields, because each of them is a setting of its own.
+// measureTypes returns the largest number of methods, and of fields, that a type has. A program's
+// configuration may have more fields, because each of them is a setting of its own.
 func measureTypes(t *sourceTree) (methods, fields codeMeasure) {
 	count := map[string]int{}
 	var fieldPlaces []countedPlace

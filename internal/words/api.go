@@ -27,7 +27,8 @@ type jsonSchema struct {
 	Properties  map[string]jsonSchema
 }
 
-// readAPI returns the routes, parameters, schemas and fields of /v1 with what their documentation says.
+// readAPI returns the routes, parameters, schemas and fields of /v1 with what their documentation
+// says.
 func readAPI(root string) ([]string, error) {
 	data, err := os.ReadFile(filepath.Join(root, "api", "v1", "openapi.json"))
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// logMethods are the methods of slog that take a message and pairs of keys and values, by the position of the message.
+// logMethods are the methods of slog that take a message and pairs of keys and values, by the
+// position of the message.
 var logMethods = map[string]int{"Debug": 0, "Info": 0, "Warn": 0, "Error": 0, "DebugContext": 1, "InfoContext": 1, "WarnContext": 1,
 	"ErrorContext": 1, "Log": 2, "LogAttrs": 2, "With": -1}
 
@@ -45,7 +46,8 @@ func readLogs(root string) ([]string, error) {
 	return lines, err
 }
 
-// logWords returns the message and the keys of a call, if it writes a log line or makes an attribute of one.
+// logWords returns the message and the keys of a call, if it writes a log line or makes an
+// attribute of one.
 func logWords(call *ast.CallExpr) []string {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

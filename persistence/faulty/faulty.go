@@ -34,8 +34,10 @@ type Fault struct {
 type Hooks struct {
 	// Commit is asked once for each batch, never twice at the same time.
 	Commit func(incarnation string, batch []persistence.Commit) Fault
-	// Call runs before any other call that tasks and members live by: Join, Renew, Leave, Cluster, Claim, Release, Fence, Load,
-	// Rows, Checkpoints, Checkpoint, Unfinished, DueWakes, QueueRows, Rule, OpenKeys, DueSchedules, PutSchedule, NextExternals, NoteExternals, AppendLog, and AddStats. Its error is the answer. It may block.
+	// Call runs before any other call that tasks and members live by: Join, Renew, Leave, Cluster,
+	// Claim, Release, Fence, Load, Rows, Checkpoints, Checkpoint, Unfinished, DueWakes, QueueRows,
+	// Rule, OpenKeys, DueSchedules, PutSchedule, NextExternals, NoteExternals, AppendLog, and
+	// AddStats. Its error is the answer. It may block.
 	Call func(ctx context.Context, name string) error
 }
 

@@ -1,6 +1,7 @@
-// Package model is the contract of a store as plain maps. The databases are compared with it, and tests of the
-// actors run on it: it is fast, depends on nothing but its calls and its clock, and keeps nothing. The simulator has a
-// store of its own, because that one checks each commit as it comes and lets several members own a task on purpose.
+// Package model is the contract of a store as plain maps. The databases are compared with it, and
+// tests of the actors run on it: it is fast, depends on nothing but its calls and its clock, and
+// keeps nothing. The simulator has a store of its own, because that one checks each commit as it
+// comes and lets several members own a task on purpose.
 package model
 
 import (

@@ -203,7 +203,8 @@ func (p *Permits) Waiting(key string) (list []persistence.PermitRow) {
 	return list
 }
 
-// Forget drops what is remembered of up to limit keys that nobody has asked for in a while, and tells of how many.
+// Forget drops what is remembered of up to limit keys that nobody has asked for in a while, and
+// tells of how many.
 func (p *Permits) Forget(now int64, limit int) (forgotten int) {
 	maps.DeleteFunc(p.keys, func(_ string, k *rememberedKey) bool {
 		gone := k.idleAt <= now && forgotten < limit

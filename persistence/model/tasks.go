@@ -139,7 +139,7 @@ func (s *store) pickTasks(f persistence.TaskFilter) []persistence.TaskRow {
 	return list
 }
 
-// hasQueued says whether a task has jobs in the queue of a service.
+// hasQueued reports whether a task has jobs in the queue of a service.
 func (t *task) hasQueued(service string) bool {
 	for _, q := range t.jobs {
 		if q.Service == service {

@@ -79,7 +79,8 @@ func (f *File) indexRows(ctx context.Context, table, column string) (map[string]
 	return found, err
 }
 
-// selectQuery is a query of columns of a table, those that this release of the scheduler lacks being empty.
+// selectQuery is a query of columns of a table, those that this release of the scheduler lacks
+// being empty.
 func (f *File) selectQuery(table, where string, columns ...string) string {
 	list := make([]string, len(columns))
 	for i, column := range columns {
@@ -132,8 +133,9 @@ func (f *File) taskAt(ctx context.Context, row int64) (tell.Task, error) {
 // runsAtOnce is how many runs are read by one query.
 const runsAtOnce = 500
 
-// runsOf reads the runs of a task in the order of their beginning, those of one second in that in which they were stored. Too is true when they are
-// larger than most bytes: then they are not read to their end.
+// runsOf reads the runs of a task in the order of their beginning, those of one second in that in
+// which they were stored. Too is true when they are larger than most bytes: then they are not read
+// to their end.
 func (f *File) runsOf(ctx context.Context, task string, most int) (runs []tell.Run, too bool, err error) {
 	size := 0
 	for rows := range slices.Chunk(f.runs[task], runsAtOnce) {

@@ -15,9 +15,11 @@ import (
 
 // Options say how a file is taken over. The zero value is useful.
 type Options struct {
-	// Cluster is the name of the cluster that a store of PostgreSQL belongs to, or is to belong to; "" = "troupe".
+	// Cluster is the name of the cluster that a store of PostgreSQL belongs to, or is to belong to;
+	// "" = "troupe".
 	Cluster string
-	// DryRun looks at the file alone, and tells what would be taken into a store that has nothing yet.
+	// DryRun looks at the file alone, and tells what would be taken into a store that has nothing
+	// yet.
 	DryRun bool
 	Limits flow.Limits
 	// Lacks hears of what is not taken; nil = nobody does.
@@ -45,7 +47,8 @@ type Report struct {
 	Oldest                       int64 // when the first of the tasks taken that have ended did so, in milliseconds; 0 = none has
 }
 
-// Import takes a file over into a store that no member serves; a dry run needs none. Report tells what was done until an error.
+// Import takes a file over into a store that no member serves; a dry run needs none. Report tells
+// what was done until an error.
 func Import(ctx context.Context, f *File, store persistence.Store, o Options) (*Report, error) {
 	i := &flowImporter{file: f, store: store, o: o, report: &Report{}, knownFlows: map[string]bool{}}
 	if i.o.Lacks == nil {
@@ -72,7 +75,8 @@ type flowImporter struct {
 	batch      taskBatch
 }
 
-// lease is for how long nobody takes an import for dead. It is renewed with each version and each batch.
+// lease is for how long nobody takes an import for dead. It is renewed with each version and each
+// batch.
 const lease = time.Minute
 
 // joinStore makes sure that nobody else is at work.
@@ -133,7 +137,7 @@ func (i *flowImporter) importAll(ctx context.Context) error {
 	return i.refuseOrphans(ctx)
 }
 
-// isStored says whether the store has something already.
+// isStored reports whether the store has something already.
 func isStored[T any](i *flowImporter, ctx context.Context, id string, read func(persistence.Store, context.Context, string) (*T, error)) (bool, error) {
 	if i.o.DryRun {
 		return false, nil

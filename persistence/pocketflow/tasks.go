@@ -106,7 +106,8 @@ func (i *flowImporter) flushBatch(ctx context.Context) error {
 	return i.renewLease(ctx)
 }
 
-// commitEach writes what can be written: what the store refuses is found by sending one task after the other.
+// commitEach writes what can be written: what the store refuses is found by sending one task after
+// the other.
 func (i *flowImporter) commitEach(ctx context.Context, commits []persistence.Commit) ([]error, error) {
 	answers, err := i.store.Commit(ctx, i.me, commits)
 	switch {

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// begin writes the first row of a task. It holds the version, which a deletion of its flow waits for.
+// begin writes the first row of a task. It holds the version, which a deletion of its flow waits
+// for.
 const begin = `WITH version AS MATERIALIZED (SELECT id FROM troupe.flow_versions WHERE id = $2::text FOR KEY SHARE),
 created AS (
 	INSERT INTO troupe.tasks (id, flow_id, version_id, created_at, updated_at, settled_at, resting, shard, status, cursor, body_hash, labels, params)
@@ -26,9 +27,11 @@ SELECT EXISTS (SELECT FROM version), EXISTS (SELECT FROM created)`
 const beginAsking = `INSERT INTO troupe.permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
 	VALUES ($1::text, $2::text, $3::text, $4::smallint, $5::bigint, $6::bigint, $7::text, $8::bigint, $9::text, $10::bigint, $11::text)`
 
-// Begin writes the first row of a task, which is at rest and due when it was created, within a transaction on the database of a store. The task
-// exists when that transaction is committed, and never otherwise. Whoever owns its shard then wakes it like any other task: nobody
-// can own a task that there is not, so no fence is needed. One that is there already is told, and nothing is written.
+// Begin writes the first row of a task, which is at rest and due when it was created, within a
+// transaction on the database of a store. The task exists when that transaction is committed, and
+// never otherwise. Whoever owns its shard then wakes it like any other task: nobody can own a task
+// that there is not, so no fence is needed. One that is there already is told, and nothing is
+// written.
 //
 // ErrNoVersion: the version is not there (any longer).
 func Begin(ctx context.Context, in persistence.Store, tx pgx.Tx, c *persistence.Commit) (there *persistence.TaskRow, err error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Commit expects that all of a batch can be written, and sends one statement that does so or does nothing.
-// Looking at each commit by itself is for the rare batch of which that is not true.
+// Commit expects that all of a batch can be written, and sends one statement that does so or does
+// nothing. Looking at each commit by itself is for the rare batch of which that is not true.
 func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	answers := make([]error, len(batch))
 	if len(batch) == 0 {
@@ -48,7 +48,8 @@ type batchWriter struct {
 	repeated    bool // tasks that begin may be there already
 }
 
-// writeWhole writes a batch by one statement, or, when there are checkpoints in parts, in one transaction.
+// writeWhole writes a batch by one statement, or, when there are checkpoints in parts, in one
+// transaction.
 func (b *batchWriter) writeWhole(ctx context.Context, batch []persistence.Commit, answers []error) (written bool, err error) {
 	if !slices.ContainsFunc(batch, inParts) {
 		return b.writeBatch(ctx, batch, answers)
@@ -60,14 +61,15 @@ func (b *batchWriter) writeWhole(ctx context.Context, batch []persistence.Commit
 	return written, err
 }
 
-// isConflict is true when a task that begins or a row of a journal is there already. Nothing was written.
+// isConflict is true when a task that begins or a row of a journal is there already. Nothing was
+// written.
 func isConflict(err error) bool {
 	e := new(pgconn.PgError)
 	return errors.As(err, &e) && e.Code == uniqueViolation
 }
 
-// writeBatch is false when nothing was written: by a fenced member, in an earlier era, or because not all could be. That a task of a repeated
-// batch exists already is an answer like any other.
+// writeBatch is false when nothing was written: by a fenced member, in an earlier era, or because
+// not all could be. That a task of a repeated batch exists already is an answer like any other.
 func (b *batchWriter) writeBatch(ctx context.Context, batch []persistence.Commit, answers []error) (bool, error) {
 	p := parcels.Get().(*packedBatch)
 	defer p.returnToPool()
@@ -124,7 +126,8 @@ func (b *batchWriter) writeSeparately(ctx context.Context, batch []persistence.C
 	})
 }
 
-// writeHalves writes a batch as a whole or else its halves, down to single commits, which are answered.
+// writeHalves writes a batch as a whole or else its halves, down to single commits, which are
+// answered.
 func (b *batchWriter) writeHalves(ctx context.Context, tx pgx.Tx, batch []persistence.Commit, answers []error) error {
 	written, err := b.tryWrite(ctx, tx, batch, answers)
 	if written || err != nil {

@@ -68,7 +68,8 @@ func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.Ext
 	return readRows(ctx, s, "list work outside", listing.ScanExternal, "SELECT "+externalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
 }
 
-// mayNote fails with a division by zero when the member may not write, which ends all that is sent with it. Whoever fences it waits until that has ended.
+// mayNote fails with a division by zero when the member may not write, which ends all that is sent
+// with it. Whoever fences it waits until that has ended.
 const mayNote = "SELECT 1 / count(*) FROM (" + lockMember + "SHARE) AS living"
 
 // NoteExternals writes all of them by one statement, and deletes those that are gone by another.

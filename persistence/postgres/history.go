@@ -11,9 +11,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// historyChecker remembers what this process was told to be stored, and looks for it on every new connection. Where that is not there,
-// or where the server is another one than before, the store's history has come to an end: another one begins on that very
-// connection, before anything else is sent over it. So no member writes to a server with what it knows of another one.
+// historyChecker remembers what this process was told to be stored, and looks for it on every new
+// connection. Where that is not there, or where the server is another one than before, the store's
+// history has come to an end: another one begins on that very connection, before anything else is
+// sent over it. So no member writes to a server with what it knows of another one.
 type historyChecker struct {
 	confirmedWrites
 
@@ -27,8 +28,8 @@ type historyChecker struct {
 	takeoverHistory string // the history that the takeover led to
 }
 
-// confirmedWrites is what was confirmed last. All that was confirmed before a renewal of a lease was sent is there when the renewal is,
-// since a server loses its end alone.
+// confirmedWrites is what was confirmed last. All that was confirmed before a renewal of a lease
+// was sent is there when the renewal is, since a server loses its end alone.
 type confirmedWrites struct {
 	mu          sync.Mutex
 	incarnation string // whose lease was renewed last; "" = nobody's
@@ -37,7 +38,8 @@ type confirmedWrites struct {
 	n           int64             // commits so far
 }
 
-// confirmedCommit is a row of a journal. It is no evidence in a later era: the task may have been deleted with its flow.
+// confirmedCommit is a row of a journal. It is no evidence in a later era: the task may have been
+// deleted with its flow.
 type confirmedCommit struct {
 	n, seq, era int64
 	task        string
@@ -97,8 +99,8 @@ func (e *confirmedWrites) queryParams() (incarnation string, renewals int64, tas
 	return e.incarnation, e.renewals, tasks, seqs, eras
 }
 
-// Queries for which history the store is in, and whether something of the evidence is missing. The second one also looks for
-// commits, which has to wait where somebody has locked the journal.
+// Queries for which history the store is in, and whether something of the evidence is missing. The
+// second one also looks for commits, which has to wait where somebody has locked the journal.
 const (
 	lookForLease   = `SELECT c.history, $1 <> '' AND NOT EXISTS (SELECT FROM troupe.leases WHERE incarnation = $1 AND renewals >= $2)`
 	lookForCommits = lookForLease + ` OR EXISTS (SELECT FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS x (task, seq, era) WHERE x.era >= c.era
@@ -119,7 +121,8 @@ func (s *store) readHistory(ctx context.Context, conn *pgx.Conn, commits bool) (
 	return history, lost, err
 }
 
-// checkConnection looks at a new connection before it is used. Those of leases do not wait for the journal, unless the server is another one.
+// checkConnection looks at a new connection before it is used. Those of leases do not wait for the
+// journal, unless the server is another one.
 func (s *store) checkConnection(ctx context.Context, conn *pgx.Conn, commits bool) error {
 	w, o := &s.witness, originOfConn(conn.PgConn())
 	history, lost, err := s.readHistory(ctx, conn, commits)
@@ -152,7 +155,8 @@ func (s *store) checkConnection(ctx context.Context, conn *pgx.Conn, commits boo
 	return nil
 }
 
-// isExpected reports whether a new connection leads to where the ones before did, and nothing is missing there. The first one does.
+// isExpected reports whether a new connection leads to where the ones before did, and nothing is
+// missing there. The first one does.
 func (w *historyChecker) isExpected(o serverOrigin, history string, lost bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,7 +178,8 @@ func (w *historyChecker) renewedIn(p persistence.Pulse, incarnation string, befo
 	w.addHistory(p.History)
 }
 
-// addHistory remembers a history. There is another one only when the store has gone back, so they are few.
+// addHistory remembers a history. There is another one only when the store has gone back, so they
+// are few.
 func (w *historyChecker) addHistory(history string) {
 	if w.histories == nil {
 		w.histories = map[string]bool{}
@@ -218,7 +223,8 @@ func (w *historyChecker) leadsThere(conn *pgx.Conn) bool {
 	return originOfConn(conn.PgConn()) == w.from
 }
 
-// takeoverTo returns the change of the server that led to a history; nil = this process has seen none.
+// takeoverTo returns the change of the server that led to a history; nil = this process has seen
+// none.
 func (w *historyChecker) takeoverTo(history string) *persistence.Takeover {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,7 +242,8 @@ func (s *store) BeginHistory(ctx context.Context, known string, kept int64) erro
 	}))
 }
 
-// beginHistory locks members as joining, batches and deletions of flows do, so nothing of theirs is under way when they end.
+// beginHistory locks members as joining, batches and deletions of flows do, so nothing of theirs is
+// under way when they end.
 func (s *store) beginHistory(ctx context.Context, conn *pgx.Conn, known string, kept int64) error {
 	const begins = "EXISTS (SELECT FROM troupe.cluster WHERE history = $1)"
 	var batch pgx.Batch

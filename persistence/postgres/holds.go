@@ -32,7 +32,8 @@ func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
 	return readRows(ctx, s, "list held objects", listing.ScanValue[string], "SELECT DISTINCT object FROM troupe.holds WHERE owner = $1 ORDER BY object", owner)
 }
 
-// DropHolds looks at the age of each once more when it deletes it: Hold may have noted it again meanwhile.
+// DropHolds looks at the age of each once more when it deletes it: Hold may have noted it again
+// meanwhile.
 func (s *store) DropHolds(ctx context.Context, before int64, limit int) ([]string, error) {
 	return readRows(ctx, s, "drop holds", listing.ScanValue[string], `DELETE FROM troupe.holds WHERE at < $1 AND (owner, object, task) IN (
 			SELECT owner, object, task FROM troupe.holds AS h WHERE at < $1 AND NOT EXISTS (SELECT FROM troupe.tasks WHERE id = h.task) LIMIT $2)

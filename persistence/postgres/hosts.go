@@ -12,7 +12,8 @@ import (
 // originTimeout is how long a server may take to say what it is when a setting names several.
 const originTimeout = time.Second
 
-// hostList are the servers of a setting, each with the ways to reach it (with TLS, without), in the setting's order.
+// hostList are the servers of a setting, each with the ways to reach it (with TLS, without), in the
+// setting's order.
 type hostList [][]*pgconn.FallbackConfig
 
 // hostsOf returns the servers of a setting.
@@ -30,9 +31,9 @@ func hostsOf(config *pgconn.Config) (all hostList) {
 	return all
 }
 
-// preferPrimary has a connection try the primary first, where a setting names several servers. All are asked at once: so an old
-// primary that has come back is recognized before anything is written to it, and one that does not answer delays nobody
-// for longer than askTime.
+// preferPrimary has a connection try the primary first, where a setting names several servers. All
+// are asked at once: so an old primary that has come back is recognized before anything is written
+// to it, and one that does not answer delays nobody for longer than askTime.
 func (g *serverGuard) preferPrimary(ctx context.Context, config *pgx.ConnConfig) error {
 	all := hostsOf(&config.Config)
 	if len(all) < 2 {
@@ -69,7 +70,8 @@ func (g *serverGuard) preferPrimary(ctx context.Context, config *pgx.ConnConfig)
 	return nil
 }
 
-// learnOne learns of a server unless it belongs to another database cluster than those seen before: admit refuses it then.
+// learnOne learns of a server unless it belongs to another database cluster than those seen before:
+// admit refuses it then.
 func (g *serverGuard) learnOne(o serverOrigin) {
 	g.mu.Lock()
 	foreign := g.newest.system != "" && g.newest.system != o.system

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// Load reads the tasks and then the rows after the snapshots it has just read, so a snapshot written
-// in between does no harm.
+// Load reads the tasks and then the rows after the snapshots it has just read, so a snapshot
+// written in between does no harm.
 func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
 	var sizes []int64
 	scan := func(row listing.Row, r *persistence.Record) error {
@@ -114,7 +114,8 @@ func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
 	return readRows(ctx, s, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM troupe.checkpoints WHERE task = $1 AND part = 0 ORDER BY seq", task)
 }
 
-// ofShards is a condition: $1 has a bit for each shard that is meant, or is null. A bit is found at once, in a list it is looked for.
+// ofShards is a condition: $1 has a bit for each shard that is meant, or is null. A bit is found at
+// once, in a list it is looked for.
 const ofShards = " ($1::bytea IS NULL OR get_bit($1, shard) = 1) "
 
 func shardBits(shards persistence.ShardSet) []byte {
@@ -138,7 +139,8 @@ func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, befor
 		"SELECT task, due FROM troupe.wakes WHERE"+ofShards+"AND due <= $2 ORDER BY due, task LIMIT $3", shardBits(shards), before, limit)
 }
 
-// journalKey is what the journal calls a task, as the function journal_key of the database says, too.
+// journalKey is what the journal calls a task, as the function journal_key of the database says,
+// too.
 func journalKey(task string) [16]byte {
 	if text, ok := strings.CutPrefix(task, "task-"); ok && len(text) == 36 && strings.ToLower(text) == text {
 		if id, err := uuid.Parse(text); err == nil {

@@ -103,8 +103,8 @@ func TestAMemberHasNoMoreConnectionsThanWeSay(t *testing.T) {
 	all.Wait()
 }
 
-// relay passes on what a client and its server say, until the client has said something: then it hears no more, up to the
-// moment when its connections are cut.
+// relay passes on what a client and its server say, until the client has said something: then it
+// hears no more, up to the moment when its connections are cut.
 func relay(t *testing.T, dsn, until string) (through string, cut func()) {
 	to, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
@@ -233,8 +233,8 @@ func TestALeaseOfBeforeTheClockWasPutBackIsFenced(t *testing.T) {
 	require.False(t, fenced)
 }
 
-// Its connection was lost, and with it the answer, but the server is still at it: a rest that comes after the next owner has
-// loaded the task would hide it from whoever looks for unfinished ones.
+// Its connection was lost, and with it the answer, but the server is still at it: a rest that comes
+// after the next owner has loaded the task would hide it from whoever looks for unfinished ones.
 func TestShardsAreReleasedWhenNothingOfTheirOwnersIsUnderWay(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// A member is stopped by its system in the middle of a batch that was taken apart, and holds its lock.
+// A member is stopped by its system in the middle of a batch that was taken apart, and holds its
+// lock.
 func TestAMemberThatIsFrozenWithinABatchCanBeFenced(t *testing.T) {
 	ctx := t.Context()
 	opened, err := Open(ctx, pgtest.DSN(t), Options{})

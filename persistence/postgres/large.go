@@ -7,9 +7,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// snapshotCache keeps the large snapshots that were read last: unpacking and sending one that this store has read before is most
-// of what it takes to bring its task into memory. A snapshot is known by its task, when that was created (its id may be
-// used again), and the row it was made after. Like the store's memory it is empty whenever there is a new connection.
+// snapshotCache keeps the large snapshots that were read last: unpacking and sending one that this
+// store has read before is most of what it takes to bring its task into memory. A snapshot is known
+// by its task, when that was created (its id may be used again), and the row it was made after.
+// Like the store's memory it is empty whenever there is a new connection.
 type snapshotCache struct {
 	mu   sync.Mutex
 	kept *lru.Cache[*cachedSnapshot]

@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// detour is a way to a server on which what is sent there can be held up, as by a network, or by a host that is frozen while it sends.
+// detour is a way to a server on which what is sent there can be held up, as by a network, or by a
+// host that is frozen while it sends.
 type detour struct {
 	t    *testing.T
 	to   string

@@ -12,8 +12,8 @@ import (
 // typeIDs are the ids of the kinds' types in one database.
 type typeIDs [len(kinds)]uint32
 
-// rowArray is an array of rows in PostgreSQL's binary format, written by hand: it is what most of a commit's
-// own time goes into, and there are no two ways to write it.
+// rowArray is an array of rows in PostgreSQL's binary format, written by hand: it is what most of a
+// commit's own time goes into, and there are no two ways to write it.
 type rowArray struct {
 	buf []byte
 	n   uint32
@@ -23,8 +23,8 @@ type rowArray struct {
 // order is that of bytes on the wire.
 var order = binary.BigEndian
 
-// lengthAt is where the head of an array has its length: after the number of dimensions, whether there are nulls,
-// and the type of the elements. A lower bound follows it.
+// lengthAt is where the head of an array has its length: after the number of dimensions, whether
+// there are nulls, and the type of the elements. A lower bound follows it.
 const lengthAt = 12
 
 func (l *rowArray) reset(element uint32) {

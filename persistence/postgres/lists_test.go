@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// many are tasks of two flows: most of them have ended, one in ten is at rest, and one in a hundred goes on. Two begin at
-// the same time.
+// many are tasks of two flows: most of them have ended, one in ten is at rest, and one in a hundred
+// goes on. Two begin at the same time.
 const many = `INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, resting, settled_at, status, outcome, body_hash, shard)
 	SELECT 't' || n, 'flow-' || n % 2, '', n / 2, n, CASE WHEN n % 10 > 1 THEN n ELSE 0 END, n % 10 = 1, CASE WHEN n % 100 > 0 THEN n END,
 		CASE WHEN n % 1000 = 2 THEN 'failed' WHEN n % 10 > 1 THEN 'completed' ELSE 'running' END,

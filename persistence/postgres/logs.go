@@ -15,8 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// The chunks of a task are numbered without anybody being passed: who appends to its logs waits for who does so just now. Tasks that are
-// being deleted are taken for gone; no other one is deleted until the chunks are there.
+// The chunks of a task are numbered without anybody being passed: who appends to its logs waits for
+// who does so just now. Tasks that are being deleted are taken for gone; no other one is deleted
+// until the chunks are there.
 const (
 	lockLogs = "SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(id, $1) AS lock FROM unnest($2::text[]) t (id) ORDER BY lock) t"
 

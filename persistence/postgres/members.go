@@ -21,8 +21,8 @@ const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 // joining is what members do one after the other.
 const joining = "join"
 
-// Locks of members are taken in the same order by all: first that of joining, then rows of members, then the row of the
-// cluster, which whoever changes owners holds, then shards.
+// Locks of members are taken in the same order by all: first that of joining, then rows of members,
+// then the row of the cluster, which whoever changes owners holds, then shards.
 const (
 	// lockJoining takes the advisory lock that lets members join one after the other.
 	lockJoining  = "SELECT pg_advisory_xact_lock($1)"
@@ -30,12 +30,14 @@ const (
 	lockCluster  = "SELECT FROM troupe.cluster FOR UPDATE"
 	newlyChanged = "UPDATE troupe.cluster SET generation = generation + 1"
 	forgetMoves  = "DELETE FROM troupe.moves WHERE at <= " + now + " - $1::bigint"
-	// formatKnown has journals written in the newest format that all know who live. It comes when members have come or gone.
+	// formatKnown has journals written in the newest format that all know who live. It comes when
+	// members have come or gone.
 	formatKnown = `UPDATE troupe.cluster SET format = known FROM (SELECT min(m.format) AS known FROM troupe.members m WHERE fenced_at = 0) AS living WHERE known > format`
 )
 
-// Join deletes those who have long gone: that an incarnation is not there says the same as that it was fenced. It is sent at
-// once: a member that is frozen in the middle of it holds no lock that others wait for.
+// Join deletes those who have long gone: that an incarnation is not there says the same as that it
+// was fenced. It is sent at once: a member that is frozen in the middle of it holds no lock that
+// others wait for.
 func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
 	defer s.memory.forgetAll() // which is of an earlier life
 	incarnation := rand.Text()
@@ -75,14 +77,16 @@ func othersLive(kind string) string {
 	return "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) WHERE fenced_at = 0 AND until > " + now + kind + ")"
 }
 
-// joinCondition is persistence.Fits and Placed of the member that joins, which has the seal of the others.
+// joinCondition is persistence.Fits and Placed of the member that joins, which has the seal of the
+// others.
 func joinCondition(format, seal, values string) string {
 	return "cluster.format <= " + format + " AND (cluster.format = 0 OR " + format + " <= cluster.format + 1 OR NOT " + othersLive("") + ")" +
 		" AND NOT " + othersLive(" AND seal <> "+seal) +
 		" AND CASE WHEN values_at = '' THEN " + values + " = '' OR NOT " + othersLive("") + " ELSE " + values + " <> '' END"
 }
 
-// Renew locks the fence: it is over before the member is fenced, or sees that. A batch or a deletion of a flow does not keep it waiting.
+// Renew locks the fence: it is over before the member is fenced, or sees that. A batch or a
+// deletion of a flow does not keep it waiting.
 func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	var p persistence.Pulse
 	var at int64
@@ -145,7 +149,8 @@ const ended = `,
 		freed AS (UPDATE troupe.shards SET owner = '', had = owner FROM gone WHERE owner = gone.incarnation)
 		` + newlyChanged + ` WHERE EXISTS (SELECT FROM gone)`
 
-// Leave waits for batches of the member that are under way. It has the connection of the lease, which it ends.
+// Leave waits for batches of the member that are under way. It has the connection of the lease,
+// which it ends.
 func (s *store) Leave(ctx context.Context, incarnation string) error {
 	defer s.witness.forgetAll()
 	var batch pgx.Batch
@@ -156,12 +161,12 @@ func (s *store) Leave(ctx context.Context, incarnation string) error {
 	return wrapError("leave", s.inOne(ctx, s.leases, &batch))
 }
 
-// fencePatience is how long a fence waits for a batch of the member. One that takes longer is not waited for at a stretch:
-// whoever fences has more to do.
+// fencePatience is how long a fence waits for a batch of the member. One that takes longer is not
+// waited for at a stretch: whoever fences has more to do.
 const fencePatience = 500 * time.Millisecond
 
-// Fence takes the lock only when the lease seems to have run out. Then no batch and no renewal of that member is under way. A renewal may have
-// been just before, so it looks again.
+// Fence takes the lock only when the lease seems to have run out. Then no batch and no renewal of
+// that member is under way. A renewal may have been just before, so it looks again.
 func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 	const runs = "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + " AND until <= " + now + " + 2 * ttl)"
 	held := false
@@ -230,8 +235,10 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 	return owned, nil
 }
 
-// Release waits for batches of the member that are under way, also those whose answer nobody hears any more: nothing of it lands
-// when somebody else has the shards. Who leaves or is fenced holds the row of the cluster, so nobody is given any who has gone. It forgets what was written, because others may now write it and delete it.
+// Release waits for batches of the member that are under way, also those whose answer nobody hears
+// any more: nothing of it lands when somebody else has the shards. Who leaves or is fenced holds
+// the row of the cluster, so nobody is given any who has gone. It forgets what was written, because
+// others may now write it and delete it.
 func (s *store) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
 	defer s.memory.forgetAll()
 	shards, takers := make([]int, len(transfers)), make([]string, len(transfers))

@@ -7,18 +7,21 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// lastRowCache knows the last rows that this store has written to tasks which have not ended. Such a row is there, so the
-// one that follows it need not look for it: rows go only together with their task, when retention deletes one
-// that has ended, or when a flow is deleted. What others wrote to the journal since then is found by the primary key.
+// lastRowCache knows the last rows that this store has written to tasks which have not ended. Such
+// a row is there, so the one that follows it need not look for it: rows go only together with their
+// task, when retention deletes one that has ended, or when a flow is deleted. What others wrote to
+// the journal since then is found by the primary key.
 //
-// Several members may use the database. So a flow is deleted at the beginning of an era: every member's row gets the
-// number of the new one, which waits for batches under way, and a batch names the era that its memory is of. One of an earlier era
-// writes nothing, learns the new one, forgets and is tried again. And a task that this member wrote to may be ended by another
-// one, and be deleted, only after its shard was given back: that empties the memory, too.
+// Several members may use the database. So a flow is deleted at the beginning of an era: every
+// member's row gets the number of the new one, which waits for batches under way, and a batch names
+// the era that its memory is of. One of an earlier era writes nothing, learns the new one, forgets
+// and is tried again. And a task that this member wrote to may be ended by another one, and be
+// deleted, only after its shard was given back: that empties the memory, too.
 //
-// All this holds for one server with one history. A server that lost what it had confirmed (a replica that
-// took over, a backup) is reached over new connections only, and each new connection empties the memory. A task
-// that has not been heard of for a while is forgotten, too, and there is a bound on how many are known.
+// All this holds for one server with one history. A server that lost what it had confirmed (a
+// replica that took over, a backup) is reached over new connections only, and each new connection
+// empties the memory. A task that has not been heard of for a while is forgotten, too, and there is
+// a bound on how many are known.
 type lastRowCache struct {
 	mu         sync.Mutex
 	now        batchMoment
@@ -27,7 +30,8 @@ type lastRowCache struct {
 	versions   map[string]bool // that tasks have begun of: they are there until a flow is deleted
 }
 
-// batchMoment is when a batch was put together: what it learns counts only if nothing was forgotten since.
+// batchMoment is when a batch was put together: what it learns counts only if nothing was forgotten
+// since.
 type batchMoment struct {
 	era   int64 // of the database
 	lapse int   // grows whenever everything is forgotten
@@ -84,7 +88,8 @@ func (m *lastRowCache) learnVersion(id string) {
 	m.versions[id] = true
 }
 
-// recordBatch remembers the tasks of which it is known that they have not ended: they begin, or say so.
+// recordBatch remembers the tasks of which it is known that they have not ended: they begin, or say
+// so.
 func (m *lastRowCache) recordBatch(at batchMoment, batch []persistence.Commit, answers []error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,7 +20,8 @@ var migrations embed.FS
 // migrationsTable is where the texts of migrations have their hashes.
 const migrationsTable = "troupe.migrations"
 
-// migrateSchema brings the schema up to date, one program at a time, with the patience that large tables need.
+// migrateSchema brings the schema up to date, one program at a time, with the patience that large
+// tables need.
 func migrateSchema(ctx context.Context, config *pgx.ConnConfig, s schemaName) (err error) {
 	if err := ensureSchema(ctx, config, s); err != nil {
 		return err

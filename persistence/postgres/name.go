@@ -14,8 +14,8 @@ import (
 // unnamed stands for a DSN in which nobody can tell the password from the rest.
 const unnamed = "postgres://…"
 
-// Name is what may be shown of a DSN or URL: which database of which server, for whom. It is made of what the DSN was understood
-// to mean, so there is no spelling of a password that it could hold.
+// Name is what may be shown of a DSN or URL: which database of which server, for whom. It is made
+// of what the DSN was understood to mean, so there is no spelling of a password that it could hold.
 func Name(dsn string) string {
 	config, err := parseDSN(dsn)
 	if err != nil {
@@ -34,8 +34,8 @@ func Name(dsn string) string {
 var errUnreadable = errors.New("the setting cannot be read as postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=VALUE: " +
 	"write what is special in a password as %40 (@), %2F (/), %3A (:), %3F (?), %23 (#) or %25 (%)")
 
-// parseDSN reads a DSN or URL. The driver's errors begin with the DSN, so only their end is told, and only of a URL that
-// was taken apart where it was meant to be.
+// parseDSN reads a DSN or URL. The driver's errors begin with the DSN, so only their end is told,
+// and only of a URL that was taken apart where it was meant to be.
 func parseDSN(dsn string) (*pgxpool.Config, error) {
 	if isAmbiguous(dsn) {
 		return nil, errUnreadable

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// serverOrigin is the server that a connection leads to, and the history that the server is in. It is zero where the server
-// does not say, as some that only resemble PostgreSQL.
+// serverOrigin is the server that a connection leads to, and the history that the server is in. It
+// is zero where the server does not say, as some that only resemble PostgreSQL.
 type serverOrigin struct {
 	system   string // identifier of the database cluster: its standbys have the same
 	timeline int64  // grows by one with each promotion of a standby
@@ -46,7 +46,8 @@ func readOriginOf(ctx context.Context, conn *pgconn.PgConn) (o serverOrigin, sta
 // refusedServer is the error of a connection to a server that must not be written to.
 type refusedServer struct{ error }
 
-// serverGuard keeps connections away from servers that must not be written to. It is safe for concurrent use.
+// serverGuard keeps connections away from servers that must not be written to. It is safe for
+// concurrent use.
 type serverGuard struct {
 	log *slog.Logger
 
@@ -65,8 +66,8 @@ func (g *serverGuard) recordOrigin(o serverOrigin) {
 	}
 }
 
-// checkServer reads the origin of a new connection and refuses a server that is a standby, or an old primary. The driver tries
-// the next server of the setting then.
+// checkServer reads the origin of a new connection and refuses a server that is a standby, or an
+// old primary. The driver tries the next server of the setting then.
 func (g *serverGuard) checkServer(ctx context.Context, conn *pgconn.PgConn) error {
 	o, standby, err := readOriginOf(ctx, conn)
 	if err != nil {

@@ -13,9 +13,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// BenchmarkPages is what a page of a long history costs: the first with one thing on it and the last with 500, of the
-// events, runs and steps of a task of 1,000,000 steps, and of the runs and units of a fan-out of 100,000; and a digest of these and of a
-// task of 10,000 nodes. The units of a visit that is over are those that a page before has found. B/op is all memory that was taken, not only what is held at once.
+// BenchmarkPages is what a page of a long history costs: the first with one thing on it and the
+// last with 500, of the events, runs and steps of a task of 1,000,000 steps, and of the runs and
+// units of a fan-out of 100,000; and a digest of these and of a task of 10,000 nodes. The units of
+// a visit that is over are those that a page before has found. B/op is all memory that was taken,
+// not only what is held at once.
 func BenchmarkPages(b *testing.B) {
 	x := newBench(b)
 	h := historian{b: b, x: x, reader: persistence.NewReader(x.store, flow.Limits{})}

@@ -49,8 +49,8 @@ func countsOf(nodes int) []persistence.StatsRow {
 	return rows
 }
 
-// Statistics may be from a time when there was nothing, or from before a burst; then a plan that sorts all there is for each page
-// seems to be cheap.
+// Statistics may be from a time when there was nothing, or from before a burst; then a plan that
+// sorts all there is for each page seems to be cheap.
 func TestAPageIsReadAloneWhateverTheStatisticsSay(t *testing.T) {
 	pages := map[string]func(ctx context.Context, s persistence.Store) (int, error){
 		"unfinished": func(ctx context.Context, s persistence.Store) (int, error) {
@@ -164,7 +164,8 @@ func TestAPageIsReadAloneWhateverTheStatisticsSay(t *testing.T) {
 	}
 }
 
-// rowsRead is how many rows of tables were read, once it is known of so many: connections tell when they are closed.
+// rowsRead is how many rows of tables were read, once it is known of so many: connections tell when
+// they are closed.
 func rowsRead(t *testing.T, admin *pgx.Conn, least int, tables ...string) (read int) {
 	t.Helper()
 	require.Eventually(t, func() bool {

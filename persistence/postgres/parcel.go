@@ -24,8 +24,8 @@ type packedBatch struct {
 // parcels are used again, because their buffers are large.
 var parcels = sync.Pool{New: func() any { return new(packedBatch) }}
 
-// keepAtMost is how large a parcel's lists may be, in bytes, to be kept for the next batch: the snapshot of a task
-// of 100,000 units is far larger, and would stay in memory with the parcel.
+// keepAtMost is how large a parcel's lists may be, in bytes, to be kept for the next batch: the
+// snapshot of a task of 100,000 units is far larger, and would stay in memory with the parcel.
 const keepAtMost = 4 << 20
 
 // returnToPool ends the use of a parcel.
@@ -254,8 +254,8 @@ func (l *rowArray) addWake(c *persistence.Commit) {
 	l.endRow()
 }
 
-// addJobs leaves a job out that one commit puts in and takes out, because both would happen at once. A task
-// that begins has none to take out.
+// addJobs leaves a job out that one commit puts in and takes out, because both would happen at
+// once. A task that begins has none to take out.
 func (p *packedBatch) addJobs(c *persistence.Commit) {
 	for _, job := range c.Enqueue {
 		if !slices.Contains(c.Dequeue, job.JobID) {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/parts"
 )
 
-// inParts says whether a commit has more than fits into the row of its checkpoint.
+// inParts reports whether a commit has more than fits into the row of its checkpoint.
 func inParts(c persistence.Commit) bool { return c.Checkpoint && c.Snapshot.Len() > parts.Size }
 
 // writeParts writes the rest of the checkpoints of a batch that was written, in its transaction.
@@ -33,7 +33,8 @@ func (b *batchWriter) writeParts(ctx context.Context, batch []persistence.Commit
 	return nil
 }
 
-// completeCheckpoints reads what is behind the first parts of the checkpoints that were sent. A task that is deleted meanwhile has no snapshot.
+// completeCheckpoints reads what is behind the first parts of the checkpoints that were sent. A
+// task that is deleted meanwhile has no snapshot.
 func (s *store) completeCheckpoints(ctx context.Context, found []persistence.Record, sizes []int64) (err error) {
 	for i := range found {
 		r := &found[i]

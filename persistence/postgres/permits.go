@@ -14,8 +14,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// What a decision about a key is made of. Each statement sees what was written before it begins, so those behind the lock see
-// every earlier decision. Rows that a batch is just ending are locked by it and count once more: it tells when they are gone.
+// What a decision about a key is made of. Each statement sees what was written before it begins, so
+// those behind the lock see every earlier decision. Rows that a batch is just ending are locked by
+// it and count once more: it tells when they are gone.
 var (
 	permitColumns = strings.Replace(listing.PermitColumns, "holder", "coalesce(long_holder, holder)", 1)
 
@@ -38,14 +39,16 @@ var (
 
 	listHasty = "SELECT " + permitColumns + " FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT $2"
 
-	// Those who have the key are read if somebody waits who may have one of them canceled. He is looked for in an order that only
-	// one index has: of most keys all who wait would be looked at in vain.
+	// Those who have the key are read if somebody waits who may have one of them canceled. He is
+	// looked for in an order that only one index has: of most keys all who wait would be looked at
+	// in vain.
 	listRunning = "SELECT " + permitColumns + ` FROM troupe.permits WHERE key = $1 AND state IN (1, 2) AND NOT evicted
 		AND (SELECT true FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'cancel_running' ORDER BY asked_at, turn LIMIT 1)
 		ORDER BY given_at, asked_at, task, holder LIMIT $2`
 
-	// The rows that a decision changes are found once, each by its key, and changed where they are: a plan that was made while few had asked
-	// looked for each of them among all, and for each of those again. One that a batch has just changed is left alone like one that it holds.
+	// The rows that a decision changes are found once, each by its key, and changed where they are:
+	// a plan that was made while few had asked looked for each of them among all, and for each of
+	// those again. One that a batch has just changed is left alone like one that it holds.
 	redeliverVerdicts = `UPDATE troupe.permits SET told_at = $3 WHERE ctid = ANY (ARRAY(
 			SELECT ctid FROM troupe.permits WHERE key = $1 AND (state IN (1, 3) OR evicted) AND ($2 OR told_at <= $4 OR told_at > $3)
 				ORDER BY told_at, given_at, asked_at, task, holder LIMIT $5 FOR UPDATE SKIP LOCKED))
@@ -62,11 +65,13 @@ var (
 // evicts is the state that rulePermits leaves as it is.
 const evicts = -1
 
-// mayWrite fails with a division by zero when the member may not write, which ends all that is sent with it.
+// mayWrite fails with a division by zero when the member may not write, which ends all that is sent
+// with it.
 const mayWrite = "SELECT 1 / count(*) FROM (" + lockMember + "KEY SHARE) AS living"
 
-// Rule is a transaction that holds the lock of the key, which is all that keeps two decisions apart. It waits for no row that a batch has.
-// While it decides it holds nothing else, and that not for long if it is stopped just then: what locks its member, and rows, is sent along with its end.
+// Rule is a transaction that holds the lock of the key, which is all that keeps two decisions
+// apart. It waits for no row that a batch has. While it decides it holds nothing else, and that not
+// for long if it is stopped just then: what locks its member, and rows, is sent along with its end.
 func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
 	err = s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		tx, err := conn.Begin(ctx)

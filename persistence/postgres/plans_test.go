@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-// Of a table that is empty, and has been cleaned up since, the server knows that it is cheapest read as a whole.
+// Of a table that is empty, and has been cleaned up since, the server knows that it is cheapest
+// read as a whole.
 func TestABatchReadsFewRowsOfATableThatHasGrownSinceItWasEmpty(t *testing.T) {
 	ctx, dsn := t.Context(), pgtest.DSN(t)
 	opened, err := Open(ctx, dsn, Options{Lanes: 1})

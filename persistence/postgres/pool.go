@@ -10,8 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// connPool lets as many use a connection at once as it may have, and fewer while the server has no more to give: then they wait
-// for one that is open. Its own bound is that of the driver's pool behind it.
+// connPool lets as many use a connection at once as it may have, and fewer while the server has no
+// more to give: then they wait for one that is open. Its own bound is that of the driver's pool
+// behind it.
 type connPool struct {
 	conns   *pgxpool.Pool
 	turns   chan struct{} // to be taken by whoever wants a connection
@@ -23,14 +24,16 @@ type connPool struct {
 }
 
 const (
-	// fullTime is how long somebody waits for a server that has no connection to give, unless his own time ends sooner.
+	// fullTime is how long somebody waits for a server that has no connection to give, unless his
+	// own time ends sooner.
 	fullTime = 10 * time.Second
 	// fullPause is how often it is asked meanwhile, if there is no connection of ours to wait for.
 	fullPause = 20 * time.Millisecond
 	// fullRest is how long after being refused the pool makes do with what it has.
 	fullRest = time.Second
-	// planAge is for how long a connection keeps plans. One that was made while a table was empty reads all of it: a queue that
-	// fills again would be read with each job that leaves it, until the server looks at it, perhaps in a minute.
+	// planAge is for how long a connection keeps plans. One that was made while a table was empty
+	// reads all of it: a queue that fills again would be read with each job that leaves it, until
+	// the server looks at it, perhaps in a minute.
 	planAge = 5 * time.Second
 )
 
@@ -61,7 +64,8 @@ func (p *connPool) withConn(ctx context.Context, do func(*pgxpool.Conn) error) e
 	return do(conn)
 }
 
-// refreshPlans has the connection make its plans anew when they are old, for tables as large as they are by now.
+// refreshPlans has the connection make its plans anew when they are old, for tables as large as
+// they are by now.
 func (p *connPool) refreshPlans(ctx context.Context, conn *pgxpool.Conn) error {
 	kept, now := conn.Conn().PgConn().CustomData(), time.Now()
 	from, known := kept[plansFrom].(time.Time)
@@ -101,8 +105,8 @@ func (p *connPool) acquireConn(ctx context.Context) (*pgxpool.Conn, error) {
 	}
 }
 
-// makeDo takes a turn that was had out of use for a while, so that who comes next waits for an open connection. It is false when
-// there are no more turns than connections.
+// makeDo takes a turn that was had out of use for a while, so that who comes next waits for an open
+// connection. It is false when there are no more turns than connections.
 func (p *connPool) makeDo() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +134,7 @@ func (p *connPool) closeIdle(ctx context.Context) {
 	}
 }
 
-// isFull says whether the server has no connection to give now.
+// isFull reports whether the server has no connection to give now.
 func isFull(err error) bool {
 	e := new(pgconn.PgError)
 	return errors.As(err, &e) && e.Code == tooManyConnections

@@ -20,8 +20,8 @@ var errShared = errors.New("a pooler between this program and the server shares 
 const poolerSetting = "ignore_startup_parameters = statement_timeout, lock_timeout, idle_in_transaction_session_timeout, default_transaction_isolation, " +
 	"plan_cache_mode, jit, enable_seqscan, enable_hashjoin, enable_mergejoin"
 
-// checkPooler refuses a pooler that does not keep a server's connection for its client. One that does gives two open connections two processes of the server,
-// and each always the same.
+// checkPooler refuses a pooler that does not keep a server's connection for its client. One that
+// does gives two open connections two processes of the server, and each always the same.
 func checkPooler(ctx context.Context, config *pgx.ConnConfig) error {
 	first, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
@@ -52,7 +52,8 @@ func checkPooler(ctx context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// processOf asks which process of the server answers, within a transaction of its own and with nothing prepared.
+// processOf asks which process of the server answers, within a transaction of its own and with
+// nothing prepared.
 func processOf(ctx context.Context, conn *pgconn.PgConn) (uint32, error) {
 	results, err := conn.Exec(ctx, "BEGIN; SELECT pg_backend_pid()::int4; COMMIT").ReadAll()
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
-// pooler shares connections to a server as PgBouncer does: for a transaction, or for as long as its client stays.
+// pooler shares connections to a server as PgBouncer does: for a transaction, or for as long as its
+// client stays.
 type pooler struct {
 	t       *testing.T
 	dsn     string
@@ -120,7 +121,8 @@ func (p *pooler) serve(conn net.Conn) {
 	}
 }
 
-// pass passes on what the server answers, up to the end of it, and returns in which state of a transaction it is then; 0 = it has gone.
+// pass passes on what the server answers, up to the end of it, and returns in which state of a
+// transaction it is then; 0 = it has gone.
 func (p *pooler) pass(server *pgconn.HijackedConn, client *pgproto3.Backend) byte {
 	if server.Frontend.Flush() != nil {
 		return 0

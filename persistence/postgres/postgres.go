@@ -1,9 +1,11 @@
 // Package postgres keeps everything in a PostgreSQL database.
 //
 // A batch is one statement: one implicit transaction, one round trip, one flush. It share-locks the
-// row of the incarnation that sends it, which a takeover changes first, so nothing of a fenced member
-// lands later. It writes all of its batch or nothing; a batch that cannot be written as a whole is taken
-// apart in a transaction. Everything is in a schema of its own, which every statement names. A server that has no connection to give is waited for. SHAPES.md says what the statements cost and what else was tried.
+// row of the incarnation that sends it, which a takeover changes first, so nothing of a fenced
+// member lands later. It writes all of its batch or nothing; a batch that cannot be written as a
+// whole is taken apart in a transaction. Everything is in a schema of its own, which every
+// statement names. A server that has no connection to give is waited for. SHAPES.md says what the
+// statements cost and what else was tried.
 package postgres
 
 import (
@@ -28,11 +30,13 @@ import (
 
 // Options say how a database is used. The zero value is useful.
 type Options struct {
-	// Lanes is how many batches are written at once; 0 = 2. A server that has fewer connections gets by with fewer.
+	// Lanes is how many batches are written at once; 0 = 2. A server that has fewer connections
+	// gets by with fewer.
 	Lanes int
 	// Connections is for everything but batches, the lease and who owns what; 0 = 7.
 	Connections int
-	// Schema is where everything is, which is made if it is not there; "" = DefaultSchema. Each is a store of its own.
+	// Schema is where everything is, which is made if it is not there; "" = DefaultSchema. Each is
+	// a store of its own.
 	Schema string
 	// Log gets what people should know of the store's servers. nil = slog.Default().
 	Log *slog.Logger
@@ -45,13 +49,13 @@ var patience = map[string]time.Duration{
 	"idle_in_transaction_session_timeout": 10 * time.Second,
 }
 
-// frozen is how long a lane, or who decides about a key, may do nothing within a transaction: as long as a lane does, nobody can fence
-// its member, and nobody else decides about that key.
+// frozen is how long a lane, or who decides about a key, may do nothing within a transaction: as
+// long as a lane does, nobody can fence its member, and nobody else decides about that key.
 const frozen = 2 * time.Second
 
 type store struct {
-	// Four pools, because a batch must not wait for a slow listing, nor the lease and who owns what for either, nor the lease for
-	// what waits until others are done.
+	// Four pools, because a batch must not wait for a slow listing, nor the lease and who owns what
+	// for either, nor the lease for what waits until others are done.
 	lanes   *connPool
 	pool    *connPool
 	leases  *connPool
@@ -156,8 +160,9 @@ func (s *store) readTypes(ctx context.Context) error {
 	})
 }
 
-// configureLanes are the connections of lanes. The plan of a batch must be right for any size of table, also for one that
-// was small when the plan was made (see planAge): always the index, never a guess from statistics, never a compilation.
+// configureLanes are the connections of lanes. The plan of a batch must be right for any size of
+// table, also for one that was small when the plan was made (see planAge): always the index, never
+// a guess from statistics, never a compilation.
 func (s *store) configureLanes(config *pgxpool.Config) {
 	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{"plan_cache_mode": "force_generic_plan", "jit": "off",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"})
@@ -170,15 +175,16 @@ func (s *store) configureLanes(config *pgxpool.Config) {
 	}
 }
 
-// orElse says how patient the server is to be, unless the DSN has said so. What the role or the database has by itself is meant for other programs.
+// orElse says how patient the server is to be, unless the DSN has said so. What the role or the
+// database has by itself is meant for other programs.
 func orElse(params map[string]string, name string, patience time.Duration) {
 	if params[name] == "" {
 		params[name] = fmt.Sprint(patience.Milliseconds())
 	}
 }
 
-// configureLeases has room for another connection while the driver still sees off one that has died: it waits up to 15 s for its other end, and a
-// lease lives for two.
+// configureLeases has room for another connection while the driver still sees off one that has
+// died: it waits up to 15 s for its other end, and a lease lives for two.
 func (s *store) configureLeases(config *pgxpool.Config) {
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.checkConnection(ctx, conn, false) }
 	config.MaxConns++
@@ -267,7 +273,8 @@ const (
 	notPermitted         = "42501"
 )
 
-// wrapError returns err with what was attempted. It tells a value that was refused apart from a server that is away.
+// wrapError returns err with what was attempted. It tells a value that was refused apart from a
+// server that is away.
 func wrapError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -301,8 +308,9 @@ var reasons = map[string]string{
 	systemError:          "its disk or its system reports an error",
 }
 
-// outageReason returns why a server could not be used: it could not be reached, went away, has no room for what was asked, does not write, or somebody
-// else was served for too long. "" = the error is none of these.
+// outageReason returns why a server could not be used: it could not be reached, went away, has no
+// room for what was asked, does not write, or somebody else was served for too long. "" = the error
+// is none of these.
 func outageReason(err error) string {
 	if e := new(pgconn.PgError); errors.As(err, &e) {
 		for _, code := range []string{e.Code, e.Code[:min(len(e.Code), 2)], e.Code[:min(len(e.Code), 3)]} {

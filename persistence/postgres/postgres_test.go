@@ -37,8 +37,8 @@ func openAt(t testing.TB, dsn string) persistence.Store {
 	return s
 }
 
-// TestStore empties one database again and again, which is faster than making new ones.
-// The store's schema is not the one that all other tests have, and a path leads to tables of the same names.
+// TestStore empties one database again and again, which is faster than making new ones. The store's
+// schema is not the one that all other tests have, and a path leads to tables of the same names.
 func TestStore(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	_, err := connect(t, dsn).Exec(t.Context(), belongings+"; CREATE SCHEMA troupe; CREATE TABLE troupe.tasks (id int); ALTER DATABASE "+databaseOf(t, dsn)+" SET search_path = troupe, public")

@@ -79,7 +79,8 @@ func TestATakeoverWaitsForABatch(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)
 	ctx := t.Context()
-	// Somebody holds the row that the batch wants to write, so the batch holds its lock on the member.
+	// Somebody holds the row that the batch wants to write, so the batch holds its lock on the
+	// member.
 	other := connect(t, dsn)
 	tx, err := other.Begin(ctx)
 	require.NoError(t, err)
@@ -166,7 +167,8 @@ func TestAnUpdateOfATaskStaysInItsPage(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// Rows of a step with many units have hundreds of kilobytes; the server's own method takes longer than all else it does.
+// Rows of a step with many units have hundreds of kilobytes; the server's own method takes longer
+// than all else it does.
 func TestWhatIsLargeIsCompressedByTheQuickMethod(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	require.NoError(t, openAt(t, dsn).Close())
@@ -276,7 +278,8 @@ func TestAnOutageIsSurvived(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// Retention may be another member's. What is written of a task that it deletes would be answered, and be gone.
+// Retention may be another member's. What is written of a task that it deletes would be answered,
+// and be gone.
 func TestATaskThatIsBeingDeletedDoesNotGoOn(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)

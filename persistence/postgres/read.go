@@ -30,9 +30,10 @@ func readRows[T any](ctx context.Context, s *store, what string, scan func(listi
 	return list, nil
 }
 
-// onlyIndexes has the rest of a transaction read pages in the order of an index. Statistics may be from before a burst: then the planner
-// takes what is left for next to nothing, and sorts all of it for each page. What has to be sorted nevertheless seems to cost so much that it
-// would be compiled.
+// onlyIndexes has the rest of a transaction read pages in the order of an index. Statistics may be
+// from before a burst: then the planner takes what is left for next to nothing, and sorts all of it
+// for each page. What has to be sorted nevertheless seems to cost so much that it would be
+// compiled.
 const onlyIndexes = `SELECT set_config(name, 'off', true)
 	FROM unnest(ARRAY['enable_sort', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit']) name`
 
@@ -63,7 +64,8 @@ func readFirst[T any](ctx context.Context, s *store, what string, scan func(list
 	return &list[0], nil
 }
 
-// findByKey reads the row that a key is the name of. The server would refuse to look for what is no text.
+// findByKey reads the row that a key is the name of. The server would refuse to look for what is no
+// text.
 func findByKey[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query, key string, more ...any) (*T, error) {
 	if !flow.IsText(key) {
 		return nil, fmt.Errorf("%s: %w", what, persistence.ErrNotFound)

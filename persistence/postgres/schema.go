@@ -15,8 +15,9 @@ import (
 // DefaultSchema is where everything is, unless Options say otherwise.
 const DefaultSchema = "troupe"
 
-// schemaName is the one that tables, types and indexes are in. Every statement names it: the search path belongs to the connection, to a
-// pooler between, or to the program whose transaction it is. Statements are written with the name of the default one.
+// schemaName is the one that tables, types and indexes are in. Every statement names it: the search
+// path belongs to the connection, to a pooler between, or to the program whose transaction it is.
+// Statements are written with the name of the default one.
 type schemaName string
 
 // qualify is a statement for this schema.
@@ -80,7 +81,8 @@ const schemaQuery = `SELECT current_user, current_database(), quote_ident($1) = 
 // extends is true of what an extension has brought, which is in nobody's way.
 const extends = `EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')`
 
-// versionTable is where goose keeps which migrations were made, under a name that no other program gives its own.
+// versionTable is where goose keeps which migrations were made, under a name that no other program
+// gives its own.
 const versionTable = "troupe_version"
 
 // landmarks are what every store has and no other program's schema has together.
@@ -132,7 +134,8 @@ func joinFew(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ensureSchema makes sure that the schema is there and ours, or leaves everything as it is. Those who come at once do it one after the other.
+// ensureSchema makes sure that the schema is there and ours, or leaves everything as it is. Those
+// who come at once do it one after the other.
 func ensureSchema(ctx context.Context, config *pgx.ConnConfig, s schemaName) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
-// belongings are what an application has in its database, under the names that Troupe has for its own.
+// belongings are what an application has in its database, under the names that Troupe has for its
+// own.
 const belongings = `CREATE TABLE public.tasks (title text); INSERT INTO public.tasks VALUES ('water the plants');
 	CREATE TABLE public.flows (id int); CREATE TABLE public.workers (name text); CREATE TABLE public.troupe_version (version_id int);
 	CREATE TABLE public.goose_db_version (version_id bigint); INSERT INTO public.goose_db_version VALUES (7);

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A statement that appends, put together from what each promise of the store adds to it. $1 to $4 are
-// columns of task_events, $5 is the incarnation.
+// A statement that appends, put together from what each promise of the store adds to it. $1 to $4
+// are columns of task_events, $5 is the incarnation.
 const (
 	from     = ` FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::%s[]) AS d (task, seq, at, events)`
 	into     = `INSERT INTO task_events (task, seq, at, events) SELECT d.*` + from

@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// hole is a way to a server that swallows everything at times: whatever was connected then, or tried to be, is never answered again.
+// hole is a way to a server that swallows everything at times: whatever was connected then, or
+// tried to be, is never answered again.
 type hole struct {
 	to    string
 	open  sync.WaitGroup
@@ -92,7 +93,8 @@ func (h *hole) pass(age int64, from, to net.Conn) {
 	}
 }
 
-// lease is a member's over a hole, and how it is renewed: with the patience that one has whose lease lives for 2 s.
+// lease is a member's over a hole, and how it is renewed: with the patience that one has whose
+// lease lives for 2 s.
 func lease(t *testing.T) (h *hole, renew func() error) {
 	h, through := newHole(t, pgtest.DSN(t))
 	s, me := joined(t, through)
@@ -104,7 +106,8 @@ func lease(t *testing.T) (h *hole, renew func() error) {
 	}
 }
 
-// A connection that is being made when nothing arrives would wait for as long as the driver lets it: two minutes, and leases have no other meanwhile.
+// A connection that is being made when nothing arrives would wait for as long as the driver lets
+// it: two minutes, and leases have no other meanwhile.
 func TestALeaseIsRenewedSoonAfterASilenceOfTheNetwork(t *testing.T) {
 	t.Parallel()
 	h, renew := lease(t)

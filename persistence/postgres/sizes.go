@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// poolSizes are how many connections each pool may have, besides that of the lease. Without any of its own a read shares those
-// of the lanes, and the keeper those of reads.
+// poolSizes are how many connections each pool may have, besides that of the lease. Without any of
+// its own a read shares those of the lanes, and the keeper those of reads.
 type poolSizes struct{ lanes, keeper, reads int }
 
 // leastConnections is one that writes and reads, and one for the lease.

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// fence begins every statement. A share lock waits for a takeover under way, or for a flow that is being deleted, and then looks
-// again; no row means that there is nothing in any list, so nothing else of the statement happens.
+// fence begins every statement. A share lock waits for a takeover under way, or for a flow that is
+// being deleted, and then looks again; no row means that there is nothing in any list, so nothing
+// else of the statement happens.
 const fence = `WITH fence AS MATERIALIZED (SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 AND era = $2%s FOR SHARE)`
 
 const (
@@ -14,17 +15,20 @@ const (
 	fencedList = `unnest(CASE WHEN (SELECT true FROM fence) THEN $%d::%s[] END)`
 )
 
-// follow is part of the fence: a batch in which one row does not follow the last one of its journal is not
-// written. With it a journal has no gap, with the primary key no double. What is before that row is not looked at.
+// follow is part of the fence: a batch in which one row does not follow the last one of its journal
+// is not written. With it a journal has no gap, with the primary key no double. What is before that
+// row is not looked at.
 const follow = ` AND NOT EXISTS (SELECT FROM %s x
 	WHERE (SELECT max(e.seq) FROM troupe.task_events e WHERE e.task = x.task AND e.seq >= x.seq) IS DISTINCT FROM x.seq)`
 
-// known is part of the fence: a batch with a task of a version that is not there is not written. No version goes
-// meanwhile, because batches and deletions of flows exclude each other by the lock on the member.
+// known is part of the fence: a batch with a task of a version that is not there is not written. No
+// version goes meanwhile, because batches and deletions of flows exclude each other by the lock on
+// the member.
 const known = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM troupe.flow_versions v WHERE v.id = x.id))`
 
-// there is part of the fence: a batch with a task that is not there is not written. The lock keeps retention from one that goes on after its
-// end; one that is just being deleted is waited for. Whoever had not ended by the last commit of this member cannot be deleted so.
+// there is part of the fence: a batch with a task that is not there is not written. The lock keeps
+// retention from one that goes on after its end; one that is just being deleted is waited for.
+// Whoever had not ended by the last commit of this member cannot be deleted so.
 const there = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM troupe.tasks t WHERE t.id = x.id FOR NO KEY UPDATE))`
 
 // The parts write one kind each.
@@ -103,8 +107,9 @@ const (
 	DELETE FROM troupe.task_queue q USING %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
 )
 
-// A task that begins is not there yet, so that there is one is an error, which undoes the batch. It is none in a repeated
-// batch: that has unlessThere, and writes what belongs to a task that begins if the task was.
+// A task that begins is not there yet, so that there is one is an error, which undoes the batch. It
+// is none in a repeated batch: that has unlessThere, and writes what belongs to a task that begins
+// if the task was.
 const (
 	unlessThere = ` ON CONFLICT DO NOTHING RETURNING id`
 	ifBegun     = ` WHERE CASE WHEN x.begins THEN x.task IN (SELECT id FROM created) ELSE true END`
@@ -157,8 +162,9 @@ const (
 	approvals
 )
 
-// statementShape says which kinds a batch has: a bit for each, and one for repeated. A statement has only the parts that its
-// batch needs, because the server gets ready even for what turns out to be empty.
+// statementShape says which kinds a batch has: a bit for each, and one for repeated. A statement
+// has only the parts that its batch needs, because the server gets ready even for what turns out to
+// be empty.
 type statementShape uint32
 
 // repeated is the bit of a batch in which a task that begins may exist already.
@@ -177,7 +183,8 @@ func (s *store) statementFor(of statementShape) *preparedStatement {
 	return p.(*preparedStatement)
 }
 
-// buildSQL answers with one row when the batch was written, and then, if it is repeated, one for each task that was created.
+// buildSQL answers with one row when the batch was written, and then, if it is repeated, one for
+// each task that was created.
 func (s statementShape) buildSQL() string {
 	parts, parameter, conditions := []string{""}, 2, ""
 	for kind, k := range kinds {

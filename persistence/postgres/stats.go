@@ -13,12 +13,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// Who adds statistics waits for who does so just now: what is there is read, added to and written back.
+// Who adds statistics waits for who does so just now: what is there is read, added to and written
+// back.
 const (
 	lockStats = "SELECT pg_advisory_xact_lock($1)"
 
-	// statsThere looks each spot up by itself. Comparing them as a whole leaves no index but that of their key: by age, for which there is one, too,
-	// there are as many as there are flows and nodes, and what there is of them at that time no statistics of the server tell.
+	// statsThere looks each spot up by itself. Comparing them as a whole leaves no index but that
+	// of their key: by age, for which there is one, too, there are as many as there are flows and
+	// nodes, and what there is of them at that time no statistics of the server tell.
 	statsThere = `SELECT s.* FROM unnest($1::text[], $2::bool[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[])
 			d (flow, of_nodes, width, bucket, scope, node, version)
 		CROSS JOIN LATERAL (SELECT ` + listing.StatsColumns + ` FROM troupe.stats WHERE ` + spot + ` >= ` + wanted + ` AND ` + spot + ` <= ` + wanted + ` LIMIT 1) s`
@@ -63,7 +65,7 @@ func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error
 	}))
 }
 
-// isStatsText says whether names can be in a table. What else a flow is called is not counted.
+// isStatsText reports whether names can be in a table. What else a flow is called is not counted.
 func isStatsText(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !flow.IsText(name) })
 }

@@ -49,8 +49,8 @@ func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 	return readRows(ctx, s, "list tasks", listing.ScanTask, q.String(), q.Args...)
 }
 
-// hasIndexOrder says that an index of what a filter picks has the order of the list. By anything else that is asked for there may be so few tasks that
-// they are better sorted.
+// hasIndexOrder says that an index of what a filter picks has the order of the list. By anything
+// else that is asked for there may be so few tasks that they are better sorted.
 func hasIndexOrder(f persistence.TaskFilter) bool {
 	if f.Limit == 0 || len(f.Labels) > 0 || len(f.FlowIDs) > 0 {
 		return false
@@ -120,9 +120,11 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 	return n[0], nil
 }
 
-// DeleteFlow begins an era. From when it has locked the members it is alone with what there is: batches that are under way have
-// been waited for, those that come later wait for it, write nothing, and look again. Renewals go on. A member that
-// joins comes before or after. Transactions of programs in which tasks of the flow begin (see Begin) are waited for first: they hold its versions.
+// DeleteFlow begins an era. From when it has locked the members it is alone with what there is:
+// batches that are under way have been waited for, those that come later wait for it, write
+// nothing, and look again. Renewals go on. A member that joins comes before or after. Transactions
+// of programs in which tasks of the flow begin (see Begin) are waited for first: they hold its
+// versions.
 func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, err error) {
 	var batch pgx.Batch
 	held := true

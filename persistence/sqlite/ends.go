@@ -15,8 +15,9 @@ type journalEnd struct {
 // endsBytes is for about 12,000 tasks.
 const endsBytes = 4 << 20
 
-// findJournal finds the end of a task's journal. What was written or looked for lately is known: nobody but the lane writes to the database,
-// so it is as it was left, until a transaction is rolled back or the task is deleted.
+// findJournal finds the end of a task's journal. What was written or looked for lately is known:
+// nobody but the lane writes to the database, so it is as it was left, until a transaction is
+// rolled back or the task is deleted.
 func (t writeTx) findJournal(task string) (*journalEnd, error) {
 	if j, known := t.lane.ends.Get(task); known {
 		return j, nil
@@ -31,7 +32,8 @@ func (t writeTx) findJournal(task string) (*journalEnd, error) {
 	return j, nil
 }
 
-// lookUpAll looks for the journals of a batch that are not known, by one statement: after a restart and when many timers are due that is most of them.
+// lookUpAll looks for the journals of a batch that are not known, by one statement: after a restart
+// and when many timers are due that is most of them.
 func (t writeTx) lookUpAll(batch []persistence.Commit) error {
 	var unknown []string
 	for i := range batch {

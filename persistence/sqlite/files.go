@@ -16,11 +16,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// databaseFiles are the database, its log and its lock, as this store has opened them. They are checked before each write, and before a connection is
-// used: SQLite would go on in a file that was moved away, or take another one for it.
+// databaseFiles are the database, its log and its lock, as this store has opened them. They are
+// checked before each write, and before a connection is used: SQLite would go on in a file that was
+// moved away, or take another one for it.
 //
-// A mark in the database and in the lock tells later whether the log is missing. The first transaction after the database file has changed
-// raises the mark. So the mark of the lock is in the file as soon as all of the log is, whichever program moved it there.
+// A mark in the database and in the lock tells later whether the log is missing. The first
+// transaction after the database file has changed raises the mark. So the mark of the lock is in
+// the file as soon as all of the log is, whichever program moved it there.
 type databaseFiles struct {
 	path            string
 	lock            *os.File
@@ -33,14 +35,16 @@ type databaseFiles struct {
 	due             bool        // the next transaction raises it
 }
 
-// Of the head of a SQLite file: where it says its page size, its size in pages, and a number that programs may choose.
+// Of the head of a SQLite file: where it says its page size, its size in pages, and a number that
+// programs may choose.
 const (
 	pageSizeAt = 16
 	pagesAt    = 28
 	markOfAt   = 60
 )
 
-// checkComplete refuses a database whose log is missing, and one that is missing itself, by the mark of its lock.
+// checkComplete refuses a database whose log is missing, and one that is missing itself, by the
+// mark of its lock.
 func checkComplete(path string, lock *os.File) error {
 	mark, err := readMark(lock)
 	if err != nil {
@@ -71,7 +75,8 @@ func markOf(head []byte) uint32 {
 	return binary.BigEndian.Uint32(head[markOfAt:])
 }
 
-// markWidth is how long a mark is in the lock: always the same, so that a full disk has room for it.
+// markWidth is how long a mark is in the lock: always the same, so that a full disk has room for
+// it.
 const markWidth = 11
 
 // readMark returns the mark in a lock; 0 = there is none.
@@ -162,8 +167,9 @@ func (f *databaseFiles) checkFiles() error {
 	return nil
 }
 
-// checkWritten is check, and also reports that another program has written into the database what is none of ours or older, or cut the database
-// or its log short. Only the holder of the lane calls it.
+// checkWritten is check, and also reports that another program has written into the database what
+// is none of ours or older, or cut the database or its log short. Only the holder of the lane calls
+// it.
 func (f *databaseFiles) checkWritten() error {
 	if err := f.checkFiles(); err != nil {
 		return err
@@ -199,7 +205,8 @@ func (f *databaseFiles) spoiled(path string) error {
 	return fmt.Errorf("%s is no longer what its member wrote: end the member and restore a backup", path)
 }
 
-// isWhole reports whether a file of so many bytes with this head is a store, as far as the head tells.
+// isWhole reports whether a file of so many bytes with this head is a store, as far as the head
+// tells.
 func isWhole(head []byte, size int64) bool {
 	if len(head) < headSize || !bytes.HasPrefix(head, []byte(magic)) || binary.BigEndian.Uint32(head[markAt:]) != ourMark {
 		return false
@@ -215,7 +222,8 @@ func sameContent(a, b os.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// raiseMark writes the next mark in a transaction, if it is due: into the lock first, so that no log with that mark goes missing unnoticed.
+// raiseMark writes the next mark in a transaction, if it is due: into the lock first, so that no
+// log with that mark goes missing unnoticed.
 func (f *databaseFiles) raiseMark(t writeTx) error {
 	if !f.due {
 		return nil
@@ -227,8 +235,8 @@ func (f *databaseFiles) raiseMark(t writeTx) error {
 	return err
 }
 
-// recordState remembers the database after a transaction. If that has raised the mark, the mark counts. What was moved out of the log meanwhile makes
-// the next one due.
+// recordState remembers the database after a transaction. If that has raised the mark, the mark
+// counts. What was moved out of the log meanwhile makes the next one due.
 func (f *databaseFiles) recordState(committed bool) {
 	switch {
 	case f.due && committed:
@@ -249,7 +257,8 @@ func (f *databaseFiles) recordState(committed bool) {
 	}
 }
 
-// clearMark clears the mark of a store that was closed, if its log has gone: all of it is in the database then.
+// clearMark clears the mark of a store that was closed, if its log has gone: all of it is in the
+// database then.
 func (f *databaseFiles) clearMark() error {
 	if _, err := os.Stat(f.path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		return nil

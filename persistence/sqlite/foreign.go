@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// ourMark is the application id in the head of our files: "Trpe". It is written before anything else, and not by way
-// of the log, so a file without it was never a store.
+// ourMark is the application id in the head of our files: "Trpe". It is written before anything
+// else, and not by way of the log, so a file without it was never a store.
 const ourMark = 0x54727065
 
 // Of the head of a SQLite file: how it begins, and where its application id is.
@@ -28,7 +28,8 @@ const (
 	headSize = 100
 )
 
-// checkOwn refuses a file that somebody else has made, before anything beside it or in it is touched.
+// checkOwn refuses a file that somebody else has made, before anything beside it or in it is
+// touched.
 func checkOwn(ctx context.Context, path string) error {
 	head, err := readHead(path)
 	switch {
@@ -60,7 +61,7 @@ func checkOwn(ctx context.Context, path string) error {
 
 const fewTables = 5
 
-// isScheduler says whether a PocketFlow scheduler has made the tables.
+// isScheduler reports whether a PocketFlow scheduler has made the tables.
 func isScheduler(tables []string) bool {
 	return !slices.ContainsFunc([]string{"flow_versions", "flows", "node_runs", "tasks"}, func(name string) bool { return !slices.Contains(tables, name) })
 }
@@ -81,8 +82,8 @@ func readHead(path string) ([]byte, error) {
 	return head[:n], errors.Join(err, file.Close())
 }
 
-// OpenForeign opens the database of another program to be read: nothing in it or beside it changes. One that is in use, or was not
-// closed, is refused, because part of what it holds is beside it.
+// OpenForeign opens the database of another program to be read: nothing in it or beside it changes.
+// One that is in use, or was not closed, is refused, because part of what it holds is beside it.
 func OpenForeign(path string) (*sql.DB, error) {
 	if err := checkKind(path); err != nil {
 		return nil, err

@@ -79,8 +79,8 @@ func TestAnEmptyFileBecomesAStore(t *testing.T) {
 	require.NoError(t, openAt(t, empty).Close())
 }
 
-// A store that is copied while it is open looks like one whose process has been killed: all that it holds may still be
-// in the log.
+// A store that is copied while it is open looks like one whose process has been killed: all that it
+// holds may still be in the log.
 func TestAStoreWhoseProcessWasKilledIsOpenedAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, filepath.Join(dir, "troupe.db"))

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// smallDisk returns a folder on a disk of its own, or any folder where mounting one is not permitted.
+// smallDisk returns a folder on a disk of its own, or any folder where mounting one is not
+// permitted.
 func smallDisk(t *testing.T) (dir string, isSmall bool) {
 	dir = t.TempDir()
 	err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=2m")

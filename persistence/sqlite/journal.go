@@ -119,7 +119,8 @@ func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, befor
 		"SELECT task, due FROM wakes WHERE due <= ? ORDER BY due, task LIMIT ?", before)
 }
 
-// ofShards collects the first rows whose tasks are of shards. The only member asks for all of them, so no column says which.
+// ofShards collects the first rows whose tasks are of shards. The only member asks for all of them,
+// so no column says which.
 func ofShards[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, task func(T) string,
 	shards persistence.ShardSet, limit int, query string, arg any) ([]T, error) {
 	if shards == nil {

@@ -27,8 +27,8 @@ func openLane(ctx context.Context, db *sql.DB, files *databaseFiles) (writeLane,
 	return writeLane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}, ends: lru.New[*journalEnd](endsBytes), files: files, log: newLog(files.path, logMost)}, err
 }
 
-// inTransaction runs f in a transaction of its own. The context ends the wait for a turn; what has begun is
-// finished, because a write interrupted half way costs more than it saves.
+// inTransaction runs f in a transaction of its own. The context ends the wait for a turn; what has
+// begun is finished, because a write interrupted half way costs more than it saves.
 func (l *writeLane) inTransaction(ctx context.Context, what string, f func(writeTx) error) error {
 	select {
 	case l.turn <- struct{}{}:

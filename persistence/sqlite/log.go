@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// walFile is the file that what is written stands in at first, beside the database. It is begun anew when all of it is in the database and nobody reads
-// in it; where each reader comes before the one before has gone, that is never, and it would grow as long as the store is open.
+// walFile is the file that what is written stands in at first, beside the database. It is begun
+// anew when all of it is in the database and nobody reads in it; where each reader comes before the
+// one before has gone, that is never, and it would grow as long as the store is open.
 type walFile struct {
 	path       string
 	most, next int64 // bytes: how long it may get, and get again before the next try
@@ -22,8 +23,9 @@ const (
 
 func newLog(path string, most int64) *walFile { return &walFile{path + "-wal", most, most} }
 
-// truncateIfLong cuts it off, if it has become long. Those who come meanwhile read in the database, so only readers of before are waited for. What fails is tried again
-// when it is longer by a quarter.
+// truncateIfLong cuts it off, if it has become long. Those who come meanwhile read in the database,
+// so only readers of before are waited for. What fails is tried again when it is longer by a
+// quarter.
 func (l *walFile) truncateIfLong(t writeTx) {
 	size := l.fileSize()
 	if size < l.next {

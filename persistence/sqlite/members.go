@@ -104,7 +104,8 @@ func (t writeTx) joinMember(incarnation string, j persistence.Joining) (leaseHol
 	return h, err
 }
 
-// checkCluster names the cluster, or finds out that it has another name, or journals that the member does not know.
+// checkCluster names the cluster, or finds out that it has another name, or journals that the
+// member does not know.
 func (t writeTx) checkCluster(j persistence.Joining) error {
 	var name, values string
 	var written int
@@ -252,7 +253,7 @@ func (s *store) ValuesAt(ctx context.Context) (at string, err error) {
 // Drain: there is nobody else.
 func (s *store) Drain(context.Context, string, bool) error { return nil }
 
-// checkFence says whether an incarnation may write.
+// checkFence reports whether an incarnation may write.
 func (t writeTx) checkFence(incarnation string) error {
 	var one int
 	err := t.queryOne("SELECT 1 FROM members WHERE incarnation = ? AND fenced_at = 0", []any{incarnation}, &one)

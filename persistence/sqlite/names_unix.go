@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// checkNames refuses a file of several names: the log beside it, which belongs to the data, has only one of them.
+// checkNames refuses a file of several names: the log beside it, which belongs to the data, has
+// only one of them.
 func checkNames(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

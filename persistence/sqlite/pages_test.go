@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// throng is what there is much of, and how much. Rows of tasks have what makes them large, so that each page of the table has few of them.
+// throng is what there is much of, and how much. Rows of tasks have what makes them large, so that
+// each page of the table has few of them.
 var throng = []struct {
 	statement string
 	many      int
@@ -28,7 +29,8 @@ var throng = []struct {
 	{"INSERT INTO schedules (id, name, flow_id, revision, due_at, body) SELECT i, 'n' || i, 'f' || (i % 1000), 1, 0, CAST('{}' AS BLOB) FROM n", 20_000},
 }
 
-// TestAQuestionReadsFewPages counts pages: what is asked for is read, and what an index tells, but not what is thrown away.
+// TestAQuestionReadsFewPages counts pages: what is asked for is read, and what an index tells, but
+// not what is thrown away.
 func TestAQuestionReadsFewPages(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{Readers: 1})
 	require.NoError(t, err)

@@ -26,7 +26,8 @@ func (t writeTx) writeCheckpoint(c *persistence.Commit) error {
 	return nil
 }
 
-// restOf reads what is behind the first part of a checkpoint; from is the transaction in which that was read, if there is one.
+// restOf reads what is behind the first part of a checkpoint; from is the transaction in which that
+// was read, if there is one.
 func restOf(ctx context.Context, from querier, task string, seq int64, first []byte, size int64) ([]byte, error) {
 	return parts.Join[sql.RawBytes](first, size, func(scan func(listing.Row, *struct{}) error) error {
 		_, err := readRows(ctx, from, "read a checkpoint", scan, partsQuery, task, seq)

@@ -11,7 +11,8 @@ import (
 // maxLinks is how many links may lead from one to the next, as in the kernel.
 const maxLinks = 40
 
-// checkKind refuses what is no file: a folder, a device, a pipe, or a path that ends like a folder's.
+// checkKind refuses what is no file: a folder, a device, a pipe, or a path that ends like a
+// folder's.
 func checkKind(path string) error {
 	info, err := os.Stat(path)
 	example := filepath.Join(path, "troupe.db")
@@ -28,8 +29,8 @@ func checkKind(path string) error {
 	return nil
 }
 
-// realPath is where a file is, or would be made, whatever links lead there. SQLite names its log and we name our lock
-// after this path, so two names of one file must not be two.
+// realPath is where a file is, or would be made, whatever links lead there. SQLite names its log
+// and we name our lock after this path, so two names of one file must not be two.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	for range maxLinks {

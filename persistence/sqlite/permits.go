@@ -75,8 +75,8 @@ func (t writeTx) permitBook(key string, now int64) (*persistence.PermitBook, err
 	return b, err
 }
 
-// listWaiting are the first of those who wait, in the order of persistence.InTurn. Of each of the next values of fair so many are read that they are enough
-// together, as far as there are so many.
+// listWaiting are the first of those who wait, in the order of persistence.InTurn. Of each of the
+// next values of fair so many are read that they are enough together, as far as there are so many.
 func (t writeTx) listWaiting(key, cursor string) ([]persistence.PermitRow, error) {
 	const enough = persistence.PermitsAtOnce
 	turns, err := t.nextTurns(key, cursor)
@@ -101,8 +101,8 @@ func (t writeTx) listWaiting(key, cursor string) ([]persistence.PermitRow, error
 	}
 }
 
-// What is read of a key's rows, none of them by going through all who wait: how many have it, some of one fair, the fair that comes next, those who do not wait, and
-// those who have not answered.
+// What is read of a key's rows, none of them by going through all who wait: how many have it, some
+// of one fair, the fair that comes next, those who do not wait, and those who have not answered.
 const (
 	countHeld = "SELECT count(*), coalesce(sum(evicted), 0) FROM permits WHERE key = ? AND state IN (1, 2)"
 
@@ -181,7 +181,8 @@ func (t writeTx) changePermits(set string, args ...any) ([]persistence.PermitRow
 	return queryRows(t, listing.ScanPermit, "UPDATE permits SET "+set+" RETURNING "+listing.PermitColumns, args...)
 }
 
-// OpenKeys reads one row of each key. There is one member, which owns every shard, so hardly ever is one read in vain.
+// OpenKeys reads one row of each key. There is one member, which owns every shard, so hardly ever
+// is one read in vain.
 func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) (keys []string, err error) {
 	for len(keys) < limit {
 		page, err := readRows(ctx, &s.readers, "list keys", listing.ScanValue[string], openKeys, after, limit)

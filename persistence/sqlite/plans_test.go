@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// TestAPageIsReadFromAnIndexInItsOrder looks at how the database goes about a list: from which index each task of the
-// page is read, and that none but the few rows of its parts are sorted.
+// TestAPageIsReadFromAnIndexInItsOrder looks at how the database goes about a list: from which
+// index each task of the page is read, and that none but the few rows of its parts are sorted.
 func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
@@ -62,7 +62,8 @@ func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 	}
 }
 
-// TestWhatHasEndedInATimeIsReadFromThere: of whatever flow, the tasks that ended in it are sorted within an index, and only those of the page are read.
+// TestWhatHasEndedInATimeIsReadFromThere: of whatever flow, the tasks that ended in it are sorted
+// within an index, and only those of the page are read.
 func TestWhatHasEndedInATimeIsReadFromThere(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
@@ -146,7 +147,8 @@ func planOf(t *testing.T, s *store, query string, args ...any) string {
 	return plan.String()
 }
 
-// TestADecisionAboutAKeyReadsFewOfThoseWhoWait looks at the statements that are about a key for which very many may wait.
+// TestADecisionAboutAKeyReadsFewOfThoseWhoWait looks at the statements that are about a key for
+// which very many may wait.
 func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
@@ -171,7 +173,8 @@ func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
 	}
 }
 
-// TestOfThoseOfOneFairFewAreReadForADecision counts rows: 20,000 of one who has much to do, and three of another.
+// TestOfThoseOfOneFairFewAreReadForADecision counts rows: 20,000 of one who has much to do, and
+// three of another.
 func TestOfThoseOfOneFairFewAreReadForADecision(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)

@@ -10,8 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// QueueRows reads each service by its index and merges, so that a long queue of one service does not
-// slow the others down. Of many services few rows of each are read at first, and more of those whose turn it is.
+// QueueRows reads each service by its index and merges, so that a long queue of one service does
+// not slow the others down. Of many services few rows of each are read at first, and more of those
+// whose turn it is.
 func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
 		var err error
@@ -49,7 +50,8 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 	return rows, nil
 }
 
-// queueReader is the queue of a service as it is read, piece by piece, each twice as long as the one before.
+// queueReader is the queue of a service as it is read, piece by piece, each twice as long as the
+// one before.
 type queueReader struct {
 	service string
 	rows    []persistence.QueueRow // that are next

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// readPool is the pool that reads. It prepares each of our statements once for a connection, which is
-// most of what a short read costs.
+// readPool is the pool that reads. It prepares each of our statements once for a connection, which
+// is most of what a short read costs.
 type readPool struct {
 	db    *sql.DB
 	mu    sync.Mutex

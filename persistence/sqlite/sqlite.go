@@ -1,8 +1,9 @@
 // Package sqlite keeps everything in one file, for one member.
 //
-// Every write, heartbeats too, goes through one connection, in turn; readers have a pool of their own
-// and never wait for it. What is answered is on the disk (WAL, synchronous=FULL). A lock on a file
-// beside the database keeps every other process out, so what the writing connection knows of the ends of journals stays true.
+// Every write, heartbeats too, goes through one connection, in turn; readers have a pool of their
+// own and never wait for it. What is answered is on the disk (WAL, synchronous=FULL). A lock on a
+// file beside the database keeps every other process out, so what the writing connection knows of
+// the ends of journals stays true.
 package sqlite
 
 import (
@@ -33,8 +34,8 @@ type store struct {
 	lock    *os.File
 }
 
-// Open opens the file at path, wherever links lead, and creates it when it is missing. A file in use by another store is
-// persistence.ErrTaken, wrapped in a text that names the file.
+// Open opens the file at path, wherever links lead, and creates it when it is missing. A file in
+// use by another store is persistence.ErrTaken, wrapped in a text that names the file.
 func Open(ctx context.Context, path string, o Options) (persistence.Store, error) {
 	if o.Readers <= 0 {
 		o.Readers = 4
@@ -115,7 +116,8 @@ func (s *store) openStore(ctx context.Context, path string, o Options) error {
 	return s.fenceAll(ctx)
 }
 
-// openPool returns a pool of connections to a file that is there. Each is made only while check finds nothing wrong.
+// openPool returns a pool of connections to a file that is there. Each is made only while check
+// finds nothing wrong.
 func openPool(path string, size int, check func() error, pragmas ...string) (*sql.DB, error) {
 	how := url.Values{"mode": {"rw"}, "_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busyWait.Milliseconds()))}
 	opener, err := openFile(path, how)

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// byUpdate are the tasks under way, which are few, and all others, whose index no step of a task has to change.
+// byUpdate are the tasks under way, which are few, and all others, whose index no step of a task
+// has to change.
 var byUpdate = []listing.Part{
 	{Where: "t.ended_at = 0 AND t.resting = 0", Order: "t.updated_at"},
 	{Where: "(t.ended_at > 0 OR t.resting <> 0)", Order: "t.updated_at"},
@@ -48,8 +49,8 @@ func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, erro
 	return readFirst(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = ?", id)
 }
 
-// few is how many jobs of a queue, or tasks with a label, of a flow or with the beginning of an id, are looked up one by one rather than asking each of the others
-// whether it is one.
+// few is how many jobs of a queue, or tasks with a label, of a flow or with the beginning of an id,
+// are looked up one by one rather than asking each of the others whether it is one.
 const few = 2_000
 
 // dialectFor knows what there is little of that a filter names.
@@ -79,7 +80,7 @@ func (s *store) dialectFor(ctx context.Context, f persistence.TaskFilter) (d lis
 	return d, err
 }
 
-// findsFew says whether a query finds few rows.
+// findsFew reports whether a query finds few rows.
 func (s *store) findsFew(ctx context.Context, query string, args ...any) (bool, error) {
 	n, err := readFirst(ctx, &s.readers, "count rows", listing.ScanValue[int], "SELECT count(*) FROM ("+query+" LIMIT ?)", append(args, few)...)
 	return err == nil && *n < few, err
@@ -137,8 +138,9 @@ func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persi
 	return all, nil
 }
 
-// CountByShard hashes the ids of the tasks: the only member asks for all shards otherwise, so no column says which. Of those that have not ended the ones
-// under way have an index, too; the others are at rest.
+// CountByShard hashes the ids of the tasks: the only member asks for all shards otherwise, so no
+// column says which. Of those that have not ended the ones under way have an index, too; the others
+// are at rest.
 func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
 	t, err := s.readers.beginSnapshot(ctx, openIDs, unfinishedIDs)
 	if err != nil {
@@ -177,7 +179,8 @@ func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int)
 // turnTasks is how many tasks are deleted before whoever waits to write meanwhile has a turn.
 const turnTasks = 50
 
-// inTurns deletes up to limit tasks by steps, each of which deletes up to so many, and fewer when there are no more.
+// inTurns deletes up to limit tasks by steps, each of which deletes up to so many, and fewer when
+// there are no more.
 func (s *store) inTurns(ctx context.Context, what string, limit int, step func(t writeTx, most int) (int, error)) (deleted int, err error) {
 	for deleted < limit {
 		most, n := min(turnTasks, limit-deleted), 0
@@ -219,7 +222,8 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 	})
 }
 
-// deleteTasks deletes up to so many tasks, each of which a query finds as the next one, with everything of theirs.
+// deleteTasks deletes up to so many tasks, each of which a query finds as the next one, with
+// everything of theirs.
 func (t writeTx) deleteTasks(most int, next string, arg any) (deleted int, err error) {
 	for ; deleted < most; deleted++ {
 		var id string

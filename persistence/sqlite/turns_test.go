@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhoWaitsToWriteHasATurnWhileManyTasksAreDeleted: whoever writes meanwhile sees a part of them gone.
+// TestWhoWaitsToWriteHasATurnWhileManyTasksAreDeleted: whoever writes meanwhile sees a part of them
+// gone.
 func TestWhoWaitsToWriteHasATurnWhileManyTasksAreDeleted(t *testing.T) {
 	const many = 20 * turnTasks
 	for name, del := range map[string]func(s *store) (int, error){

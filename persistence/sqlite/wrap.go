@@ -20,7 +20,8 @@ var reasons = map[int]string{
 	sqlite3.SQLITE_NOMEM:    "the member has no memory left",
 }
 
-// wrapError returns err with what was attempted. It tells a value that was refused apart from a file that cannot be used.
+// wrapError returns err with what was attempted. It tells a value that was refused apart from a
+// file that cannot be used.
 func wrapError(what string, err error) error {
 	if err == nil {
 		return nil

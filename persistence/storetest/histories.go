@@ -167,7 +167,8 @@ func (h *storeHistory) replaceMember(t *rapid.T) {
 	h.members = append(h.members, next)
 }
 
-// deleteEnded has no limit, because which one of two that ended at once goes first is nobody's promise.
+// deleteEnded has no limit, because which one of two that ended at once goes first is nobody's
+// promise.
 func (h *storeHistory) deleteEnded(t *rapid.T) {
 	before := rapid.Int64Range(1, 99).Draw(t, "before")
 	got, err := h.store.DeleteEnded(ctx, before, 99)

@@ -39,7 +39,7 @@ func (w *testEnv) fenceMember(incarnation string) bool {
 	return ended
 }
 
-// growsGeneration says whether something has the generation grow.
+// growsGeneration reports whether something has the generation grow.
 func (w *testEnv) growsGeneration(do func()) bool {
 	w.Helper()
 	before := w.readCluster().Generation

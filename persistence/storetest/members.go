@@ -202,7 +202,8 @@ func (w *testEnv) replaceMember() {
 	w.me = w.joinMember("next", time.Hour)
 }
 
-// checkTakeover lets a member write from two sides until a successor has fenced it, and then counts.
+// checkTakeover lets a member write from two sides until a successor has fenced it, and then
+// counts.
 func checkTakeover(w *testEnv) {
 	old := w.me
 	var writers, begun sync.WaitGroup

@@ -78,8 +78,8 @@ var owners = []storeBehavior{
 	}},
 }
 
-// contendForRow tries to write the next row of two tasks in one batch until somebody has, and tells how
-// many rows were ours.
+// contendForRow tries to write the next row of two tasks in one batch until somebody has, and tells
+// how many rows were ours.
 func contendForRow(w *testEnv, owner int, seq int64) int64 {
 	row := func(id string) persistence.Commit {
 		return changeCommit(appendCommit(id, seq), func(c *persistence.Commit) { c.Events = fmt.Append(nil, owner) })

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// Ownership compares a store on which several members can live with the model, over random histories of members that
-// join, fall silent, leave, are fenced, and claim and release shards.
+// Ownership compares a store on which several members can live with the model, over random
+// histories of members that join, fall silent, leave, are fenced, and claim and release shards.
 func Ownership(test *testing.T, s persistence.Store) {
 	rapid.Check(test, func(t *rapid.T) {
 		o := &ownershipHistory{T: t, store: s, model: model.New(model.Options{}), names: map[string]string{"": ""}}

@@ -34,7 +34,8 @@ func (w *testEnv) changePermits(task string, seq int64, p persistence.PermitChan
 	w.mustCommit(changeCommit(appendCommit(task, seq), func(c *persistence.Commit) { c.Permits = &p }))
 }
 
-// ruleKey decides about a key and tells who has to hear what: holders, those refused after a -, those evicted after a !.
+// ruleKey decides about a key and tells who has to hear what: holders, those refused after a -,
+// those evicted after a !.
 func (w *testEnv) ruleKey(key string, anew bool) string {
 	w.Helper()
 	r, err := w.Rule(w.ctx(), w.me, persistence.PermitQuestion{Key: key, Anew: anew})

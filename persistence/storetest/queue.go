@@ -13,7 +13,8 @@ func newJob(id, service string, at int64) persistence.QueueRow {
 	return persistence.QueueRow{JobID: id, Task: "a", Service: service, EnqueuedAt: at, Turn: id, Size: len(id) + 7}
 }
 
-// deepID is the id of a job of a scope so deep that no index takes it, which differs from others in its end alone.
+// deepID is the id of a job of a scope so deep that no index takes it, which differs from others in
+// its end alone.
 func deepID(end string) string {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var id strings.Builder

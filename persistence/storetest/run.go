@@ -1,5 +1,5 @@
-// Package storetest is what every store must do, as named behaviors. An implementation is right when
-// all of them hold.
+// Package storetest is what every store must do, as named behaviors. An implementation is right
+// when all of them hold.
 package storetest
 
 import (

@@ -55,7 +55,8 @@ type Options struct {
 	Delay    time.Duration // before each job's result
 }
 
-// Pull makes w offer pull services. A service that does not exist can be offered too: its jobs fail.
+// Pull makes w offer pull services. A service that does not exist can be offered too: its jobs
+// fail.
 func Pull(w *worker.Worker, o Options) {
 	if len(o.Services) == 0 {
 		o.Services = PullServices()

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// readRows reads a table in CSV: an object for each line below the first one. What reads as a number is one.
+// readRows reads a table in CSV: an object for each line below the first one. What reads as a
+// number is one.
 func readRows(_ context.Context, job worker.Job) (any, error) {
 	text, ok := decodeValue(job.Input).(string)
 	if !ok {

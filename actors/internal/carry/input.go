@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-// Input is that of the node, or where that is null, as it is of a graph's node without prep, its params.
+// Input is that of the node, or where that is null, as it is of a graph's node without prep, its
+// params.
 func Input(job *flow.Job) json.RawMessage {
 	if expr.KindOf(job.Input) != expr.KindNull || len(job.Params) == 0 {
 		return job.Input
@@ -48,7 +49,8 @@ func Upstream(job *flow.Job) json.RawMessage {
 	return append(b, '}')
 }
 
-// UnitID is a UUID that tells the unit of a job from all others: the one by which clients of Ork know it, where they do.
+// UnitID is a UUID that tells the unit of a job from all others: the one by which clients of Ork
+// know it, where they do.
 func UnitID(job *flow.Job) string {
 	if n := NodeOf(job); n != nil && n.Dag != nil && job.Scope == "" {
 		return ork.TaskID(job.Task, n.Dag.Index, job.Unit)

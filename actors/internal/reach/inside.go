@@ -21,8 +21,8 @@ var holders = []struct {
 // teredo also holds its client's address, with every bit turned.
 var teredo = netip.MustParsePrefix("2001::/32")
 
-// isatap is what stands before the IPv4 address in the second half of an address, but for the bit that says
-// whether the address is unique.
+// isatap is what stands before the IPv4 address in the second half of an address, but for the bit
+// that says whether the address is unique.
 var isatap = []byte{0, 0, 0x5e, 0xfe}
 
 // inside are the IPv4 addresses that an IPv6 address leads to.

@@ -1,8 +1,10 @@
 // Package printer writes JSON answers that have values of users in them.
 //
-// What it promises: a value of a user is copied to the reader of the answer as it is, neither looked at nor first put
-// together with the rest; what it refers to (package internal/payload) stands in its place, of which no more than one is in memory. So an answer takes no memory beside that of the values it is made of, however large they are
-// and however slowly it is read. Apart from blanks in such values it is what encoding/json writes without care for HTML.
+// What it promises: a value of a user is copied to the reader of the answer as it is, neither
+// looked at nor first put together with the rest; what it refers to (package internal/payload)
+// stands in its place, of which no more than one is in memory. So an answer takes no memory beside
+// that of the values it is made of, however large they are and however slowly it is read. Apart
+// from blanks in such values it is what encoding/json writes without care for HTML.
 package printer
 
 import (
@@ -23,10 +25,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// ErrGone reports that the reader takes no more of the answer. The error around it holds the reason.
+// ErrGone reports that the reader takes no more of the answer. The error around it holds the
+// reason.
 var ErrGone = errors.New("the reader of an answer is gone")
 
-// JSON writes a value, and a text behind it. Any error but ErrGone is that of a value which has no JSON, or that of what a value of a user refers to.
+// JSON writes a value, and a text behind it. Any error but ErrGone is that of a value which has no
+// JSON, or that of what a value of a user refers to.
 func JSON(w io.Writer, v any, end string) error {
 	p := newPrinter(clientWriter{w}, payload.Of(w))
 	p.writeValue(reflect.ValueOf(v))
@@ -34,7 +38,8 @@ func JSON(w io.Writer, v any, end string) error {
 	return p.flushAll()
 }
 
-// Check finds out whether what the values of users in an answer refer to is there. What is printed first can no longer become an error.
+// Check finds out whether what the values of users in an answer refer to is there. What is printed
+// first can no longer become an error.
 func Check(v any, values *payload.Store) error {
 	if values == nil {
 		return nil
@@ -173,7 +178,8 @@ func (p *printer) writeObject(v reflect.Value) {
 	p.writeText("}")
 }
 
-// writePlain writes a text or a whole number: most of an answer with many values are such fields, and most texts have nothing to escape.
+// writePlain writes a text or a whole number: most of an answer with many values are such fields,
+// and most texts have nothing to escape.
 func (p *printer) writePlain(v reflect.Value) {
 	switch {
 	case p.err != nil || p.checkOnly:
@@ -196,7 +202,7 @@ func (p *printer) writeTime(t wire.Time) {
 	_, p.err = p.to.Write(append(b, '"'))
 }
 
-// asItIs says whether a text stands between quotes as it is.
+// asItIs reports whether a text stands between quotes as it is.
 func asItIs(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {

@@ -48,7 +48,8 @@ func shapeOf(t reflect.Type) *typeShape {
 	return s
 }
 
-// canHoldValues says whether values of users may be in one of a type. What is printed in a way of its own holds none.
+// canHoldValues reports whether values of users may be in one of a type. What is printed in a way
+// of its own holds none.
 func canHoldValues(t reflect.Type, seen map[reflect.Type]bool) bool {
 	switch {
 	case t == rawType || t == textType:
@@ -88,7 +89,8 @@ func fieldsOf(t reflect.Type) (fields []structField) {
 	return fields
 }
 
-// isPlain says of a type whether its values are texts or whole numbers, which are not printed in a way of their own.
+// isPlain says of a type whether its values are texts or whole numbers, which are not printed in a
+// way of their own.
 func isPlain(t reflect.Type) bool {
 	for _, own := range []reflect.Type{marshalerType, textMarshalerType} {
 		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {

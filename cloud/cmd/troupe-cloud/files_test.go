@@ -17,7 +17,8 @@ import (
 // kinds are those of buckets that workers may report by.
 var kinds = []string{"file", "gs", "s3", "azblob"}
 
-// withFiles are the flags of a member that has an object store of a kind, and starts programs that find their way to it.
+// withFiles are the flags of a member that has an object store of a kind, and starts programs that
+// find their way to it.
 func withFiles(t *testing.T, kind string) []string {
 	t.Helper()
 	at := "file://" + t.TempDir()
@@ -33,7 +34,8 @@ func withFiles(t *testing.T, kind string) []string {
 	return args
 }
 
-// filing is a program that reports by files, as a script with the commands of tool: say writes a status.
+// filing is a program that reports by files, as a script with the commands of tool: say writes a
+// status.
 func filing(t *testing.T, name, script, more string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -107,7 +109,8 @@ func (m *member) waiting(name string, more obj) *run {
 	return &run{m, answer["id"].(string)}
 }
 
-// specs waits until so many workers may begin with an attempt, and tells where each finds what it has to do.
+// specs waits until so many workers may begin with an attempt, and tells where each finds what it
+// has to do.
 func (r *run) specs(attempt float64, count int) (all []string) {
 	r.Helper()
 	require.Eventually(r, func() bool {

@@ -25,7 +25,8 @@ func live(t *testing.T, args ...string) *member {
 	return m
 }
 
-// TestLiveCloudRun runs a job of a real project: one that ends well within a minute, such as Google's example us-docker.pkg.dev/cloudrun/container/job.
+// TestLiveCloudRun runs a job of a real project: one that ends well within a minute, such as
+// Google's example us-docker.pkg.dev/cloudrun/container/job.
 func TestLiveCloudRun(t *testing.T) {
 	m := live(t, "--cloud-project", needs(t, "PROJECT"), "--cloud-region", needs(t, "REGION"))
 	line := `a: {executor: cloudrun, job: ` + needs(t, "JOB") + `, timeout: 600}`

@@ -42,7 +42,8 @@ func TestALargeInputNeedsAnObjectStore(t *testing.T) {
 	}
 }
 
-// tellLength is a job that counts the letters of its input. What it cannot read or write fails the test.
+// tellLength is a job that counts the letters of its input. What it cannot read or write fails the
+// test.
 func tellLength(ctx context.Context, spec string) {
 	var asked struct{ Input struct{ Text string } }
 	text, err := gets(ctx, spec, "spec.json")
@@ -130,7 +131,8 @@ func TestNoExecutionIsBegunTwiceOrLostWhoeverIsKilled(t *testing.T) {
 	}
 }
 
-// Each time the execution is known to Cloud Run alone: what the member has heard of it is not stored yet.
+// Each time the execution is known to Cloud Run alone: what the member has heard of it is not
+// stored yet.
 func TestAMemberTakesExecutionsOverHoweverOftenItIsKilled(t *testing.T) {
 	t.Parallel()
 	const takeovers = 10
@@ -192,7 +194,8 @@ func TestAnotherMemberTakesExecutionsOver(t *testing.T) {
 	require.Len(t, g.Run.Executions("load"), many, "none is begun twice")
 }
 
-// insist starts a run once, however often the member is killed meanwhile; nil = that takes too long.
+// insist starts a run once, however often the member is killed meanwhile; nil = that takes too
+// long.
 func (m *member) insist(name, key string) *run {
 	body := `{"idempotency_key": "` + key + `"}`
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -206,7 +206,8 @@ func (r *run) ends(status string) *run {
 	return r
 }
 
-// printed insists on the lines of its log, each once. A store that is slow has the last of them later.
+// printed insists on the lines of its log, each once. A store that is slow has the last of them
+// later.
 func (r *run) printed(want ...string) {
 	r.Helper()
 	var lines []string

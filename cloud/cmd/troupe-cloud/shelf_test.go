@@ -78,8 +78,8 @@ func gets(ctx context.Context, address, name string) (string, error) {
 	return string(text), err
 }
 
-// tool is this program as scripts of workers call it: put NAME TEXT, get NAME, and work SECONDS OUTPUT, which says each second that it lives. Files are
-// beside the one that TASK_SPEC_PATH names.
+// tool is this program as scripts of workers call it: put NAME TEXT, get NAME, and work SECONDS
+// OUTPUT, which says each second that it lives. Files are beside the one that TASK_SPEC_PATH names.
 func tool(args []string) (code int, is bool) {
 	if len(args) < 2 {
 		return 0, false

@@ -34,7 +34,8 @@ func executionOf(e *run.GoogleCloudRunV2Execution) *execution {
 	return x
 }
 
-// statusOf tells how an execution is: its condition Completed says it, the others are about the way there.
+// statusOf tells how an execution is: its condition Completed says it, the others are about the way
+// there.
 func statusOf(e *run.GoogleCloudRunV2Execution) flow.ExternalStatus {
 	status := flow.ExternalStatus{BeganAt: beganAt(e)}
 	if c := conditionOf(e, "Completed"); c != nil {
@@ -56,7 +57,8 @@ func conditionOf(e *run.GoogleCloudRunV2Execution, kind string) *run.GoogleCloud
 	return e.Conditions[i]
 }
 
-// beganAt is since when an execution runs, 0 when it waits for that: one may be pending for as long as there is no room for it.
+// beganAt is since when an execution runs, 0 when it waits for that: one may be pending for as long
+// as there is no room for it.
 func beganAt(e *run.GoogleCloudRunV2Execution) int64 {
 	if at, err := time.Parse(time.RFC3339Nano, e.StartTime); err == nil && at.UnixMilli() > 0 {
 		return at.UnixMilli()

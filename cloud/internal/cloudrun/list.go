@@ -81,8 +81,8 @@ func (l *list) touch(now time.Time) {
 	l.touched = now
 }
 
-// look tells how an execution is: by a call for it alone, or, with many others of its job, as a list says that is no older than the pause between
-// two looks.
+// look tells how an execution is: by a call for it alone, or, with many others of its job, as a
+// list says that is no older than the pause between two looks.
 func (l *lists) look(ctx context.Context, name string, pause time.Duration) (*execution, error) {
 	job, _, _ := strings.Cut(name, "/executions/")
 	one := l.get(job)
@@ -105,7 +105,8 @@ func (l *lists) look(ctx context.Context, name string, pause time.Duration) (*ex
 	return one.looked(executionOf(answer)), nil
 }
 
-// note says that somebody waits for an execution, and tells since when, and which ones are waited for.
+// note says that somebody waits for an execution, and tells since when, and which ones are waited
+// for.
 func (l *list) note(name string) (since time.Time, names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +135,8 @@ func (l *list) looked(e *execution) *execution {
 	return e
 }
 
-// find looks for the execution that was begun for a job of ours, which is not older than a time; nil = there is none.
+// find looks for the execution that was begun for a job of ours, which is not older than a time;
+// nil = there is none.
 func (l *lists) find(ctx context.Context, job, ours string, notBefore time.Time) (*execution, error) {
 	enough := func(s *shown) bool { return s.byJob[ours] != nil || s.oldest.Before(notBefore) }
 	all, err := l.get(job).shown(ctx, time.Now(), enough, enough)
@@ -144,8 +146,9 @@ func (l *lists) find(ctx context.Context, job, ours string, notBefore time.Time)
 	return all.byJob[ours], nil
 }
 
-// shown is a list that was not begun before a time: the last one, if it is whole or will do, else one that is read until it shows enough. Those who
-// ask meanwhile wait, and are served with it, too.
+// shown is a list that was not begun before a time: the last one, if it is whole or will do, else
+// one that is read until it shows enough. Those who ask meanwhile wait, and are served with it,
+// too.
 func (l *list) shown(ctx context.Context, since time.Time, willDo, enough func(*shown) bool) (*shown, error) {
 	select {
 	case l.turn <- struct{}{}:

@@ -95,7 +95,8 @@ const maxVariable = 32768
 // maxTimeout is how long a task of Cloud Run may take.
 const maxTimeout = 168 * time.Hour
 
-// timeout is what the execution may take, if the node says how long it waits: else its own definition says it.
+// timeout is what the execution may take, if the node says how long it waits: else its own
+// definition says it.
 func timeout(job *flow.Job) string {
 	seconds := outside.Seconds(job)
 	if seconds == 0 {

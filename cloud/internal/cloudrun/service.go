@@ -1,8 +1,9 @@
 // Package cloudrun begins jobs of Cloud Run (API v2) and looks after their executions.
 //
-// Promises: an attempt has one execution, which has the id of its job among its variables. Cloud Run knows no names for what is begun, so whoever
-// may have begun one before, or has not heard the answer, looks for it first. An execution that cannot be looked at goes on; only what Cloud Run says
-// of it ends it. Many executions of one job are looked at with one list.
+// Promises: an attempt has one execution, which has the id of its job among its variables. Cloud
+// Run knows no names for what is begun, so whoever may have begun one before, or has not heard the
+// answer, looks for it first. An execution that cannot be looked at goes on; only what Cloud Run
+// says of it ends it. Many executions of one job are looked at with one list.
 package cloudrun
 
 import (
@@ -67,7 +68,8 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// note is what has to be known of an execution: its full name, and where its files are. What a task has begun itself says it in Ork's words.
+// note is what has to be known of an execution: its full name, and where its files are. What a task
+// has begun itself says it in Ork's words.
 type note struct {
 	Execution string         `json:"execution,omitempty"`
 	Files     *outside.Files `json:"files,omitempty"`

@@ -43,7 +43,8 @@ func (s *Service) begin(ctx context.Context, p *plan, lost bool) (e *execution, 
 	return e, err
 }
 
-// tryOnce looks for an execution that may have been begun before it begins one. lost says so, also the next time.
+// tryOnce looks for an execution that may have been begun before it begins one. lost says so, also
+// the next time.
 func (s *Service) tryOnce(ctx context.Context, p *plan, lost *bool) (*execution, error) {
 	if *lost {
 		if e, err := s.lists.find(ctx, p.job, p.ours, p.since); e != nil || err != nil {
@@ -77,13 +78,15 @@ func words(err error) string {
 	return google.Text(err)
 }
 
-// tidies are when it is looked for an execution that nobody may wait for: what was sent may be carried out a little later.
+// tidies are when it is looked for an execution that nobody may wait for: what was sent may be
+// carried out a little later.
 var tidies = []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second}
 
 const tidyStays = time.Minute
 
-// tidy cancels an execution that was begun while its attempt came to an end, so that nobody has heard of it. begun = nil: it is not known whether there
-// is one. When it is the member that goes, whoever has the task next takes it over.
+// tidy cancels an execution that was begun while its attempt came to an end, so that nobody has
+// heard of it. begun = nil: it is not known whether there is one. When it is the member that goes,
+// whoever has the task next takes it over.
 func (s *Service) tidy(p *plan, begun *execution) {
 	for _, pause := range tidies {
 		select {
@@ -97,7 +100,7 @@ func (s *Service) tidy(p *plan, begun *execution) {
 	}
 }
 
-// tidyOnce says whether there is nothing left to do.
+// tidyOnce reports whether there is nothing left to do.
 func (s *Service) tidyOnce(p *plan, e *execution) (done bool) {
 	ctx, cancel := context.WithTimeout(s.ctx, tidyStays)
 	defer cancel()

@@ -91,7 +91,8 @@ func (a *Azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signed says whether a request is signed with the key, by the rules of "Authorize with Shared Key".
+// signed reports whether a request is signed with the key, by the rules of "Authorize with Shared
+// Key".
 func (a *Azure) signed(r *http.Request) bool {
 	length := ""
 	if r.ContentLength > 0 {

@@ -6,13 +6,15 @@ import (
 	"sync"
 )
 
-// Job is one of BigQuery or Dataproc: what is told of it, one status after the other; the last one stays.
+// Job is one of BigQuery or Dataproc: what is told of it, one status after the other; the last one
+// stays.
 type Job struct {
 	Statuses []map[string]any
 	Cancels  int
 }
 
-// Jobs are those of BigQuery and Dataproc by their ids, and secrets of Secret Manager by their names.
+// Jobs are those of BigQuery and Dataproc by their ids, and secrets of Secret Manager by their
+// names.
 type Jobs struct {
 	mu      sync.Mutex
 	jobs    map[string]*Job

@@ -19,7 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Kubernetes is an API server with jobs and their pods, which run as their images are said to behave.
+// Kubernetes is an API server with jobs and their pods, which run as their images are said to
+// behave.
 type Kubernetes struct {
 	URL    string
 	server *httptest.Server
@@ -280,7 +281,7 @@ func (k *Kubernetes) list(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"kind": "JobList", "apiVersion": "batch/v1", "metadata": map[string]any{"resourceVersion": "9"}, "items": items})
 }
 
-// selected says whether labels are those of a selector of the form NAME=VALUE.
+// selected reports whether labels are those of a selector of the form NAME=VALUE.
 func selected(meta map[string]any, selector string) bool {
 	name, value, _ := strings.Cut(selector, "=")
 	labels, _ := meta["labels"].(map[string]any)

@@ -34,7 +34,8 @@ func jobNamed(name, image string) *batch.Job {
 		Spec: core.PodSpec{RestartPolicy: core.RestartPolicyNever, Containers: []core.Container{{Name: "task", Image: image}}}}}}
 }
 
-// Kubernetes' own client is the judge of what the fake answers, and of the kubeconfig that it writes.
+// Kubernetes' own client is the judge of what the fake answers, and of the kubeconfig that it
+// writes.
 func TestClientGoUnderstandsTheKubernetesThatWeMadeUp(t *testing.T) {
 	k := fakes.NewKubernetes(t)
 	jobs, err := batchclient.NewForConfig(config(t, k))

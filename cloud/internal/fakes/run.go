@@ -209,7 +209,7 @@ func (e *Execution) over() bool {
 	return e.Cancels > 0 || e.looks >= e.behavior.Looks && time.Since(e.Begun) >= e.behavior.Takes && closed(e.behavior.Until)
 }
 
-// closed says whether a channel is, if there is one.
+// closed reports whether a channel is, if there is one.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

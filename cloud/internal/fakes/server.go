@@ -1,7 +1,9 @@
-// Package fakes has the APIs of clouds as far as we ask them, in this process: for tests, which have no account.
+// Package fakes has the APIs of clouds as far as we ask them, in this process: for tests, which
+// have no account.
 //
-// Promises: they answer in shapes of their own making, which the vendors' own clients read in this package's tests; a path that the vendor does not
-// have is not found, and a request without the right token is refused.
+// Promises: they answer in shapes of their own making, which the vendors' own clients read in this
+// package's tests; a path that the vendor does not have is not found, and a request without the
+// right token is refused.
 package fakes
 
 import (
@@ -49,7 +51,8 @@ func NewGoogle(t testing.TB) *Google {
 	return g
 }
 
-// token gives one for an hour. Each is another one, and those before it stay good: several processes have one account.
+// token gives one for an hour. Each is another one, and those before it stay good: several
+// processes have one account.
 func (g *Google) token(w http.ResponseWriter, r *http.Request) {
 	if r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || r.FormValue("assertion") == "" {
 		http.Error(w, `{"error": "invalid_grant"}`, http.StatusBadRequest)

@@ -1,7 +1,9 @@
-// Package google reaches the APIs of Google Cloud as the account that this process has there: its application default credentials.
+// Package google reaches the APIs of Google Cloud as the account that this process has there: its
+// application default credentials.
 //
-// Promises: they are looked for when they are first needed, and again as long as there are none; a token is used until shortly before its end,
-// and given up when an API does not take it, so credentials that were replaced are found.
+// Promises: they are looked for when they are first needed, and again as long as there are none; a
+// token is used until shortly before its end, and given up when an API does not take it, so
+// credentials that were replaced are found.
 package google
 
 import (
@@ -30,8 +32,8 @@ type Account struct {
 	failedAt time.Time
 }
 
-// How long a token may take, a call may take, and for how long it is believed that there are no credentials: where nobody answers it takes seconds
-// to find that out.
+// How long a token may take, a call may take, and for how long it is believed that there are no
+// credentials: where nobody answers it takes seconds to find that out.
 const (
 	tokenStays   = 20 * time.Second
 	callStays    = 60 * time.Second

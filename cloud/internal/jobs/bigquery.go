@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/google"
 )
 
-// BigQuery looks after its jobs: {"service_type": "bigquery", "job_id": …, "project": …, "location": …}.
+// BigQuery looks after its jobs: {"service_type": "bigquery", "job_id": …, "project": …,
+// "location": …}.
 type BigQuery struct {
 	opts Options
 	jobs *bigquery.JobsService

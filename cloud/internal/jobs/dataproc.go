@@ -11,7 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/google"
 )
 
-// Dataproc looks after its jobs: {"service_type": "dataproc", "job_id": …, "project": …, "region": …, "cluster_name": …}.
+// Dataproc looks after its jobs: {"service_type": "dataproc", "job_id": …, "project": …, "region":
+// …, "cluster_name": …}.
 type Dataproc struct {
 	opts Options
 	jobs *dataproc.ProjectsRegionsJobsService

@@ -1,6 +1,7 @@
 // Package jobs looks after jobs of BigQuery and Dataproc that tasks have begun themselves.
 //
-// Promises: what cannot be looked at is looked at again; only what the service says of a job ends it, or that there is none.
+// Promises: what cannot be looked at is looked at again; only what the service says of a job ends
+// it, or that there is none.
 package jobs
 
 import (
@@ -50,7 +51,8 @@ func unseen(service string, err error) (troupe.ExternalStatus, error) {
 	return troupe.ExternalStatus{Again: google.RetryAfter(err)}, fmt.Errorf("%s: %s", service, google.Text(err))
 }
 
-// called says what came of calling a job off: of one that is over, or gone, there is nothing to say.
+// called says what came of calling a job off: of one that is over, or gone, there is nothing to
+// say.
 func called(err error) error {
 	switch google.Status(err) {
 	case http.StatusNotFound, http.StatusBadRequest, http.StatusConflict:

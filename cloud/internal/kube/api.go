@@ -2,7 +2,8 @@ package kube
 
 import "time"
 
-// What is asked of Kubernetes, and what it answers, as far as we look at it: parts of batch/v1 and v1.
+// What is asked of Kubernetes, and what it answers, as far as we look at it: parts of batch/v1 and
+// v1.
 
 type meta struct {
 	Name              string            `json:"name,omitempty"`

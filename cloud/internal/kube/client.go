@@ -54,7 +54,8 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// send sends a request, once more if its token was not taken and there may be another one. Whoever gets an answer closes it.
+// send sends a request, once more if its token was not taken and there may be another one. Whoever
+// gets an answer closes it.
 func (c *client) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	var sent []byte
 	if body != nil {
@@ -211,7 +212,8 @@ func (c *client) pods(ctx context.Context, namespace, selector string) ([]pod, e
 	return all.Items, err
 }
 
-// log is what a container of a pod has printed, from its first line, and prints as long as it is followed.
+// log is what a container of a pod has printed, from its first line, and prints as long as it is
+// followed.
 func (c *client) log(ctx context.Context, namespace, pod, container string, follow bool) (io.ReadCloser, error) {
 	query := url.Values{"container": {container}}
 	if follow {

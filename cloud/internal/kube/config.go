@@ -28,7 +28,8 @@ type cluster struct {
 	login     *login // asks another program; nil = none
 }
 
-// connect makes a client of a kubeconfig file, "" = what KUBECONFIG says, this pod's own account, or ~/.kube/config.
+// connect makes a client of a kubeconfig file, "" = what KUBECONFIG says, this pod's own account,
+// or ~/.kube/config.
 func connect(path string) (*client, error) {
 	c, err := find(path)
 	if err != nil {
@@ -40,7 +41,8 @@ func connect(path string) (*client, error) {
 	return &client{cluster: *c, http: &http.Client{Transport: transport}}, nil
 }
 
-// answerStays is how long an API server may think about its answer; what follows, such as a log, may take longer.
+// answerStays is how long an API server may think about its answer; what follows, such as a log,
+// may take longer.
 const answerStays = 30 * time.Second
 
 func find(path string) (*cluster, error) {

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// login asks another program for tokens, as what a kubeconfig calls exec says: a credential plugin of client-go.
+// login asks another program for tokens, as what a kubeconfig calls exec says: a credential plugin
+// of client-go.
 type login struct {
 	path    string
 	args    []string
@@ -30,7 +31,8 @@ type login struct {
 	askedAt time.Time
 }
 
-// How long the program may take, and for how long it is not asked again when it has failed or its token was not taken.
+// How long the program may take, and for how long it is not asked again when it has failed or its
+// token was not taken.
 const (
 	loginStays   = 30 * time.Second
 	loginsSooner = 10 * time.Second
@@ -81,7 +83,8 @@ type told struct {
 	Config      any    `json:"config,omitempty"`
 }
 
-// loginTo is how a kubeconfig in a folder has tokens for a cluster asked for, nil if not. What it says itself goes before that.
+// loginTo is how a kubeconfig in a folder has tokens for a cluster asked for, nil if not. What it
+// says itself goes before that.
 func loginTo(of *clusterPart, authorities []byte, user *userPart, dir string) (*login, error) {
 	as := user.Exec
 	switch {
@@ -179,7 +182,8 @@ func (l *login) read(text []byte) (token string, until time.Time, err error) {
 	return c.Status.Token, until, nil
 }
 
-// explained is an error with what the program has said last, or with what to do where there is none.
+// explained is an error with what the program has said last, or with what to do where there is
+// none.
 func (l *login) explained(err error) error {
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 		lines := bytes.Split(bytes.TrimSpace(failed.Stderr), []byte("\n"))

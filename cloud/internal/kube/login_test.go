@@ -15,7 +15,8 @@ import (
 
 const v1 = "client.authentication.k8s.io/v1"
 
-// asking is a cluster whose user asks a program that is these lines of a shell, in the folder that is returned.
+// asking is a cluster whose user asks a program that is these lines of a shell, in the folder that
+// is returned.
 func asking(t *testing.T, at, lines, more string) (c *cluster, dir string) {
 	path := written(t, "server: "+at+", insecure-skip-tls-verify: true, extensions: [{name: client.authentication.k8s.io/exec, extension: {audience: a}}]",
 		"exec: {apiVersion: "+v1+", command: ./login, args: [one], env: [{name: OWN, value: two}], interactiveMode: IfAvailable"+more+"}")

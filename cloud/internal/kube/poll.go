@@ -14,7 +14,8 @@ import (
 	jobs "github.com/troupe-engine/troupe/job"
 )
 
-// Pauses between two looks at a job: the first, then each twice as long as the one before, up to the last.
+// Pauses between two looks at a job: the first, then each twice as long as the one before, up to
+// the last.
 const (
 	firstLook = 250 * time.Millisecond
 	lastLook  = 2 * time.Second
@@ -72,7 +73,8 @@ func (j *job) end() *condition {
 	return &j.Status.Conditions[i]
 }
 
-// newest is the pod that was made last; there is no other one, unless somebody has deleted the first.
+// newest is the pod that was made last; there is no other one, unless somebody has deleted the
+// first.
 func newest(pods []pod) (last *pod) {
 	for i := range pods {
 		if p := &pods[i]; last == nil || p.Metadata.CreationTimestamp != nil && last.Metadata.CreationTimestamp != nil && p.Metadata.CreationTimestamp.After(*last.Metadata.CreationTimestamp) {
@@ -162,7 +164,8 @@ func (s *Service) ended(ctx context.Context, c *client, x flow.External, n *note
 	return filed, err
 }
 
-// result is what a job has said, and how it has ended. It is asked for once more when its task has not taken it.
+// result is what a job has said, and how it has ended. It is asked for once more when its task has
+// not taken it.
 func (w *watch) result(over *terminated, n *note) flow.ExternalStatus {
 	w.hearing.Lock()
 	defer w.hearing.Unlock()
@@ -179,7 +182,8 @@ func (w *watch) result(over *terminated, n *note) flow.ExternalStatus {
 	return *w.told
 }
 
-// how is what is said of a container that has ended badly; "" = well. When it is sure, nothing that it has said matters.
+// how is what is said of a container that has ended badly; "" = well. When it is sure, nothing that
+// it has said matters.
 func (t *terminated) how(n *note) (text string, sure bool) {
 	switch {
 	case t.Reason == "OOMKilled" && n.Memory != "":

@@ -1,9 +1,11 @@
 // Package kube begins jobs of Kubernetes (batch/v1) and looks after them.
 //
-// Promises: nothing is begun outside of the namespaces that the operator names. A job has a name that follows from its attempt, so there is never a
-// second one for it: whoever is asked to begin it once more finds it by that name, knows it by its labels, and takes it over. Kubernetes tries
-// nothing again by itself. What its pod prints is its attempt's log, from the first line and each line once, also when somebody else goes on looking.
-// A job is deleted when its end is stored, or nobody waits for it any longer; what is left over, by whatever crash, is found by its label.
+// Promises: nothing is begun outside of the namespaces that the operator names. A job has a name
+// that follows from its attempt, so there is never a second one for it: whoever is asked to begin
+// it once more finds it by that name, knows it by its labels, and takes it over. Kubernetes tries
+// nothing again by itself. What its pod prints is its attempt's log, from the first line and each
+// line once, also when somebody else goes on looking. A job is deleted when its end is stored, or
+// nobody waits for it any longer; what is left over, by whatever crash, is found by its label.
 package kube
 
 import (
@@ -94,7 +96,8 @@ func (s *Service) api() (*client, error) {
 	return s.client, nil
 }
 
-// name is what the job of an attempt is called. It is the same whoever begins it, so Kubernetes refuses a second one.
+// name is what the job of an attempt is called. It is the same whoever begins it, so Kubernetes
+// refuses a second one.
 func (s *Service) name(job string) string {
 	sum := sha256.Sum256([]byte(s.opts.Tools.Store + "\n" + job))
 	return "troupe-" + hex.EncodeToString(sum[:16])
@@ -107,8 +110,8 @@ type note struct {
 	Files     *outside.Files `json:"files,omitempty"`
 }
 
-// read says which job a piece of work is. A program may say that it waits for whatever it likes, and is to reach no job by that: neither
-// another attempt's nor one that is not ours.
+// read says which job a piece of work is. A program may say that it waits for whatever it likes,
+// and is to reach no job by that: neither another attempt's nor one that is not ours.
 func (s *Service) read(x flow.External) (n note, err error) {
 	if x.ID != s.name(x.Job) || json.Unmarshal(x.Data, &n) != nil || !slices.Contains(s.opts.Namespaces, n.Namespace) {
 		return n, fmt.Errorf("the job %.100q was not begun for this attempt: only a node with service: %s begins one that is waited for", x.ID, Name)

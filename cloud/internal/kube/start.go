@@ -122,7 +122,8 @@ func (s *Service) plan(ctx context.Context, of *flow.Job) (*job, note, error) {
 // maxVariable is how large a variable may be: a kernel takes no more than 128 KiB for one.
 const maxVariable = 96 << 10
 
-// slack is by how many seconds Kubernetes waits longer than we do, should nobody of us be there to end a job in time.
+// slack is by how many seconds Kubernetes waits longer than we do, should nobody of us be there to
+// end a job in time.
 const slack = 60
 
 func (s *Service) job(of *flow.Job, namespace string, spec podSpec) *job {

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// watch follows what a pod prints, from its first line to its last. Kubernetes does not tell standard error from standard output.
+// watch follows what a pod prints, from its first line to its last. Kubernetes does not tell
+// standard error from standard output.
 type watch struct {
 	end     context.CancelFunc
 	touched time.Time     // when somebody asked for it; the service's lock is held
@@ -27,10 +28,12 @@ type watch struct {
 	told    *flow.ExternalStatus // what it has come to; nil = nobody has asked yet
 }
 
-// unasked is how long a pod is followed that nobody asks for: another member has its task, or nobody.
+// unasked is how long a pod is followed that nobody asks for: another member has its task, or
+// nobody.
 const unasked = 2 * time.Minute
 
-// sourceOf numbers the lines of logs. They are numbered alike whoever reads them, from the first one on, so each line is stored once.
+// sourceOf numbers the lines of logs. They are numbered alike whoever reads them, from the first
+// one on, so each line is stored once.
 const sourceOf = "kubernetes"
 
 // watched follows a pod, or goes on doing so. What has ended is not followed, but read.

@@ -36,8 +36,9 @@ func (f *Files) Of(x flow.External) flow.External {
 	return x
 }
 
-// Variables are what a job finds in its environment. An input that is too large for that is in a file, if there is somewhere to put it: files are nil
-// otherwise. An error of a kind will stay, whoever tries again.
+// Variables are what a job finds in its environment. An input that is too large for that is in a
+// file, if there is somewhere to put it: files are nil otherwise. An error of a kind will stay,
+// whoever tries again.
 func (p *Place) Variables(ctx context.Context, job *flow.Job, env map[string]json.RawMessage) (vars map[string]string, files *Files, err error) {
 	of := program.Job{Type: job.Exec.Type, Program: &flow.Program{}, Facts: programs.Facts(job)}
 	input := program.Input(job.Input)

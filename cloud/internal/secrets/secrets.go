@@ -1,6 +1,7 @@
 // Package secrets reads secrets of Secret Manager, for flows that name them.
 //
-// Promises: only what the operator lists is read, anew each time; an error names a secret and never tells its value.
+// Promises: only what the operator lists is read, anew each time; an error names a secret and never
+// tells its value.
 package secrets
 
 import (
@@ -42,7 +43,8 @@ func New(o Options) (*Manager, error) {
 
 var versionForm = regexp.MustCompile(`^projects/[\w.:-]+/secrets/[\w-]+/versions/[\w-]+$`)
 
-// version is the full name of what a text names: a secret of the default project, or a full name, with a version or without.
+// version is the full name of what a text names: a secret of the default project, or a full name,
+// with a version or without.
 func (m *Manager) version(text string) (string, error) {
 	name := text
 	if !strings.Contains(name, "/") {

@@ -41,7 +41,8 @@ func countedByIndex(f persistence.TaskFilter) bool {
 	return asksOnlyFor(f, func(rest *persistence.TaskFilter) { rest.FlowID, rest.FlowIDs, rest.FlowSlug = "", nil, "" })
 }
 
-// asksOnlyFor says that a filter asks for states, times of creation, and else only for what without takes off.
+// asksOnlyFor says that a filter asks for states, times of creation, and else only for what without
+// takes off.
 func asksOnlyFor(f persistence.TaskFilter, without func(*persistence.TaskFilter)) bool {
 	f.Statuses, f.CreatedFrom, f.CreatedTo, f.Most, f.Oldest = nil, 0, 0, 0, false
 	if len(f.Labels) == 0 {
@@ -51,8 +52,9 @@ func asksOnlyFor(f persistence.TaskFilter, without func(*persistence.TaskFilter)
 	return reflect.DeepEqual(f, persistence.TaskFilter{})
 }
 
-// CountBy asks how many of them there are by something. Each row tells the number of a part of them, of what, and how many; Groups reads them.
-// Of a part one more is counted than of a group, which tells that there are more.
+// CountBy asks how many of them there are by something. Each row tells the number of a part of
+// them, of what, and how many; Groups reads them. Of a part one more is counted than of a group,
+// which tells that there are more.
 func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
 	f.ByUpdate = false
 	if f.Most > 0 {
@@ -82,7 +84,8 @@ func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
 
 var everyState = []string{"pending", "running", "canceling", "completed", "failed", "canceled"}
 
-// byState counts each state of which an index tells all that is asked by itself, and those under way together; false: no index does.
+// byState counts each state of which an index tells all that is asked by itself, and those under
+// way together; false: no index does.
 func (q *Query) byState(d Dialect, f persistence.TaskFilter) bool {
 	table, by := "tasks t", ""
 	switch {
@@ -118,8 +121,8 @@ func (q *Query) byState(d Dialect, f persistence.TaskFilter) bool {
 	return len(parts) > 0
 }
 
-// addPicked ends a part that reads something of each task that a filter picks, up to as many as are counted: those of one state no sooner than
-// those of another.
+// addPicked ends a part that reads something of each task that a filter picks, up to as many as are
+// counted: those of one state no sooner than those of another.
 func (q *Query) addPicked(d Dialect, f persistence.TaskFilter, what func()) {
 	from, by := " FROM "+d.Schema+"tasks t", ""
 	if d.usesLabel(f) {

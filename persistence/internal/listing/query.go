@@ -18,29 +18,35 @@ type Dialect struct {
 	Schema string
 	// Labels writes the condition that a task has all these labels.
 	Labels func(q *Query, labels map[string]string)
-	// Open is the condition of the index on tasks that have not ended, and Ended the column by whose values there is one
-	// on those that have.
+	// Open is the condition of the index on tasks that have not ended, and Ended the column by
+	// whose values there is one on those that have.
 	Open, Ended string
-	// EndedOfFlow goes on with the condition of a state that tasks have ended in, where there is an index by flow and state on these alone.
+	// EndedOfFlow goes on with the condition of a state that tasks have ended in, where there is an
+	// index by flow and state on these alone.
 	EndedOfFlow string
-	// LabelSays writes the condition that a label of a task says a text, and LabelOf what the label with a name says.
+	// LabelSays writes the condition that a label of a task says a text, and LabelOf what the label
+	// with a name says.
 	LabelSays, LabelOf func(q *Query, text string)
 	// Like compares texts in letters of either case.
 	Like string
 	// Failure is what persistence.Failure tells of a task's error.
 	Failure string
-	// Aside keeps the database from going by the index of the column that it stands before, "" where it decides well by itself.
+	// Aside keeps the database from going by the index of the column that it stands before, ""
+	// where it decides well by itself.
 	Aside string
 	// LabelTable: labels have a table of their own, task_labels.
 	LabelTable bool
-	// Some is what the number of a limit begins with, where the database would go about a list by how short it is: for one task it sorts all
-	// there are, also for one behind thousands that are skipped.
+	// Some is what the number of a limit begins with, where the database would go about a list by
+	// how short it is: for one task it sorts all there are, also for one behind thousands that are
+	// skipped.
 	Some string
-	// Narrow: the database sorts whole rows if it has to sort, so it is asked first which tasks a page has.
+	// Narrow: the database sorts whole rows if it has to sort, so it is asked first which tasks a
+	// page has.
 	Narrow bool
 	// ByJobs: tasks with jobs in a queue are found by these jobs, which are few.
 	ByJobs bool
-	// RareLabel is the name of one of the labels that are asked for which few tasks have, "" where there is none, or nobody has looked.
+	// RareLabel is the name of one of the labels that are asked for which few tasks have, "" where
+	// there is none, or nobody has looked.
 	RareLabel string
 	// ManyIDs: so many ids begin as is asked for that a list is not read by them, but in its order.
 	ManyIDs bool
@@ -62,7 +68,8 @@ type Part struct {
 // Columns are what Scan reads, in its order.
 const Columns = head + `t.params` + tail
 
-// listColumns are Columns of which nothing is large: nobody is shown the params of many tasks at once.
+// listColumns are Columns of which nothing is large: nobody is shown the params of many tasks at
+// once.
 const listColumns = head + `NULL` + tail
 
 const (
@@ -80,7 +87,8 @@ func (d Dialect) Joins() string {
 	return " LEFT JOIN " + d.Schema + "flows f ON f.id = t.flow_id LEFT JOIN " + d.Schema + "flow_versions v ON v.id = t.version_id"
 }
 
-// usesLabel says that the tasks of a filter are found by a label. In the order of their ends that pays only where few have it.
+// usesLabel says that the tasks of a filter are found by a label. In the order of their ends that
+// pays only where few have it.
 func (d Dialect) usesLabel(f persistence.TaskFilter) bool {
 	return d.LabelTable && len(f.Labels) > 0 && !d.ByFlow && (!f.ByEnd || d.RareLabel != "")
 }
@@ -100,8 +108,8 @@ type Query struct {
 	some string // what the numbers of limits begin with
 }
 
-// List asks for the tasks that a filter picks. A page of the newest ones that are in some states, or have some
-// label, is read from an index of these alone.
+// List asks for the tasks that a filter picks. A page of the newest ones that are in some states,
+// or have some label, is read from an index of these alone.
 func List(d Dialect, f persistence.TaskFilter) *Query {
 	q := &Query{mark: d.Mark, asc: f.Oldest, some: d.Some}
 	q.Add("SELECT " + listColumns)
@@ -136,7 +144,8 @@ func List(d Dialect, f persistence.TaskFilter) *Query {
 	return q
 }
 
-// indexParts are disjoint ones of what a filter picks, each of which has an index in the order of the list.
+// indexParts are disjoint ones of what a filter picks, each of which has an index in the order of
+// the list.
 func (d Dialect) indexParts(f persistence.TaskFilter) []Part {
 	switch {
 	case f.ByUpdate:
@@ -207,14 +216,16 @@ func (q *Query) addPart(d Dialect, f persistence.TaskFilter, part Part) {
 	q.addConditions(d, f, "")
 }
 
-// addWhere has the conditions of a filter. By is "l." when the first of the labels leads to the tasks.
+// addWhere has the conditions of a filter. By is "l." when the first of the labels leads to the
+// tasks.
 func (q *Query) addWhere(d Dialect, f persistence.TaskFilter, by string) {
 	q.open = " WHERE "
 	d.aside = d.isNarrowed(f) && !d.ByFlow
 	q.addConditions(d, f, by)
 }
 
-// isNarrowed says that there are few of the tasks that a filter picks, of whatever flow they are: its flow is nothing to go by.
+// isNarrowed says that there are few of the tasks that a filter picks, of whatever flow they are:
+// its flow is nothing to go by.
 func (d Dialect) isNarrowed(f persistence.TaskFilter) bool {
 	if len(f.Statuses) == 0 {
 		return f.EndedFrom > 0 || f.Waits != 0 || f.Queued != "" || f.Paused != nil && *f.Paused
@@ -223,7 +234,8 @@ func (d Dialect) isNarrowed(f persistence.TaskFilter) bool {
 	return len(states) == 1 && states[0].isSmall()
 }
 
-// isSmall says of a part by states that few tasks are in them: all but those that are completed. Their indexes tell the flow.
+// isSmall says of a part by states that few tasks are in them: all but those that are completed.
+// Their indexes tell the flow.
 func (p *Part) isSmall() bool { return p.only != "completed" }
 
 func (q *Query) addConditions(d Dialect, f persistence.TaskFilter, by string) {
@@ -327,8 +339,9 @@ func (q *Query) addQueued(d Dialect, service string) {
 	q.Add(")")
 }
 
-// addEndConditions has the conditions about the end of a task. Nearly all tasks have one: that alone is nothing to go by, and comes last, because a
-// database that reads from the first bound would read nearly all.
+// addEndConditions has the conditions about the end of a task. Nearly all tasks have one: that
+// alone is nothing to go by, and comes last, because a database that reads from the first bound
+// would read nearly all.
 func (q *Query) addEndConditions(d Dialect, f persistence.TaskFilter) {
 	for _, bound := range []struct {
 		text string
@@ -358,7 +371,8 @@ func (q *Query) addTextSearch(d Dialect, text string) {
 	q.Add(")")
 }
 
-// addLabels asks for all labels. One that few tasks have, or else the first one by name, is that by which tasks are found, if one is.
+// addLabels asks for all labels. One that few tasks have, or else the first one by name, is that by
+// which tasks are found, if one is.
 func (q *Query) addLabels(d Dialect, labels map[string]string, by string) {
 	if by == "" {
 		d.Labels(q, labels)
@@ -373,7 +387,8 @@ func (q *Query) addLabels(d Dialect, labels map[string]string, by string) {
 	}
 }
 
-// addStatus asks for states. Rows of a label tell theirs, and several states are found among them in the order of the list.
+// addStatus asks for states. Rows of a label tell theirs, and several states are found among them
+// in the order of the list.
 func (q *Query) addStatus(d Dialect, statuses []string, by string) {
 	known := d.stateParts(statuses, by)
 	switch {
@@ -391,8 +406,8 @@ func (q *Query) addStatus(d Dialect, statuses []string, by string) {
 // columnName is one of a task, or of the label that leads to it.
 func columnName(name, by string) string { return cmp.Or(by, "t.") + name }
 
-// stateParts are parts, each of which has an index, that together have some states; none if there is a word among them that is no state. By is "l."
-// when it is labels that tell the states.
+// stateParts are parts, each of which has an index, that together have some states; none if there
+// is a word among them that is no state. By is "l." when it is labels that tell the states.
 func (d Dialect) stateParts(statuses []string, by string) (parts []Part) {
 	part := func(where, only string) {
 		parts = append(parts, Part{Where: where, Order: "t.created_at", state: true, only: only})

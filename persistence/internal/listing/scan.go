@@ -66,7 +66,8 @@ func ScanVersion(row Row, v *persistence.Version) error {
 	return row.Scan(&v.ID, &v.FlowID, &v.Number, &v.Definition, &v.Status, &v.Hash, &v.CreatedAt)
 }
 
-// ScanWorker reads id, address, type, services and labels as JSON, secret, load, last heartbeat and registration.
+// ScanWorker reads id, address, type, services and labels as JSON, secret, load, last heartbeat and
+// registration.
 func ScanWorker(row Row, w *persistence.Worker) error {
 	var services, labels []byte
 	if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &labels, &w.Secret, &w.Load, &w.LastHeartbeat, &w.RegisteredAt, &w.JoinedAt, &w.PolledAt); err != nil {
@@ -204,8 +205,8 @@ func Wait(w flow.Awaited) string {
 	return Text(string(text))
 }
 
-// Text is how a text for people is stored: a database cannot keep NUL or broken UTF-8 in a text, and
-// an error message must never be the reason that a commit is refused.
+// Text is how a text for people is stored: a database cannot keep NUL or broken UTF-8 in a text,
+// and an error message must never be the reason that a commit is refused.
 func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

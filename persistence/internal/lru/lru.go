@@ -1,5 +1,5 @@
-// Package lru keeps what was used last, up to a number of bytes. A Cache is not safe for concurrent use: its owner
-// guards it.
+// Package lru keeps what was used last, up to a number of bytes. A Cache is not safe for concurrent
+// use: its owner guards it.
 package lru
 
 import "container/list"
@@ -36,8 +36,8 @@ func (c *Cache[V]) Get(key string) (value V, ok bool) {
 	return e.Value.(*cacheEntry[V]).value, true
 }
 
-// Put keeps a value in the place of what has not been used for longest. One that is larger than all of the
-// cache is not kept.
+// Put keeps a value in the place of what has not been used for longest. One that is larger than all
+// of the cache is not kept.
 func (c *Cache[V]) Put(key string, value V, bytes int) {
 	c.Drop(key)
 	bytes += len(key) + perEntry

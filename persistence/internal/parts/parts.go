@@ -1,5 +1,6 @@
-// Package parts takes large checkpoints apart. A store keeps the snapshot of one in several rows, each of at most Size bytes: sent and read one after the
-// other, they are never as a whole in a statement, a driver's buffer or a page cache, beside the state that the snapshot belongs to.
+// Package parts takes large checkpoints apart. A store keeps the snapshot of one in several rows,
+// each of at most Size bytes: sent and read one after the other, they are never as a whole in a
+// statement, a driver's buffer or a page cache, beside the state that the snapshot belongs to.
 package parts
 
 import (
@@ -51,8 +52,10 @@ type Head struct {
 // ScanHead reads size and first part.
 func ScanHead(row listing.Row, h *Head) error { return row.Scan(&h.Size, &h.First) }
 
-// Join puts the other parts behind the first one of a snapshot of size bytes: read has scan called for each of their rows, in order. R is the driver's
-// type for bytes that stay its own. persistence.ErrNotFound says that they were deleted meanwhile, since a task goes with all its checkpoints.
+// Join puts the other parts behind the first one of a snapshot of size bytes: read has scan called
+// for each of their rows, in order. R is the driver's type for bytes that stay its own.
+// persistence.ErrNotFound says that they were deleted meanwhile, since a task goes with all its
+// checkpoints.
 func Join[R ~[]byte](first []byte, size int64, read func(scan func(listing.Row, *struct{}) error) error) ([]byte, error) {
 	if int64(len(first)) == size {
 		return first, nil

@@ -14,8 +14,9 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// Steps returns the migrations of a folder, each in a transaction of its own, which also keeps the hash of its text. The first one makes the
-// table that hashes are kept in: table (version, hash). change adapts a text before it is sent.
+// Steps returns the migrations of a folder, each in a transaction of its own, which also keeps the
+// hash of its text. The first one makes the table that hashes are kept in: table (version, hash).
+// change adapts a text before it is sent.
 func Steps(files fs.FS, table string, change func(text string) string) (steps []*goose.Migration, hashes map[int64]string, err error) {
 	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
@@ -53,8 +54,9 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Update migrates forward. It refuses a schema that is newer than this program, and one that was made by other texts of
-// the same migrations. kept reads the hashes that the schema has; it has none where there is no table for them.
+// Update migrates forward. It refuses a schema that is newer than this program, and one that was
+// made by other texts of the same migrations. kept reads the hashes that the schema has; it has
+// none where there is no table for them.
 func Update(ctx context.Context, p *goose.Provider, hashes map[int64]string, kept func(context.Context) (map[int64]string, error)) error {
 	if err := checkHashes(ctx, p, hashes, kept); err != nil { // before anything is built upon it
 		return err
