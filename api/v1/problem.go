@@ -22,16 +22,16 @@ import (
 
 const problemType = "application/problem+json"
 
-// httpProblem is a wire.Problem as the framework wants it.
-type httpProblem struct {
+// problem is a wire.Problem as the framework wants it.
+type problem struct {
 	wire.Problem
 }
 
-func (p *httpProblem) GetStatus() int { return p.Status }
+func (p *problem) GetStatus() int { return p.Status }
 
-func (p *httpProblem) ContentType(string) string { return problemType }
+func (p *problem) ContentType(string) string { return problemType }
 
-func (p *httpProblem) GetHeaders() http.Header {
+func (p *problem) GetHeaders() http.Header {
 	h := http.Header{}
 	api.SayWhen(h, p.Status)
 	return h
@@ -65,10 +65,10 @@ func newNotFoundError(where, hint, format string, args ...any) error {
 }
 
 // toProblem makes the answer to an error.
-func (s *service) toProblem(ctx context.Context, err error) *httpProblem {
+func (s *service) toProblem(ctx context.Context, err error) *problem {
 	err = api.Cause(ctx, err)
 	v := api.Judge(err)
-	p := &httpProblem{wire.Problem{Status: v.Status, Kind: string(v.Kind), What: v.What, Hint: v.Hint, Request: api.RequestID(ctx)}}
+	p := &problem{wire.Problem{Status: v.Status, Kind: string(v.Kind), What: v.What, Hint: v.Hint, Request: api.RequestID(ctx)}}
 	var l *locatedError
 	if errors.As(err, &l) {
 		p.Where, p.Hint = l.where, orElse(l.hint, v.Hint)
@@ -136,7 +136,7 @@ func scheduleFaults(faults schedule.Faults) (list []wire.Fault) {
 	return list
 }
 
-func (p *httpProblem) addExplanation() *httpProblem {
+func (p *problem) addExplanation() *problem {
 	p.Title = http.StatusText(p.Status)
 	p.Explain()
 	return p
@@ -144,13 +144,13 @@ func (p *httpProblem) addExplanation() *httpProblem {
 
 // problemResponse describes every answer that is no success.
 func (s *service) problemResponse() *huma.Response {
-	schema := s.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[httpProblem](), true, "")
+	schema := s.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problem](), true, "")
 	return &huma.Response{Description: "Problem", Content: map[string]*huma.MediaType{problemType: {Schema: schema}}}
 }
 
 // noRoute answers what fits no route: 405 when another method would.
 func (s *service) noRoute(w http.ResponseWriter, r *http.Request) {
-	p := &httpProblem{wire.Problem{Status: http.StatusNotFound, Kind: string(flow.NotFound), Request: api.RequestID(r.Context()),
+	p := &problem{wire.Problem{Status: http.StatusNotFound, Kind: string(flow.NotFound), Request: api.RequestID(r.Context()),
 		What: "there is no such route", Where: "path", Hint: "/v1/docs lists all routes"}}
 	if allowed := api.MethodsOf(s.mux, r, "/"); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
@@ -162,7 +162,7 @@ func (s *service) noRoute(w http.ResponseWriter, r *http.Request) {
 }
 
 // writeTo is for what is answered without the framework.
-func (p *httpProblem) writeTo(w http.ResponseWriter) {
+func (p *problem) writeTo(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", problemType)
 	api.SayWhen(w.Header(), p.Status)
 	w.WriteHeader(p.Status)

@@ -70,8 +70,8 @@ func transformRefusal(ctx huma.Context, _ string, answer any) (any, error) {
 }
 
 // toRefusal is the answer to a request that does not fit its description.
-func toRefusal(ctx huma.Context, e *huma.ErrorModel) *httpProblem {
-	p := &httpProblem{wire.Problem{Status: e.Status, Kind: string(flow.Invalid), What: e.Detail, Request: api.RequestID(ctx.Context())}}
+func toRefusal(ctx huma.Context, e *huma.ErrorModel) *problem {
+	p := &problem{wire.Problem{Status: e.Status, Kind: string(flow.Invalid), What: e.Detail, Request: api.RequestID(ctx.Context())}}
 	for _, detail := range e.Errors {
 		p.Faults = append(p.Faults, faultOf(ctx.Operation(), detail))
 	}
@@ -93,7 +93,7 @@ func toRefusal(ctx huma.Context, e *huma.ErrorModel) *httpProblem {
 }
 
 // normalizeStatus finds the status: what does not fit the description is a bad request.
-func (p *httpProblem) normalizeStatus() {
+func (p *problem) normalizeStatus() {
 	switch p.Status {
 	case http.StatusUnprocessableEntity:
 		p.Status = http.StatusBadRequest

@@ -145,7 +145,7 @@ func (s *service) restrictOperation(o *huma.Operation) {
 
 // checkRole says why who asks may not, nil when it may. Routes that nobody guards are for
 // everybody.
-func (s *service) checkRole(ctx context.Context, need api.Need) *httpProblem {
+func (s *service) checkRole(ctx context.Context, need api.Need) *problem {
 	if s.shell == nil {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (s *service) checkRole(ctx context.Context, need api.Need) *httpProblem {
 	if why == nil {
 		return nil
 	}
-	p := &httpProblem{*why}
+	p := &problem{*why}
 	p.Request = api.RequestID(ctx)
 	return p.addExplanation()
 }

@@ -58,7 +58,7 @@ func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") || r.ProtoMajor != 1 {
 		w.Header().Set("Connection", "Upgrade")
 		w.Header().Set("Upgrade", "websocket")
-		p := &httpProblem{wire.Problem{Status: http.StatusUpgradeRequired, Kind: string(flow.Invalid), Request: api.RequestID(r.Context()),
+		p := &problem{wire.Problem{Status: http.StatusUpgradeRequired, Kind: string(flow.Invalid), Request: api.RequestID(r.Context()),
 			What: "this route is a WebSocket", Where: "header.Upgrade", Hint: "connect with a WebSocket client, over HTTP/1.1"}}
 		p.addExplanation().writeTo(w)
 		return
