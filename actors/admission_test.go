@@ -53,7 +53,7 @@ func TestCommandsAreRefusedBeyondTheBoundAndWhatFreesWorkIsNot(t *testing.T) {
 	tell := func(cmd flow.Command) {
 		before := th.Stats().Messages
 		all.Go(func() { assert.NotEqual(t, flow.Busy, flow.ErrorKindOf(th.Do(t.Context(), id, cmd, ""))) })
-		require.Eventually(t, func() bool { return th.Stats().Messages > before }, maxLaneWait, time.Millisecond)
+		require.Eventually(t, func() bool { return th.Stats().Messages > before }, patience, time.Millisecond)
 	}
 	for range 6 {
 		tell(flow.Signal{Key: "k", Value: json.RawMessage(`1`)})
@@ -84,7 +84,7 @@ func TestValuesThatWaitAreBoundedInBytes(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 3 {
 		all.Go(func() { assert.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "k", Value: value}, "")) })
-		require.Eventually(t, func() bool { return th.Stats().Messages > int64(n) }, maxLaneWait, time.Millisecond)
+		require.Eventually(t, func() bool { return th.Stats().Messages > int64(n) }, patience, time.Millisecond)
 	}
 	require.Equal(t, flow.Busy, flow.ErrorKindOf(th.Do(t.Context(), id, flow.Signal{Key: "k"}, "")))
 	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version})
@@ -102,7 +102,7 @@ func TestAMemberThatCannotWriteIsNotReady(t *testing.T) {
 	store.broken.Store(true)
 	done := make(chan error, 1)
 	go func() { done <- th.Do(t.Context(), id, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}, "") }()
-	require.Eventually(t, func() bool { return th.Ready() != nil }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Ready() != nil }, patience, time.Millisecond)
 	why := th.Ready()
 	require.ErrorContains(t, why, "the store is not available, because it does not answer")
 	require.NotRegexp(t, `\d`, why.Error(), "who logs what is new would log each number")
@@ -113,6 +113,6 @@ func TestAMemberThatCannotWriteIsNotReady(t *testing.T) {
 	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: "any"})
 	require.Equal(t, flow.Busy, flow.ErrorKindOf(err), "new work is refused at once")
 	store.broken.Store(false)
-	require.Eventually(t, func() bool { return th.Ready() == nil }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Ready() == nil }, patience, time.Millisecond)
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status, "what was under way is written when it can be")
 }

@@ -68,7 +68,7 @@ func (s *standstill) start(t *testing.T, cfg actors.Config) *harness {
 
 // await asks the member, which goes on then, how a task has ended.
 func (s *standstill) await(t *testing.T, th *harness, id string) (flow.TaskStatus, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.asked.Store(true)
 	return th.Await(ctx, id)

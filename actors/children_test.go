@@ -61,7 +61,7 @@ func (g *gates) counts() (jobs, again int) {
 
 func (g *gates) await(t *testing.T, jobs int) {
 	t.Helper()
-	require.Eventually(t, func() bool { n, _ := g.counts(); return n == jobs }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { n, _ := g.counts(); return n == jobs }, patience, time.Millisecond)
 }
 
 // slow is a clock on which the moment never ends that a step's first report waits for others.
@@ -109,7 +109,7 @@ func TestACrashOfAStepActorIsNobodyElses(t *testing.T) {
 	g.await(t, 40)
 	crash.Store(true)
 	close(g.open["one"])
-	require.Eventually(t, func() bool { return began.step.Load() == 3 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return began.step.Load() == 3 }, patience, time.Millisecond)
 	close(g.open["two"])
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 	jobs, again := g.counts()
@@ -148,8 +148,8 @@ func TestAStepActorThatKeepsCrashingFailsItsStepAlone(t *testing.T) {
 	require.Eventually(t, func() bool {
 		view, err := th.reader.View(t.Context(), id)
 		return err == nil && view.State.Root.Nodes[0].Status() == flow.StepFailed
-	}, maxLaneWait, time.Millisecond)
-	require.Eventually(t, func() bool { return calledOff.Load() == 19 }, maxLaneWait, time.Millisecond)
+	}, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return calledOff.Load() == 19 }, patience, time.Millisecond)
 	close(g.open["two"])
 	state := th.ended(t, id).State
 	require.Contains(t, state.Root.Nodes[0].Rare().Error, "internal: the step's actor keeps crashing")
@@ -208,7 +208,7 @@ func TestTheReportsOfAStepAreOneRow(t *testing.T) {
 
 func (th *harness) eventuallySteps(t *testing.T, n int64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return th.Stats().Actors["step"] == n }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Actors["step"] == n }, patience, time.Millisecond)
 }
 
 // nested is a foreach in a flow in a flow, and a plain step beside it.
@@ -303,7 +303,7 @@ func TestTheEndOfATaskWithdrawsAllThatItsStepsCarry(t *testing.T) {
 			g.await(t, 4)
 			require.NoError(t, th.Do(t.Context(), id, flow.Cancel{}, ""))
 			require.Equal(t, flow.TaskCanceled, th.ended(t, id).State.Status)
-			require.Eventually(t, func() bool { return ended.Load() == 4 && th.Stats().Ready == 0 && th.Stats().Actors["step"] == 0 }, maxLaneWait, time.Millisecond)
+			require.Eventually(t, func() bool { return ended.Load() == 4 && th.Stats().Ready == 0 && th.Stats().Actors["step"] == 0 }, patience, time.Millisecond)
 			jobs, _ := g.counts()
 			require.Equal(t, 4, jobs, "what was in line never began")
 		})
@@ -345,11 +345,11 @@ start: sub
 nodes:
   sub: {kind: subflow, subflow: {start: ok, nodes: {ok: {kind: approval, params: {approval_key: $shared.ok}, timeout_ms: 3600000}, again: {kind: approval, params: {approval_key: $shared.again}}}, edges: [{from: ok, action: default, to: again}]}}
 `), `{}`)
-	require.Eventually(t, func() bool { return began.step.Load() == 1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return began.step.Load() == 1 }, patience, time.Millisecond)
 	th.eventuallyEmpty(t)
 	th.eventuallySteps(t, 0)
 	require.NoError(t, th.Do(t.Context(), id, flow.Pause{}, ""))
-	require.Eventually(t, func() bool { return began.step.Load() == 2 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return began.step.Load() == 2 }, patience, time.Millisecond)
 	require.NoError(t, th.Do(t.Context(), id, flow.Cancel{}, ""))
 	require.Equal(t, flow.TaskCanceled, th.ended(t, id).State.Status)
 }

@@ -314,7 +314,7 @@ func (l *ledger) repeated() (ids []string) {
 // await waits for a task's end at whoever owns it by then.
 func (c *circuit) ended(t *testing.T, task string) *persistence.View {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		th := c.at(persistence.ShardOf(task))

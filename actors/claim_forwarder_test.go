@@ -56,7 +56,7 @@ func TestPollersDoNotWaitForAnOwnerThatCannotBeReached(t *testing.T) {
 		return true
 	}
 	for range 20 {
-		require.Len(t, b.poll(t, maxLaneWait, 1, "x"), 1)
+		require.Len(t, b.poll(t, patience, 1, "x"), 1)
 	}
 	require.LessOrEqual(t, tries.Load(), int64(5), "one claim every now and then")
 }
@@ -106,7 +106,7 @@ func TestAJobThatWasClaimedOfAMemberThatHasGoneIsFoundAtItsNewOwner(t *testing.T
 	go func() {
 		defer close(got)
 		for ctx.Err() == nil {
-			jobs, _ := b.Poll(ctx, engine.Poll{Worker: "w", Services: []string{"x"}, Max: 2, Wait: maxLaneWait})
+			jobs, _ := b.Poll(ctx, engine.Poll{Worker: "w", Services: []string{"x"}, Max: 2, Wait: patience})
 			got <- jobs
 		}
 	}()
@@ -171,11 +171,11 @@ func withOneStuck(t *testing.T, definition string) (th *harness, version, id str
 func TestAPollThatHasGotAJobDoesNotWaitLongForOthers(t *testing.T) {
 	th, version, late, store := withOneStuck(t, queueOf("x"))
 	id := th.begin(t, version, `{}`)
-	got := th.poll(t, maxLaneWait, 2, "x")
+	got := th.poll(t, patience, 2, "x")
 	require.Len(t, got, 1)
 	require.Equal(t, id, got[0].Job.Task)
 	close(store.release)
-	again := th.poll(t, maxLaneWait, 1, "x")
+	again := th.poll(t, patience, 1, "x")
 	require.Len(t, again, 1, "what came too late was given back")
 	require.Equal(t, late, again[0].Job.Task)
 	require.Zero(t, again[0].Job.Deliveries)
@@ -202,7 +202,7 @@ func TestTheAnswerToALotOfClaimsIsBounded(t *testing.T) {
 	got := make(chan int, jobs)
 	for i := range jobs {
 		go func() {
-			jobs, _ := b.Poll(t.Context(), engine.Poll{Worker: fmt.Sprint(i), Services: []string{"x"}, Wait: maxLaneWait})
+			jobs, _ := b.Poll(t.Context(), engine.Poll{Worker: fmt.Sprint(i), Services: []string{"x"}, Wait: patience})
 			got <- len(jobs)
 		}()
 	}
@@ -240,13 +240,13 @@ func TestEachOrderOfALotIsAdmittedForItself(t *testing.T) {
 	for range 2 {
 		all.Go(func() { _ = th.Do(t.Context(), other, flow.Signal{Key: "k", Value: []byte(`1`)}, "") })
 	}
-	require.Eventually(t, func() bool { return th.Stats().Messages == 2 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Messages == 2 }, patience, time.Millisecond)
 	answered := make(chan engine.Outcomes, 1)
 	all.Go(func() {
 		outcomes, _ := th.DoAll(t.Context(), engine.Orders{{Task: id, Command: flow.Cancel{}}, {Task: id, Command: flow.Signal{Key: "k", Value: []byte(`1`)}, Request: "r"}})
 		answered <- outcomes
 	})
-	require.Eventually(t, func() bool { return th.Stats().Messages == 3 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Messages == 3 }, patience, time.Millisecond)
 	store.shut.Unlock()
 	outcomes := <-answered
 	require.NoError(t, outcomes[0].Err)

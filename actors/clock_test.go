@@ -77,7 +77,7 @@ func (c catching) next(t *testing.T) func() {
 	select {
 	case f := <-c.caught:
 		return f
-	case <-time.After(maxLaneWait):
+	case <-time.After(patience):
 		require.FailNow(t, "nobody waits for that long")
 		return nil
 	}

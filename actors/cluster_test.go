@@ -146,7 +146,7 @@ func TestAMemberIsToldWhenTheClusterHasChanged(t *testing.T) {
 	c.join(t, actors.Config{})
 	select {
 	case <-changed:
-	case <-time.After(maxLaneWait):
+	case <-time.After(patience):
 		require.Fail(t, "it was not told")
 	}
 	require.NoError(t, a.Ready())

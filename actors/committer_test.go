@@ -39,7 +39,7 @@ func TestABatchIsBoundedByItsBytesToo(t *testing.T) {
 			errs <- err
 		}()
 	}
-	require.Eventually(t, func() bool { return th.Stats().Uncommitted == n }, maxLaneWait, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Uncommitted == n }, patience, 10*time.Millisecond)
 	close(release)
 	for range n {
 		require.NoError(t, <-errs)
@@ -59,7 +59,7 @@ func TestAWatcherIsToldOfARowWhoseAnswerGotLost(t *testing.T) {
 		return faulty.Fault{}
 	}})})
 	id := th.begin(t, th.publish(t, untilApproved), `{}`)
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for row, err := range th.Watch(ctx, id, 0) {
 		require.NoError(t, err)

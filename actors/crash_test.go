@@ -31,7 +31,7 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 	}}})
 	id := th.begin(t, th.publish(t, untilApproved), `{}`)
 	armed.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	answers := make(chan error, n)
 	ask := func() { answers <- th.Do(ctx, id, flow.Signal{Key: "k", Value: json.RawMessage(`1`)}, "") }
@@ -40,7 +40,7 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 	for range n - 1 {
 		go ask()
 	}
-	require.Eventually(t, func() bool { return th.Stats().Messages == n }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Messages == n }, patience, time.Millisecond)
 	// Behind them through the mailbox of all tasks: when this is answered they are in that of
 	// theirs.
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(th.Do(ctx, "nobody", flow.Cancel{}, "")))
@@ -70,11 +70,11 @@ func TestAReportReachesTheActorThatCameAfterACrash(t *testing.T) {
 	}
 	th := start(t, cfg)
 	id := th.begin(t, th.publish(t, chainOfThree), `{"n":1}`)
-	require.Eventually(t, func() bool { return calls.Load() == 1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return calls.Load() == 1 }, patience, time.Millisecond)
 	crash.Store(true)
 	note := flow.Signal{Key: "k", Value: json.RawMessage(`1`)}
 	require.Equal(t, flow.Busy, flow.ErrorKindOf(th.Do(t.Context(), id, note, "")))
-	require.Eventually(t, func() bool { return th.Do(t.Context(), id, note, "") == nil }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Do(t.Context(), id, note, "") == nil }, patience, time.Millisecond)
 	close(release)
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 	require.EqualValues(t, 3, calls.Load(), "no job was carried out twice")

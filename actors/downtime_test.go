@@ -16,7 +16,7 @@ func afterDowntime(t *testing.T, visibility time.Duration) (*harness, engine.Cla
 	store := newLeaping()
 	before := start(t, actors.Config{Store: store, Visibility: time.Hour})
 	before.begin(t, before.publish(t, queueOf("x")), `{}`)
-	got := before.poll(t, maxLaneWait, 1, "x")
+	got := before.poll(t, patience, 1, "x")
 	require.Len(t, got, 1)
 	require.NoError(t, before.Stop(t.Context()))
 	store.leap(2 * time.Hour)
@@ -33,7 +33,7 @@ func TestAClaimOutlivesADowntimeThatWasLongerThanItsTime(t *testing.T) {
 
 func TestAClaimOfAWorkerThatDoesNotComeBackIsLostAfterADowntime(t *testing.T) {
 	th, claim := afterDowntime(t, 100*time.Millisecond)
-	got := th.poll(t, maxLaneWait, 1, "x")
+	got := th.poll(t, patience, 1, "x")
 	require.Len(t, got, 1)
 	require.Equal(t, claim.Job.ID(), got[0].Job.ID())
 	require.Equal(t, 1, got[0].Job.Deliveries)

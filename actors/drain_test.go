@@ -36,7 +36,7 @@ nodes:
 			}
 		}
 		return canceled == 2
-	}, maxLaneWait, time.Millisecond, "what waited in line is canceled")
+	}, patience, time.Millisecond, "what waited in line is canceled")
 	view, err := th.reader.View(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, flow.UnitDispatched, view.State.Root.Step.Units[first].Status, "what runs goes on")

@@ -39,7 +39,7 @@ func TestACarrierThatDoesNotListenKeepsNoMemberFromItsEnd(t *testing.T) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(maxLaneWait):
+	case <-time.After(patience):
 		require.Fail(t, "the member never ends")
 	}
 	require.Contains(t, log.String(), flow.JobID(id, flow.Address{Node: "a", Visit: 1, Attempt: 1}))
@@ -67,14 +67,14 @@ func TestACallThatTheStoreNeverAnswersIsTriedAgain(t *testing.T) {
 				return nil
 			},
 		})})
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	id := th.insist(t, engine.NewTask{VersionID: th.publish(t, untilApproved), Key: "k"})
 	th.eventuallyEmpty(t)
 	require.Eventually(t, func() bool { // its clock is quick, so a store that is slow for a moment counts as away
 		err := th.Do(ctx, id, flow.Cancel{}, "")
 		return err == nil || !assert.ErrorIs(t, err, engine.ErrUnavailable)
-	}, maxLaneWait, time.Millisecond)
+	}, patience, time.Millisecond)
 	require.GreaterOrEqual(t, loads.Load(), int64(2))
 }
 

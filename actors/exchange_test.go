@@ -45,7 +45,7 @@ func (th *harness) firstOf(t *testing.T, service string) engine.Claimed {
 // awaitReady waits until the queue has as many jobs in memory.
 func (th *harness) awaitReady(t *testing.T, jobs int64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return th.Stats().Ready == jobs }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Ready == jobs }, patience, time.Millisecond)
 }
 
 func TestAReportBringsTheJobThatBeginsByIt(t *testing.T) {
@@ -153,7 +153,7 @@ func TestAJobOfOneWhoDoesNotWaitForItGoesToTheNext(t *testing.T) {
 	leave()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	close(release)
-	got := th.poll(t, maxLaneWait, 1, "x")
+	got := th.poll(t, patience, 1, "x")
 	require.Len(t, got, 1)
 	require.Equal(t, "b", got[0].Job.Node)
 	require.Zero(t, got[0].Job.Deliveries)

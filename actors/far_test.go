@@ -182,7 +182,7 @@ const remoteJobs = `{"start":"a","nodes":{"a":{"kind":"foreach","exec_type":"rem
 
 func awaitOffer(t *testing.T, s ...*attached.Sessions) {
 	for _, s := range s {
-		require.Eventually(t, func() bool { return s.Offers(&flow.Exec{Type: flow.ExecRemote, Service: "s"}) }, maxLaneWait, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Offers(&flow.Exec{Type: flow.ExecRemote, Service: "s"}) }, patience, time.Millisecond)
 	}
 }
 
@@ -210,10 +210,10 @@ func TestJobsWaitForACreditAnywhereAndFailForWantOfAWorker(t *testing.T) {
 	l := h.attach(sessions[2], 1)
 	awaitOffer(t, sessions...)
 	ids := c.beginAll(t, members, version, 30)
-	require.Eventually(t, func() bool { return h.jobs() == 1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return h.jobs() == 1 }, patience, time.Millisecond)
 	second := newHand(t).freed()
 	second.attach(sessions[1], 1) // frees all but what the first one has
-	require.Eventually(t, func() bool { return second.jobs() == len(ids)-1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return second.jobs() == len(ids)-1 }, patience, time.Millisecond)
 	close(h.free)
 	for _, id := range ids {
 		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
@@ -271,7 +271,7 @@ func TestAJobThatWaitsToBeGivenAwayIsNotGivenOnceItsTaskHasBeenElsewhere(t *test
 		if persistence.ShardOf(id) == persistence.ShardOf(first) {
 			continue
 		}
-		require.Eventually(t, func() bool { return a.Waiting(b.Incarnation(), id) }, maxLaneWait, time.Millisecond)
+		require.Eventually(t, func() bool { return a.Waiting(b.Incarnation(), id) }, patience, time.Millisecond)
 		c.move(t, b, shardOf(id)...)
 		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 		c.move(t, a, shardOf(id)...)
@@ -314,7 +314,7 @@ func TestAMemberWithoutTheWorkerMayEndWhileItsJobsAreDone(t *testing.T) {
 			h.attach(sessions[2], 20)
 			awaitOffer(t, sessions...)
 			ids := c.beginAll(t, members, members[0].publish(t, remoteJobs), 30)
-			require.Eventually(t, func() bool { return h.jobs() == 20 }, maxLaneWait, time.Millisecond)
+			require.Eventually(t, func() bool { return h.jobs() == 20 }, patience, time.Millisecond)
 			end(t, c, members)
 			close(h.free)
 			for _, id := range ids {
@@ -334,11 +334,11 @@ func TestACancelReachesAnAttachedWorkerAtAnotherMember(t *testing.T) {
 	awaitOffer(t, sessions...)
 	version := members[0].publish(t, remoteJob)
 	id := c.beginAll(t, members[:1], version, 1)[0]
-	require.Eventually(t, func() bool { return h.jobs() == 1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return h.jobs() == 1 }, patience, time.Millisecond)
 	require.NoError(t, members[0].Cancel(t.Context(), id, flow.Cancel{}))
 	require.Equal(t, flow.TaskCanceled, c.ended(t, id).State.Status)
 	other := c.beginAll(t, members[:1], version, 1)[0]
-	require.Eventually(t, func() bool { return h.jobs() == 2 }, maxLaneWait, time.Millisecond, "its credit is free again")
+	require.Eventually(t, func() bool { return h.jobs() == 2 }, patience, time.Millisecond, "its credit is free again")
 	close(h.free)
 	require.Equal(t, flow.TaskCompleted, c.ended(t, other).State.Status)
 }

@@ -21,13 +21,13 @@ func TestAJobIsClaimedByAPollerAtAnotherMember(t *testing.T) {
 	for name, take := range map[string]func(begin func(), poll poll) []engine.Claimed{
 		"that waits": func(begin func(), poll poll) []engine.Claimed {
 			got := make(chan []engine.Claimed, 1)
-			go func() { got <- poll(maxLaneWait) }()
+			go func() { got <- poll(patience) }()
 			begin()
 			return <-got
 		},
 		"that comes later, and waits": func(begin func(), poll poll) []engine.Claimed {
 			begin()
-			return poll(maxLaneWait)
+			return poll(patience)
 		},
 		"that does not wait": func(begin func(), poll poll) []engine.Claimed {
 			begin()
@@ -61,14 +61,14 @@ func foundUntold(t *testing.T, clock actors.Clock) (a, b *harness, version strin
 	version = a.publish(t, queueOf("x"))
 	require.Empty(t, b.poll(t, 0, 1, "x"))
 	a.begin(t, version, `{}`)
-	require.Len(t, b.poll(t, 100*maxLaneWait, 1, "x"), 1)
+	require.Len(t, b.poll(t, 100*patience, 1, "x"), 1)
 	return a, b, version
 }
 
 func TestAPollerFindsJobsOfOthersOfWhichItsMemberWasNotTold(t *testing.T) {
 	a, b, version := foundUntold(t, quick{time.Now()})
 	a.begin(t, version, `{}`)
-	require.Eventually(t, func() bool { return len(b.poll(t, 0, 1, "x")) == 1 }, maxLaneWait, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.poll(t, 0, 1, "x")) == 1 }, patience, 10*time.Millisecond)
 }
 
 // hasty is a clock that calls too early, by the time that it tells.
@@ -92,7 +92,7 @@ func TestPollersOfAllMembersGetEachJobOnce(t *testing.T) {
 	for i := range 9 {
 		go func() {
 			for ctx.Err() == nil {
-				jobs, _ := members[i%3].Poll(ctx, engine.Poll{Worker: fmt.Sprint(i), Services: []string{"x"}, Max: 3, Wait: maxLaneWait})
+				jobs, _ := members[i%3].Poll(ctx, engine.Poll{Worker: fmt.Sprint(i), Services: []string{"x"}, Max: 3, Wait: patience})
 				for _, j := range jobs {
 					got <- j
 				}
@@ -105,7 +105,7 @@ func TestPollersOfAllMembersGetEachJobOnce(t *testing.T) {
 		case j := <-got:
 			require.False(t, seen[j.Job.ID()])
 			seen[j.Job.ID()] = true
-		case <-time.After(maxLaneWait):
+		case <-time.After(patience):
 			require.Fail(t, "jobs were not handed out", "%d were", len(seen))
 		}
 	}
@@ -126,7 +126,7 @@ func TestLookingForJobsOfWhichThereWasWordPutsOffNoLookForTheOthers(t *testing.T
 	require.False(t, gets())
 	for range 200 {
 		beginIn(t, told, version, `{}`, 1)
-		require.Eventually(t, gets, maxLaneWait, time.Millisecond)
+		require.Eventually(t, gets, patience, time.Millisecond)
 	}
 	beginIn(t, silent, version, `{}`, 1)
 	store.leap(5 * time.Second)
@@ -179,7 +179,7 @@ func TestJobsThatSomebodyHoldsAreLeftAlone(t *testing.T) {
 				a.begin(t, version, listOf(1000))
 			}
 			for held := 0; held < 2000; { // a poll that takes a while is answered with what there is
-				got := len(a.poll(t, maxLaneWait, 1000, "x"))
+				got := len(a.poll(t, patience, 1000, "x"))
 				require.NotZero(t, got)
 				held += got
 			}
@@ -191,7 +191,7 @@ func TestJobsThatSomebodyHoldsAreLeftAlone(t *testing.T) {
 					quiet = 0
 				}
 				return quiet == 6
-			}, maxLaneWait, time.Millisecond)
+			}, patience, time.Millisecond)
 			a.eventuallyEmpty(t)
 			store.loads.Store(0)
 			store.commits.Store(0)
@@ -212,11 +212,11 @@ func TestAJobThatIsReturnedIsFoundThoughItWasHeldForLonger(t *testing.T) {
 	c.give(a, persistence.AllShards()...)
 	b := c.join(t, actors.Config{Visibility: time.Hour})
 	a.begin(t, a.publish(t, queueOf("x")), `{}`)
-	held := a.poll(t, maxLaneWait, 1, "x")
+	held := a.poll(t, patience, 1, "x")
 	require.Len(t, held, 1)
 	require.Empty(t, b.poll(t, 0, 1, "x"))
 	require.NoError(t, engine.GiveBack(t.Context(), a.Member, []engine.Claim{{Job: held[0].Job.ID(), Token: held[0].Token}}))
-	require.Len(t, b.poll(t, maxLaneWait, 1, "x"), 1)
+	require.Len(t, b.poll(t, patience, 1, "x"), 1)
 }
 
 func TestAJobThereWasWordOfIsFoundWithoutReadingAllThatAreHeld(t *testing.T) {
@@ -228,12 +228,12 @@ func TestAJobThereWasWordOfIsFoundWithoutReadingAllThatAreHeld(t *testing.T) {
 	b := c.join(t, cfg)
 	for range 2 {
 		a.begin(t, a.publish(t, queueOverAList), listOf(1000))
-		require.Len(t, a.poll(t, maxLaneWait, 1000, "x"), 1000)
+		require.Len(t, a.poll(t, patience, 1000, "x"), 1000)
 	}
 	require.Empty(t, b.poll(t, 0, 1, "x"))
 	id := a.begin(t, a.publish(t, queueOf("x")), `{}`)
 	store.pages.Store(0)
-	got := b.poll(t, maxLaneWait, 1, "x")
+	got := b.poll(t, patience, 1, "x")
 	require.Len(t, got, 1)
 	require.Equal(t, id, got[0].Job.Task)
 	require.LessOrEqual(t, store.pages.Load(), int64(2))

@@ -47,7 +47,7 @@ func TestAPlannedMoveRepeatsNoWork(t *testing.T) {
 		<-l.begun
 	}
 	c.move(t, b, persistence.AllShards()...)
-	require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 0 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 0 }, patience, time.Millisecond)
 	close(l.free)
 	for _, id := range ids {
 		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
@@ -110,7 +110,7 @@ func TestWhatIsOnItsWayToTheStoreIsThereBeforeATaskHasMoved(t *testing.T) {
 	go func() { lost <- a.Lose(t.Context(), shardOf(id)) }()
 	require.Eventually(t, func() bool {
 		return flow.ErrorKindOf(a.Do(t.Context(), neighbor(id), flow.Pause{}, "")) == flow.Moved
-	}, maxLaneWait, time.Millisecond)
+	}, patience, time.Millisecond)
 	refused := a.Do(t.Context(), id, flow.Signal{Key: "ok", Value: []byte(`true`)}, "")
 	require.Equal(t, flow.Moved, flow.ErrorKindOf(refused), "%v", refused)
 	require.Empty(t, lost)
@@ -152,7 +152,7 @@ func (c *circuit) loseInVain(t *testing.T, a *harness, id string) {
 	go func() { lost <- a.Lose(ctx, shardOf(id)) }()
 	require.Eventually(t, func() bool {
 		return flow.ErrorKindOf(a.Do(t.Context(), neighbor(id), flow.Pause{}, "")) == flow.Moved
-	}, maxLaneWait, time.Millisecond)
+	}, patience, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-lost, context.Canceled)
 	c.give(a, shardOf(id)...)
@@ -193,7 +193,7 @@ func TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice(t *testing
 			<-bringing
 			a.Settle(t.Context()) // else the job that is over is told to the task that is back
 			c.move(t, a, shardOf(id)...)
-			require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 1 }, maxLaneWait, time.Millisecond)
+			require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 1 }, patience, time.Millisecond)
 			require.NoError(t, a.Do(t.Context(), id, flow.Pause{}, ""), "it is there, with what it is owed")
 			resume := func() { require.NoError(t, a.Do(t.Context(), id, flow.Resume{}, "")) }
 			if first == "the resume" {
@@ -204,7 +204,7 @@ func TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice(t *testing
 				require.Eventually(t, func() bool {
 					view, err := a.reader.View(t.Context(), id)
 					return err == nil && view.State.Root.Cursor == "b"
-				}, maxLaneWait, time.Millisecond)
+				}, patience, time.Millisecond)
 				resume()
 			}
 			require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
@@ -232,7 +232,7 @@ func TestThoseWhoWaitForATaskAreToldThatItMoves(t *testing.T) {
 // handedOver has a member lose everything, and fails when that takes for ever.
 func handedOver(t *testing.T, c *circuit, from, to *harness) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	require.NoError(t, from.Lose(ctx, persistence.AllShards()))
 	c.give(to, persistence.AllShards()...)
@@ -332,7 +332,7 @@ func TestATaskThatCannotBeLoadedDoesNotHoldUpAMove(t *testing.T) {
 	c.move(t, a, shardOf(id)...)
 	refused := make(chan error, 1)
 	go func() { refused <- a.Do(t.Context(), id, flow.Signal{Key: "ok", Value: []byte(`true`)}, "") }()
-	require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 1 }, patience, time.Millisecond)
 	handedOver(t, c, a, b)
 	require.Equal(t, flow.Moved, flow.ErrorKindOf(<-refused))
 	away.Store(false)
@@ -385,7 +385,7 @@ func TestWhatHoldsUpAMoveIsTold(t *testing.T) {
 	<-committing
 	lost := make(chan error, 1)
 	go func() { lost <- a.Lose(t.Context(), shardOf(id)) }()
-	require.Eventually(t, func() bool { return strings.Contains(said.String(), id) }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(said.String(), id) }, patience, time.Millisecond)
 	close(release)
 	require.NoError(t, <-lost)
 }

@@ -64,14 +64,14 @@ func TestAHeartbeatProlongsAllItsClaimsAtOnce(t *testing.T) {
 	tasks := []string{th.begin(t, version, `{}`), th.begin(t, version, `{}`), th.begin(t, version, `{}`)}
 	var jobs []string
 	for len(jobs) < len(tasks) {
-		for _, got := range th.poll(t, maxLaneWait, 3, "x") {
+		for _, got := range th.poll(t, patience, 3, "x") {
 			jobs = append(jobs, got.Job.ID())
 		}
 	}
 	require.NoError(t, th.Do(t.Context(), tasks[1], flow.Cancel{}, ""))
 	th.eventuallyEmpty(t)
 	held.expect(tasks...)
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	canceled, err := th.Heartbeat(ctx, "w", jobs, "")
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestAHeartbeatIsForThoseJobsWhoseTasksCanBeReached(t *testing.T) {
 	for range 2 {
 		th.begin(t, version, `{}`)
 	}
-	got := th.poll(t, maxLaneWait, 2, "x")
+	got := th.poll(t, patience, 2, "x")
 	require.Len(t, got, 2)
 	require.NoError(t, th.Stop(t.Context()))
 	away, well := got[0], got[1]

@@ -51,7 +51,7 @@ func TestAJobIsCalledOffThoughItsOwnerEndedBeforeItSaidSo(t *testing.T) {
 				task, _, err := flow.ParseJobID(job)
 				require.NoError(t, err)
 				require.Equal(t, id, task)
-			case <-time.After(maxLaneWait):
+			case <-time.After(patience):
 				require.Fail(t, "it is carried out though nobody waits for it")
 			}
 			require.Contains(t, jobs, flow.JobID(other, flow.Address{Node: "a", Visit: 1, Attempt: 1}))

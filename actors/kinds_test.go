@@ -87,7 +87,7 @@ func TestAPollThatWaitsGetsNoJobOfAnotherKind(t *testing.T) {
 	versionA, versionB, _, b := th.flows(t)
 	got := make(chan []string, 2)
 	wait := func(ctx context.Context, p engine.Poll, to chan []string) {
-		p.Worker, p.Services, p.Wait = "w", []string{"x"}, maxLaneWait
+		p.Worker, p.Services, p.Wait = "w", []string{"x"}, patience
 		claimed, _ := th.Poll(ctx, p)
 		to <- nodesOf(claimed)
 	}

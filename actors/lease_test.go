@@ -75,7 +75,7 @@ func TestAnOutageOfTheStoreIsLoggedOnceAndWhenItIsOver(t *testing.T) {
 			}
 			return nil
 		}})})
-	require.Eventually(t, func() bool { return renewals.Load() > 8 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return renewals.Load() > 8 }, patience, time.Millisecond)
 	th.Kill()
 	require.Equal(t, 1, strings.Count(log.String(), "the lease could not be renewed"), log.String())
 	require.Equal(t, 1, strings.Count(log.String(), "the lease is renewed again"), log.String())
@@ -130,7 +130,7 @@ func TestALateRenewalDoesNotLoseAStoreThatNobodyElseCanOpen(t *testing.T) {
 	th := late(t, store, nil)
 	require.NoError(t, th.Ready())
 	th.begin(t, th.publish(t, queueOf("x")), `{}`)
-	require.Len(t, th.poll(t, maxLaneWait, 1, "x"), 1)
+	require.Len(t, th.poll(t, patience, 1, "x"), 1)
 }
 
 func TestALateRenewalLosesAStoreThatOthersMayJoin(t *testing.T) {
@@ -142,7 +142,7 @@ func TestAStoreThatFailsIsSaidToBeOutOfReachHoweverItIsLocked(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	th := late(t, store, faulty.ErrFailed)
-	require.Eventually(t, func() bool { return flow.ErrorKindOf(th.Ready()) == flow.Busy }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return flow.ErrorKindOf(th.Ready()) == flow.Busy }, patience, time.Millisecond)
 }
 
 // One that hangs, because what was sent is lost, is given up in time for the next one.
@@ -174,11 +174,11 @@ func TestHowLongALeaseIsHeldCountsFromTheLastTrouble(t *testing.T) {
 	clock.by.Store(int64(10 * time.Minute))
 	require.GreaterOrEqual(t, th.Held(), 10*time.Minute)
 	failing.Store(true)
-	require.Eventually(t, func() bool { return th.Held() == 0 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Held() == 0 }, patience, time.Millisecond)
 	failing.Store(false)
-	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute }, patience, time.Millisecond)
 	clock.by.Store(int64(30 * time.Minute))
-	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute }, maxLaneWait, time.Millisecond, "a renewal came late")
+	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute }, patience, time.Millisecond, "a renewal came late")
 }
 
 // expectant is a clock that can be put forward, and tells when somebody begins to wait until the

@@ -48,10 +48,10 @@ func TestAMemberThatStopsGivesBackWhatIsClaimedMeanwhile(t *testing.T) {
 	let := askedElsewhere(t, c, a, b)
 	stopped := make(chan error, 1)
 	go func() { stopped <- a.Stop(t.Context()) }()
-	require.Eventually(t, func() bool { return a.Ready() != nil }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return a.Ready() != nil }, patience, time.Millisecond)
 	let()
 	require.NoError(t, <-stopped)
-	require.Len(t, b.poll(t, maxLaneWait, 1, "x"), 1)
+	require.Len(t, b.poll(t, patience, 1, "x"), 1)
 }
 
 func TestAMemberWhoseTasksGoToRestBringsOthersWhatIsTheirs(t *testing.T) {
@@ -84,7 +84,7 @@ func TestAMemberWhoseTasksGoToRestBringsOthersWhatIsTheirs(t *testing.T) {
 	go func() { stopped <- a.Stop(ctx) }()
 	<-resting
 	let()
-	require.Len(t, b.poll(t, maxLaneWait, 1, "x"), 1)
+	require.Len(t, b.poll(t, patience, 1, "x"), 1)
 	close(release)
 	require.NoError(t, <-stopped)
 }

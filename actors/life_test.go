@@ -35,7 +35,7 @@ func (th *harness) begin(t *testing.T, version, params string) string {
 
 func (th *harness) eventuallyEmpty(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 0 }, maxLaneWait, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 0 }, patience, 5*time.Millisecond)
 }
 
 func TestATaskThatOnlyWaitsLeavesMemoryAndComesBackForASignal(t *testing.T) {
@@ -139,13 +139,13 @@ func TestAPausedTaskStartsNothingNew(t *testing.T) {
 		return increment(ctx, j)
 	}))
 	id := th.begin(t, th.publish(t, chainOfThree), `{"n":1}`)
-	require.Eventually(t, func() bool { return calls.Load() == 1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return calls.Load() == 1 }, patience, time.Millisecond)
 	require.NoError(t, th.Do(t.Context(), id, flow.Pause{}, ""))
 	close(release)
 	require.Eventually(t, func() bool {
 		view, err := th.reader.View(t.Context(), id)
 		return err == nil && view.State.Steps == 1
-	}, maxLaneWait, time.Millisecond)
+	}, patience, time.Millisecond)
 	require.EqualValues(t, 1, calls.Load())
 	require.Equal(t, flow.Conflict, flow.ErrorKindOf(th.Do(t.Context(), id, flow.Pause{}, "")))
 	require.NoError(t, th.Do(t.Context(), id, flow.Resume{}, ""))
@@ -211,7 +211,7 @@ func TestAMemberThatLostTheStoreAnswersWhoWaits(t *testing.T) {
 	select {
 	case err := <-answered:
 		require.Equal(t, flow.Busy, flow.ErrorKindOf(err), "%v", err)
-	case <-time.After(maxLaneWait):
+	case <-time.After(patience):
 		require.Fail(t, "the start was not answered")
 	}
 }
@@ -241,7 +241,7 @@ func TestAnUnknownTaskIsAnError(t *testing.T) {
 
 func TestEverybodyWhoAsksForAnUnknownTaskIsAnswered(t *testing.T) {
 	th := start(t, actors.Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var all sync.WaitGroup
 	for range 8 {
@@ -302,7 +302,7 @@ func TestSmallerLimitsDoNotWedgeRunningTasks(t *testing.T) {
 		require.NoError(t, second.Do(t.Context(), id, flow.Cancel{}, ""))
 		require.Equal(t, flow.TaskCanceled, second.ended(t, id).State.Status)
 	}
-	jobs, err := second.Poll(t.Context(), engine.Poll{Worker: "w", Services: []string{"s"}, Max: 9, Wait: maxLaneWait})
+	jobs, err := second.Poll(t.Context(), engine.Poll{Worker: "w", Services: []string{"s"}, Max: 9, Wait: patience})
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
 	require.NoError(t, second.Complete(t.Context(), jobs[0].Job.ID(), flow.Report{Token: jobs[0].Token}))

@@ -193,7 +193,7 @@ func (s *tally) probe(t *testing.T, th *harness, times int) {
 	for range times {
 		before := s.of("probe")
 		th.Stirred(namedSeries("probe"))
-		require.Eventually(t, func() bool { return s.of("probe") > before }, maxLaneWait, time.Millisecond)
+		require.Eventually(t, func() bool { return s.of("probe") > before }, patience, time.Millisecond)
 	}
 }
 
@@ -222,7 +222,7 @@ func keyHeld(t *testing.T, units int) (store *tally, owner *harness) {
 			}
 		}
 		return given == units
-	}, maxLaneWait, 5*time.Millisecond)
+	}, patience, 5*time.Millisecond)
 	return store, owner
 }
 

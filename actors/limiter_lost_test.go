@@ -72,7 +72,7 @@ func TestATaskThatIsLoadedAgainHearsOfTheKeyThatItWasGivenWithoutWord(t *testing
 	store.silent.Store(true)
 	id := c.beginAny(t, keys.publish(t, ofOneKey), `{}`)
 	require.NotEqual(t, shard, persistence.ShardOf(id))
-	require.Eventually(t, func() bool { return store.state(t, id) == persistence.PermitGiven }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return store.state(t, id) == persistence.PermitGiven }, patience, time.Millisecond)
 	store.probe(t, keys, 1) // the silent decision has been heard of
 	store.silent.Store(false)
 	crash.Store(true)
@@ -93,7 +93,7 @@ func TestAMemberThatGoesTellsOfTheKeysThatItHasGiven(t *testing.T) {
 	require.Equal(t, persistence.PermitGiven, store.state(t, id))
 	stopped := make(chan error, 1)
 	go func() { stopped <- goes.Stop(context.WithoutCancel(t.Context())) }()
-	require.Eventually(t, func() bool { return goes.Stats().Actors["task"] == 0 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return goes.Stats().Actors["task"] == 0 }, patience, time.Millisecond)
 	c.leave(goes)
 	c.give(stays, persistence.AllShards()...)
 	close(store.answer)
@@ -112,18 +112,18 @@ func TestATaskThatWakesUpHasNothingDecidedAboutTheKeysItWaitsFor(t *testing.T) {
 	version := th.publish(t, "start: a\nnodes: {a: {kind: foreach, parallel_mode: concurrent, exec_type: queue, service: nobody, prep: {input_key: $params.list}, concurrency: {key: $item, limit: 1}}}\n")
 	params := `{"list":[` + strings.Join(items, ",") + `]}`
 	first := th.begin(t, version, params)
-	require.Eventually(t, func() bool { return store.held(t, first) == units }, maxLaneWait, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return store.held(t, first) == units }, patience, 5*time.Millisecond)
 	second := th.begin(t, version, params)
 	rests := func() bool { return th.Stats().Actors["task"] == 0 }
-	require.Eventually(t, func() bool { return rests() && store.all() >= 2*units }, maxLaneWait, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return rests() && store.all() >= 2*units }, patience, 5*time.Millisecond)
 	before := store.all()
 	for i := range wakes {
 		require.NoError(t, th.Do(t.Context(), second, flow.Signal{Key: "k", Value: json.RawMessage(fmt.Sprint(i))}, ""))
-		require.Eventually(t, rests, maxLaneWait, 5*time.Millisecond)
+		require.Eventually(t, rests, patience, 5*time.Millisecond)
 	}
 	require.LessOrEqual(t, store.all()-before, 50)
 	require.NoError(t, th.Cancel(t.Context(), first, flow.Cancel{}))
-	require.Eventually(t, func() bool { return store.held(t, second) == units }, maxLaneWait, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return store.held(t, second) == units }, patience, 5*time.Millisecond)
 }
 
 // held counts the keys that a task has.

@@ -136,7 +136,7 @@ func TestTasksWaitForTheKeyOfTheirFlowAndRestMeanwhile(t *testing.T) {
 		ids = append(ids, th.begin(t, version, `{}`))
 	}
 	<-g.begun
-	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 1 }, maxLaneWait, 5*time.Millisecond, "those who wait are rows")
+	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 1 }, patience, 5*time.Millisecond, "those who wait are rows")
 	waits := 0
 	for _, id := range ids {
 		view, err := th.reader.View(t.Context(), id)

@@ -89,7 +89,7 @@ func TestAJobThatNobodyHadBegunIsNotLostWithItsMember(t *testing.T) {
 		th.Kill()
 		th = l.start(t)
 		for _, id := range ids { // also the one that nobody comes to
-			require.Eventually(t, func() bool { return th.events(t, id, flow.AttemptReturned) > life }, maxLaneWait, time.Millisecond)
+			require.Eventually(t, func() bool { return th.events(t, id, flow.AttemptReturned) > life }, patience, time.Millisecond)
 		}
 	}
 	lost := <-l.begun

@@ -74,9 +74,9 @@ func TestVeryManyTasksMoveWithoutStandingInTheWayOfOthers(t *testing.T) {
 	c.store = counted
 	b := c.join(t, cfg)
 	c.give(b, persistence.AllShards()...)
-	require.Eventually(t, func() bool { return counted.loaded.Load() == many }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return counted.loaded.Load() == many }, patience, time.Millisecond)
 	require.LessOrEqual(t, counted.most.Load(), int64(2_000), "tasks that are being taken up at once")
-	require.Eventually(t, func() bool { return counted.pages.Load() == many/1000+1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return counted.pages.Load() == many/1000+1 }, patience, time.Millisecond)
 	require.EqualValues(t, many, b.Stats().Actors["task"])
 }
 
@@ -102,7 +102,7 @@ func TestAMemberThatIsAlwaysBusyTakesUpWhatItGets(t *testing.T) {
 	c.store = counted
 	b := c.join(t, cfg)
 	c.give(b, others...)
-	require.Eventually(t, func() bool { return counted.pages.Load() == 1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return counted.pages.Load() == 1 }, patience, time.Millisecond)
 	held.Store(true)
 	var starting sync.WaitGroup
 	defer starting.Wait()
@@ -110,7 +110,7 @@ func TestAMemberThatIsAlwaysBusyTakesUpWhatItGets(t *testing.T) {
 	for range 20 {
 		starting.Go(func() { _, _, _ = b.StartTask(t.Context(), engine.NewTask{VersionID: version}) })
 	}
-	require.Eventually(t, func() bool { return b.Stats().Uncommitted > 1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Stats().Uncommitted > 1 }, patience, time.Millisecond)
 	c.give(b, shardOf(id)...)
 	require.Eventually(t, func() bool { return counted.loaded.Load() == 1 }, 10*time.Second, time.Millisecond)
 	require.Greater(t, b.Stats().Uncommitted, int64(1), "it is as busy as before")

@@ -36,8 +36,8 @@ func openStore(t *testing.T, path string) persistence.Store {
 	return store
 }
 
-// maxLaneWait is how long tests wait for what comes at once when the machine has time for it.
-const maxLaneWait = time.Minute
+// patience is how long tests wait for what comes at once when the machine has time for it.
+const patience = time.Minute
 
 func start(t *testing.T, cfg actors.Config) *harness {
 	t.Helper()
@@ -72,7 +72,7 @@ func (th *harness) insist(t *testing.T, n engine.NewTask) (id string) {
 			assert.ErrorIs(t, err, engine.ErrUnavailable)
 		}
 		return err == nil
-	}, maxLaneWait, time.Millisecond)
+	}, patience, time.Millisecond)
 	return id
 }
 
@@ -85,7 +85,7 @@ func (th *harness) run(t *testing.T, version, params string) *persistence.View {
 
 func (th *harness) ended(t *testing.T, id string) *persistence.View {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err := th.Await(ctx, id)
 	require.NoError(t, err)

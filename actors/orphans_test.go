@@ -99,12 +99,12 @@ func TestJobsThatACrashDuringAMoveKeptFromTheirCarrierAreCarriedOut(t *testing.T
 			id := a.begin(t, a.publish(t, text), `{}`)
 			w.armed.Store(true)
 			go func() { _ = a.Do(t.Context(), id, approved, "") }()
-			require.Eventually(t, func() bool { return len(w.stored) == 1 }, maxLaneWait, time.Millisecond)
+			require.Eventually(t, func() bool { return len(w.stored) == 1 }, patience, time.Millisecond)
 			lost := make(chan error, 1)
 			go func() { lost <- a.Lose(t.Context(), persistence.AllShards()) }()
 			require.Eventually(t, func() bool {
 				return flow.ErrorKindOf(a.Do(t.Context(), neighbor(id), flow.Pause{}, "")) == flow.Moved
-			}, maxLaneWait, time.Millisecond)
+			}, patience, time.Millisecond)
 			close(release)
 			require.NoError(t, <-lost)
 			c.give(b, persistence.AllShards()...)

@@ -20,7 +20,7 @@ func TestWhoWentLongAgoIsForgotten(t *testing.T) {
 	require.Equal(t, 100, th.Departed())
 	leapt := th.Now().Add(2 * time.Minute)
 	store.leap(3 * time.Minute)
-	require.Eventually(t, func() bool { return th.Now().After(leapt) }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Now().After(leapt) }, patience, time.Millisecond)
 	th.Gone("just-now", false)
 	require.Equal(t, 1, th.Departed())
 }

@@ -49,7 +49,7 @@ func TestAnOutageOfTheStoreIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 			th := start(t, cfg)
 			th.ended(t, th.insist(t, engine.NewTask{VersionID: th.publish(t, ofOneKey), Key: "k"}))
 			over := fmt.Sprintf("the store works again\" what=%q failed=4", what)
-			require.Eventually(t, func() bool { return strings.Contains(said.String(), over) }, maxLaneWait, time.Millisecond)
+			require.Eventually(t, func() bool { return strings.Contains(said.String(), over) }, patience, time.Millisecond)
 			require.Equal(t, 1, strings.Count(said.String(), what+": trying on"))
 			require.Equal(t, 1, strings.Count(said.String(), over))
 		})

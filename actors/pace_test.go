@@ -29,7 +29,7 @@ func TestEndlessLoopsDoNotHoldUpOthers(t *testing.T) {
 	for range 6 {
 		loops = append(loops, th.begin(t, loop, `{}`))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for range 50 {
 		id, _, err := th.StartTask(ctx, engine.NewTask{VersionID: short})
@@ -59,7 +59,7 @@ func TestADecisionGoesOnAfterItsRowIsStored(t *testing.T) {
 	th := start(t, actors.Config{Limits: flow.Limits{Steps: 5_000}, Host: actors.Host{Probe: func(actor string, message any) {
 		mu.Lock()
 		defer mu.Unlock()
-		if name := fmt.Sprintf("%T", message); actor == "task" && (strings.HasSuffix(name, ".proceed") || strings.HasSuffix(name, ".written")) {
+		if name := fmt.Sprintf("%T", message); actor == "task" && (strings.HasSuffix(name, ".resumeCut") || strings.HasSuffix(name, ".commitResult")) {
 			got = append(got, name)
 		}
 	}}})

@@ -59,9 +59,9 @@ func TestATaskThatCrashesOnAClaimDoesNotHoldUpItsQueue(t *testing.T) {
 	bad := th.begin(t, version, `{}`)
 	good := th.begin(t, version, `{}`)
 	p.task.Store(bad)
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	got, err := th.Poll(ctx, engine.Poll{Worker: "w", Services: []string{"s"}, Wait: maxLaneWait})
+	got, err := th.Poll(ctx, engine.Poll{Worker: "w", Services: []string{"s"}, Wait: patience})
 	require.NoError(t, err)
 	require.Len(t, got, 1)
 	require.Equal(t, good, got[0].Job.Task)
@@ -82,13 +82,13 @@ func TestCommandsDoNotCutThePauseAfterACrashShort(t *testing.T) {
 	p.task.Store(id)
 	crash := flow.Signal{Key: "k", Value: []byte(`1`)}
 	require.Equal(t, flow.Busy, flow.ErrorKindOf(th.Do(t.Context(), id, crash, "")))
-	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 0 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 0 }, patience, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
 	for range 50 {
 		asking.Go(func() { _ = th.Do(ctx, id, crash, "") })
 	}
-	require.Eventually(t, func() bool { return th.Stats().Messages == 50 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Messages == 50 }, patience, time.Millisecond)
 	// Behind them through the mailbox of all tasks: when this is answered they have been there.
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(th.Do(t.Context(), "nobody", flow.Cancel{}, "")))
 	require.EqualValues(t, 1, p.crashes.Load())
@@ -125,5 +125,5 @@ func TestATaskThatCrashedTakesCommandsAgainAfterItsPause(t *testing.T) {
 	p.task.Store(id)
 	require.Error(t, th.Do(t.Context(), id, flow.Signal{Key: "bad", Value: []byte(`1`)}, ""))
 	require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "good", Value: []byte(`1`)}, ""))
-	require.Len(t, th.poll(t, maxLaneWait, 1, "s"), 1)
+	require.Len(t, th.poll(t, patience, 1, "s"), 1)
 }

@@ -71,7 +71,7 @@ func TestAJobThatFindsMemoryFullWhileAPageIsReadIsNotLost(t *testing.T) {
 	slow := &slowPages{Store: store, read: make(chan struct{}, 1), release: make(chan struct{})}
 	th := start(t, actors.Config{Store: slow, MaxReady: 1})
 	th.begin(t, th.publish(t, queueOf("other")), `{}`)
-	require.Eventually(t, func() bool { return th.Stats().Ready == 1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Ready == 1 }, patience, time.Millisecond)
 	first := make(chan []engine.Claimed, 1)
 	go func() {
 		got, _ := th.Poll(t.Context(), engine.Poll{Worker: "w", Services: []string{"x"}})
@@ -84,16 +84,16 @@ func TestAJobThatFindsMemoryFullWhileAPageIsReadIsNotLost(t *testing.T) {
 	require.Eventually(t, func() bool {
 		got = append(got, th.poll(t, 0, 1, "x")...)
 		return len(got) == 1
-	}, maxLaneWait, time.Millisecond)
+	}, patience, time.Millisecond)
 	require.Equal(t, id, got[0].Job.Task)
 }
 
 func TestAPollerThatWaitsGetsItsJobAlsoWhenMemoryIsFull(t *testing.T) {
-	const wait = maxLaneWait + time.Millisecond // nobody else waits for just so long
+	const wait = patience + time.Millisecond // nobody else waits for just so long
 	clock := newNoting(wait)
 	th := start(t, actors.Config{MaxReady: 1, Host: actors.Host{Clock: clock}})
 	th.begin(t, th.publish(t, queueOf("other")), `{}`)
-	require.Eventually(t, func() bool { return th.Stats().Ready == 1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Ready == 1 }, patience, time.Millisecond)
 	got := make(chan []engine.Claimed, 1)
 	require.Empty(t, th.poll(t, 0, 1, "x"))
 	go func() {
@@ -105,13 +105,13 @@ func TestAPollerThatWaitsGetsItsJobAlsoWhenMemoryIsFull(t *testing.T) {
 	select {
 	case claimed := <-got:
 		require.Len(t, claimed, 1)
-	case <-time.After(maxLaneWait):
+	case <-time.After(patience):
 		require.Fail(t, "the poller was not told")
 	}
 }
 
 func TestAJobThatAPollerWaitsForIsClaimedInTheRowItBeginsIn(t *testing.T) {
-	const wait = maxLaneWait + time.Millisecond // nobody else waits for just so long
+	const wait = patience + time.Millisecond // nobody else waits for just so long
 	clock := newNoting(wait)
 	th := start(t, actors.Config{Host: actors.Host{Clock: clock}})
 	version := th.publish(t, queueOf("x"))
@@ -128,7 +128,7 @@ func TestAJobThatAPollerWaitsForIsClaimedInTheRowItBeginsIn(t *testing.T) {
 	require.Equal(t, first, claimed[0].Job.Task)
 	require.Equal(t, 1, th.events(t, first, flow.AttemptClaimed))
 	require.Equal(t, 1, th.rows(t, first))
-	require.Equal(t, second, th.poll(t, maxLaneWait, 1, "x")[0].Job.Task)
+	require.Equal(t, second, th.poll(t, patience, 1, "x")[0].Job.Task)
 	require.Equal(t, 2, th.rows(t, second), "nobody waited for it")
 	for _, id := range []string{first, second} {
 		require.NoError(t, th.Complete(t.Context(), flow.JobID(id, flow.Address{Node: "a", Visit: 1, Attempt: 1}), flow.Report{}))
@@ -152,14 +152,14 @@ func TestALongPollReadsOnBehindJobsThatOthersHold(t *testing.T) {
 	th := start(t, cfg)
 	th.begin(t, th.publish(t, queueOverAList), `{"list":[`+strings.Repeat("1,", 509)+`1]}`)
 	for held := 0; held < 510; {
-		held += len(th.poll(t, maxLaneWait, 100, "x"))
+		held += len(th.poll(t, patience, 100, "x"))
 	}
 	last := th.begin(t, th.publish(t, queueOf("x")), `{}`)
 	th.eventuallyEmpty(t)
 	th = th.again(t, actors.Config{Host: actors.Host{Clock: lazy{}}})
-	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	got, err := th.Poll(ctx, engine.Poll{Worker: "w", Services: []string{"x"}, Wait: maxLaneWait})
+	got, err := th.Poll(ctx, engine.Poll{Worker: "w", Services: []string{"x"}, Wait: patience})
 	require.NoError(t, err)
 	require.Len(t, got, 1)
 	require.Equal(t, last, got[0].Job.Task)
@@ -173,7 +173,7 @@ func TestNewJobsDoNotKeepOldOnesInTheStore(t *testing.T) {
 	th.eventuallyEmpty(t)
 	th = th.again(t, actors.Config{})
 	th.begin(t, version, `{}`)
-	for end := time.Now().Add(maxLaneWait); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		th.begin(t, version, `{}`)
 		for _, got := range th.poll(t, 0, 1, "x") {
 			if got.Job.Task == old {
@@ -200,7 +200,7 @@ func TestJobsThatWaitForPollersDoNotKeepNewTasksOut(t *testing.T) {
 	}
 	version := th.publish(t, `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"}}}`)
 	ids := []string{th.begin(t, version, `{}`), th.begin(t, version, `{}`)}
-	require.Eventually(t, func() bool { return th.Stats().Ready == 3 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Ready == 3 }, patience, time.Millisecond)
 	ids = append(ids, th.begin(t, version, `{}`))
 	close(release)
 	for _, id := range ids {
@@ -245,7 +245,7 @@ func TestTheFirstPollHandsJobsOutInTheOrderOfTheDefinition(t *testing.T) {
 		}
 		var got []string
 		for len(got) < len(order) {
-			jobs, err := th.Poll(t.Context(), engine.Poll{Worker: "w", Services: services, FlowID: strings.TrimPrefix(v, "ver-"), Max: 10, Wait: maxLaneWait})
+			jobs, err := th.Poll(t.Context(), engine.Poll{Worker: "w", Services: services, FlowID: strings.TrimPrefix(v, "ver-"), Max: 10, Wait: patience})
 			require.NoError(t, err)
 			select {
 			case store.answered <- struct{}{}:

@@ -13,7 +13,7 @@ import (
 
 // handOut begins a task whose only job a poll gets that waits for it.
 func handOut(t *testing.T, visibility time.Duration, unlisted bool) (*harness, engine.Claimed) {
-	const wait = maxLaneWait + time.Millisecond // nobody else waits for just so long
+	const wait = patience + time.Millisecond // nobody else waits for just so long
 	clock := newNoting(wait)
 	th := start(t, actors.Config{Visibility: visibility, Host: actors.Host{Clock: clock}})
 	version := th.publish(t, queueOf("x"))
@@ -59,7 +59,7 @@ func TestAJobThatAPollerGetsAsItBeginsComesToTheQueueWhenThatIsOfUse(t *testing.
 		"it is given back, and got by another one": {true, func(t *testing.T, th *harness, c engine.Claimed) {
 			require.NoError(t, th.Do(t.Context(), c.Job.Task, flow.GiveBack{Address: c.Job.Address, Token: c.Token}, ""))
 			require.Equal(t, []string{c.Job.ID()}, th.queued(t))
-			require.Len(t, th.poll(t, maxLaneWait, 1, "x"), 1)
+			require.Len(t, th.poll(t, patience, 1, "x"), 1)
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestAJobThatAPollerGetsAsItBeginsComesToTheQueueWhenThatIsOfUse(t *testing.
 
 func TestAJobWhoseWorkerIsLostComesToTheQueueAlsoWhenItWasNeverThere(t *testing.T) {
 	th, got := handOut(t, 50*time.Millisecond, true)
-	again := th.poll(t, maxLaneWait, 1, "x")
+	again := th.poll(t, patience, 1, "x")
 	require.Len(t, again, 1)
 	require.Equal(t, got.Job.ID(), again[0].Job.ID())
 	require.Equal(t, 1, again[0].Job.Deliveries)
@@ -93,7 +93,7 @@ func TestAJobThatWasNeverInTheQueueIsLostWithItsWorkerAlsoAfterARestart(t *testi
 	th, got := handOut(t, time.Second, true)
 	require.Empty(t, th.queued(t))
 	th = th.again(t, actors.Config{Visibility: time.Second})
-	again := th.poll(t, maxLaneWait, 1, "x")
+	again := th.poll(t, patience, 1, "x")
 	require.Len(t, again, 1)
 	require.Equal(t, got.Job.ID(), again[0].Job.ID())
 	require.NoError(t, th.Complete(t.Context(), got.Job.ID(), flow.Report{}))

@@ -74,7 +74,7 @@ func TestManyRequestsWhoseAnswerGetsLostHaveOneEffectEach(t *testing.T) {
 	for i := range n {
 		go ask(i + 1)
 	}
-	require.Eventually(t, func() bool { return asked.Load() == n+1 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return asked.Load() == n+1 }, patience, time.Millisecond)
 	close(release)
 	for range n + 1 {
 		require.NoError(t, <-errs)
@@ -91,7 +91,7 @@ func TestWhatWorkersSendDoesNotPushOutWhatUsersAsked(t *testing.T) {
 	}
 	signal()
 	for range 34 {
-		for _, got := range th.poll(t, maxLaneWait, 1, "x") {
+		for _, got := range th.poll(t, patience, 1, "x") {
 			require.NoError(t, th.Complete(t.Context(), got.Job.ID(), flow.Report{Output: json.RawMessage(`1`), Token: got.Token}))
 		}
 	}

@@ -101,7 +101,7 @@ nodes:
 edges:
   - {from: work, action: default, to: wait}
 `), `{}`)
-	job := th.poll(t, maxLaneWait, 1, "x")[0]
+	job := th.poll(t, patience, 1, "x")[0]
 	require.NoError(t, th.Complete(t.Context(), job.Job.ID(), flow.Report{Token: job.Token, Output: json.RawMessage(`1`)}))
 	said := r.said(id)
 	require.Equal(t, atRest, said[len(said)-1])
@@ -122,12 +122,12 @@ func TestATaskThatWasDueAtOnceAndWaitsRestsUntilItIsDueAgain(t *testing.T) {
 	_, err = th.store.Commit(t.Context(), th.Incarnation(), []persistence.Commit{second.Commit})
 	require.NoError(t, err)
 
-	require.Eventually(t, func() bool { return len(r.said(second.Commit.Task)) == 2 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return len(r.said(second.Commit.Task)) == 2 }, patience, time.Millisecond)
 	require.Equal(t, atRest, r.said(second.Commit.Task)[1], "it waits for the key")
 	require.Eventually(t, func() bool {
 		wakes, err := th.store.DueWakes(t.Context(), nil, time.Now().Add(time.Hour).UnixMilli(), 10)
 		return err == nil && len(wakes) == 0
-	}, maxLaneWait, time.Millisecond)
+	}, patience, time.Millisecond)
 
 	require.NoError(t, th.Do(t.Context(), first, flow.Signal{Key: "ok", Value: json.RawMessage(`1`)}, ""))
 	th.ended(t, first)

@@ -23,7 +23,7 @@ func TestAnEndedTaskIsDeletedSoonAfterAShortRetention(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := th.store.Task(t.Context(), id)
 		return errors.Is(err, persistence.ErrNotFound)
-	}, maxLaneWait/2, 10*time.Millisecond)
+	}, patience/2, 10*time.Millisecond)
 }
 
 func TestChoresAreDoneSoonAfterTheirShardWasGained(t *testing.T) {
@@ -47,7 +47,7 @@ func TestChoresAreDoneSoonAfterTheirShardWasGained(t *testing.T) {
 		default:
 		}
 		return len(done) > 0
-	}, maxLaneWait, time.Millisecond)
+	}, patience, time.Millisecond)
 	require.InDelta(t, time.Now().Add(-30*24*time.Hour).UnixMilli(), <-done, 60_000)
 }
 
@@ -67,7 +67,7 @@ func TestAllKeysThatNobodyAsksForAreForgottenHoweverMany(t *testing.T) {
 	store := &crowded{Store: model.New(model.Options{})}
 	store.keys.Store(2000)
 	start(t, actors.Config{Store: store})
-	require.Eventually(t, func() bool { return store.keys.Load() == 0 }, maxLaneWait/2, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return store.keys.Load() == 0 }, patience/2, 10*time.Millisecond)
 }
 
 func TestDeliveriesWhoseTimeIsOverAreForgotten(t *testing.T) {
@@ -82,7 +82,7 @@ func TestDeliveriesWhoseTimeIsOverAreForgotten(t *testing.T) {
 	require.Eventually(t, func() bool {
 		known, err := store.BeginDelivery(t.Context(), persistence.Delivery{Hook: "h", ID: "a", Until: 2})
 		return err == nil && known == nil
-	}, maxLaneWait/2, 10*time.Millisecond)
+	}, patience/2, 10*time.Millisecond)
 	known, err := store.BeginDelivery(t.Context(), lasting)
 	require.NoError(t, err)
 	require.NotNil(t, known)

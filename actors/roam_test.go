@@ -154,7 +154,7 @@ func TestAWorkerThatLeftUnseenIsNotFetchedBackAgainAndAgain(t *testing.T) {
 	w.slip()
 	w.come(r.sessions[2])
 	for _, id := range ids {
-		require.Eventually(t, func() bool { return r.moves(t, id) >= 2 }, maxLaneWait, time.Millisecond)
+		require.Eventually(t, func() bool { return r.moves(t, id) >= 2 }, patience, time.Millisecond)
 	}
 	require.Never(t, func() bool { return r.moves(t, ids[0]) > 6 }, 300*time.Millisecond, 10*time.Millisecond)
 	w.finishAll()
@@ -162,7 +162,7 @@ func TestAWorkerThatLeftUnseenIsNotFetchedBackAgainAndAgain(t *testing.T) {
 		require.Eventually(t, func() bool {
 			w.say()
 			return r.status(t, id) == flow.TaskCompleted
-		}, maxLaneWait, 10*time.Millisecond)
+		}, patience, 10*time.Millisecond)
 	}
 	w.onceEach()
 }

@@ -131,7 +131,7 @@ func (r *roamer) has(n int) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.jobs) == n
-	}, maxLaneWait, time.Millisecond)
+	}, patience, time.Millisecond)
 }
 
 // onceEach says that no job was sent to it twice, and none canceled.
@@ -253,7 +253,7 @@ func (r *realm) holds(t *testing.T, w *roamer, job string) (tasks []string) {
 func (r *realm) moved(t *testing.T, ids []string, times int) {
 	t.Helper()
 	for _, id := range ids {
-		require.Eventually(t, func() bool { return r.moves(t, id) >= times }, maxLaneWait, time.Millisecond)
+		require.Eventually(t, func() bool { return r.moves(t, id) >= times }, patience, time.Millisecond)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestLargeTasksThatEndAtOnceHaveFewSnapshotsInMemory(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, waiting := th.Snapshots()
 		return th.Stats().Uncommitted+int64(waiting) == n
-	}, maxLaneWait, 10*time.Millisecond, "all have ended")
+	}, patience, 10*time.Millisecond, "all have ended")
 	bytes, waiting := th.Snapshots()
 	require.Less(t, bytes, 2*actors.SnapshotsAtOnce, "some actors may have looked at the same time")
 	require.NotZero(t, waiting)

@@ -147,7 +147,7 @@ func TestStartsThatTheStoreRefusesTogetherAreAllAnswered(t *testing.T) {
 		select {
 		case err := <-answers:
 			require.Contains(t, []flow.ErrorKind{flow.Invalid, flow.Busy}, flow.ErrorKindOf(err), "%v", err)
-		case <-time.After(maxLaneWait):
+		case <-time.After(patience):
 			require.Fail(t, "a start was not answered")
 		}
 	}

@@ -54,7 +54,7 @@ func TestLeavingAStoreThatDoesNotAnswerEnds(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.ErrorIs(t, err, context.Canceled)
-	case <-time.After(maxLaneWait):
+	case <-time.After(patience):
 		require.Fail(t, "the member never ends")
 	}
 }
@@ -108,7 +108,7 @@ func TestAMemberThatHasEndedIsNotKeptInMemory(t *testing.T) {
 			require.Eventually(t, func() bool {
 				runtime.GC()
 				return ended.Value() == nil
-			}, maxLaneWait, 50*time.Millisecond)
+			}, patience, 50*time.Millisecond)
 		})
 	}
 }

@@ -58,13 +58,13 @@ func TestManyTasksThatGoToRestLeaveRoomForNewOnes(t *testing.T) {
 		settled := now > 0 && now == last
 		last = now
 		return settled || th.Stats().Actors["task"] == 0
-	}, maxLaneWait, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 	another := make(chan error, 1)
 	go func() {
 		_, _, err := th.StartTask(context.Background(), engine.NewTask{VersionID: version})
 		another <- err
 	}()
-	require.Eventually(t, func() bool { return th.Stats().Messages > 0 || len(another) > 0 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Messages > 0 || len(another) > 0 }, patience, time.Millisecond)
 	opened()
 	require.NoError(t, <-another)
 	th.eventuallyEmpty(t)

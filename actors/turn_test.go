@@ -16,7 +16,7 @@ func (th *harness) order(t *testing.T, n int, services ...string) string {
 	t.Helper()
 	places := make([]string, n)
 	for i := range places {
-		got := th.poll(t, maxLaneWait, 1, services...)
+		got := th.poll(t, patience, 1, services...)
 		require.Len(t, got, 1)
 		places[i] = fmt.Sprint(got[0].Job.Node, got[0].Job.Unit)
 	}

@@ -55,5 +55,5 @@ func TestAWithdrawalThatItsStepNeverCameToIsNotLost(t *testing.T) {
 	<-blocked
 	require.Equal(t, flow.TaskFailed, th.ended(t, id).State.Status)
 	close(ended)
-	require.Eventually(t, func() bool { return hung.Load() == 0 }, maxLaneWait, time.Millisecond)
+	require.Eventually(t, func() bool { return hung.Load() == 0 }, patience, time.Millisecond)
 }

@@ -153,7 +153,7 @@ func TestEveryCommandIsKnownToTravelOrToStay(t *testing.T) {
 	require.NoError(t, err)
 	declared := map[string]bool{}
 	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "command" {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "isCommand" {
 			declared[f.Recv.List[0].Type.(*ast.Ident).Name] = true
 		}
 	}

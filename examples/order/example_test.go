@@ -19,7 +19,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	for _, o := range []order{{"7", "4242"}, {"8", ""}} {
-		if err := runExample(context.Background(), "sqlite:"+filepath.Join(dir, "orders.db"), o); err != nil {
+		if err := run(context.Background(), "sqlite:"+filepath.Join(dir, "orders.db"), o); err != nil {
 			fmt.Println(err)
 		}
 	}

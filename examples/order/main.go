@@ -1,5 +1,4 @@
-// Command order reserves what was ordered, waits for an approval, charges with retries, and ships.
-// Started again, it goes on where it was.
+// Command order reserves what was ordered, waits for an approval, charges with retries, and ships. Started again, it goes on where it was.
 package main
 
 import (
@@ -13,28 +12,26 @@ import (
 
 type order struct{ ID, Card string }
 
-func reserveParcel(_ context.Context, o order) (string, error) { return "parcel " + o.ID, nil }
+func reserve(_ context.Context, o order) (string, error) { return "parcel " + o.ID, nil }
 
-func chargeCard(ctx context.Context, o order) (string, error) {
+func charge(ctx context.Context, o order) (string, error) {
 	if o.Card == "" {
 		return "", fmt.Errorf("there is no card to charge for order %s", o.ID) // is tried again
 	}
 	return "charged under " + troupe.JobFrom(ctx).Key(), nil // the same key for all tries
 }
 
-func shipParcel(_ context.Context, parcel string) (string, error) {
-	return parcel + " is on its way", nil
-}
+func ship(_ context.Context, parcel string) (string, error) { return parcel + " is on its way", nil }
 
-func runExample(ctx context.Context, store string, o order) error {
+func run(ctx context.Context, store string, o order) error {
 	engine, err := troupe.Open(ctx, troupe.Config{Store: store})
 	if err != nil {
 		return err
 	}
 	defer engine.Close()
-	troupe.Handle(engine, "reserve", reserveParcel)
-	troupe.Handle(engine, "charge", chargeCard)
-	troupe.Handle(engine, "ship", shipParcel)
+	troupe.Handle(engine, "reserve", reserve)
+	troupe.Handle(engine, "charge", charge)
+	troupe.Handle(engine, "ship", ship)
 
 	b := define.NewGraph("order").Result("sent")
 	reserved := b.Node("reserve").Func("reserve")
@@ -61,7 +58,7 @@ func runExample(ctx context.Context, store string, o order) error {
 }
 
 func main() {
-	if err := runExample(context.Background(), "sqlite:orders.db", order{"7", "4242"}); err != nil {
+	if err := run(context.Background(), "sqlite:orders.db", order{"7", "4242"}); err != nil {
 		fmt.Println(err)
 	}
 }
