@@ -231,15 +231,20 @@ func (o *outage) Load(ctx context.Context, tasks []string) ([]*persistence.Recor
 	return o.Store.Load(ctx, tasks)
 }
 
-// isTroubled waits for the comment that tells so.
-func (st *stream) isTroubled() {
+// isTroubled waits for the comment about the outage, and returns the ids of the events before it.
+func (st *stream) isTroubled() (before []any) {
 	st.Helper()
 	for range 100 {
-		if st.next().comment == "the store does not answer: trying on" {
-			return
+		next := st.next()
+		if next.comment == "the store does not answer: trying on" {
+			return before
+		}
+		if next.id != "" {
+			before = append(before, next.id)
 		}
 	}
 	require.FailNow(st, "the stream does not tell of the outage")
+	return nil
 }
 
 func TestAnOutageOfTheStoreIsBusy(t *testing.T) {
@@ -276,7 +281,7 @@ func TestAStreamOutlastsAnOutageOfTheStore(t *testing.T) {
 		require.NoError(t, s.order(id, flow.Signal{Key: key, Value: []byte(`1`)}))
 	}
 	signal("other")
-	st.isTroubled()
+	got = append(got, st.isTroubled()...)
 	signal("go")
 	store.down.Store(false)
 	events, end := st.untilEnd()

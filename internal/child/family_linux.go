@@ -115,6 +115,7 @@ func environMark(pid int) uint64 {
 func (f Family) Kill() {
 	if f.markEnded() {
 		sweepFamilies(sweepThorough)
+		f.Leave() // a process that begins another program at that moment has no environment to read
 	}
 }
 
