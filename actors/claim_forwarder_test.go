@@ -99,7 +99,7 @@ func TestAJobThatWasClaimedOfAMemberThatHasGoneIsFoundAtItsNewOwner(t *testing.T
 	begun := beginAt(t, gone, queueOf("x"), 2)
 	require.Empty(t, b.poll(t, 0, 1, "x"), "its owner does not answer")
 	c.die(t, gone)
-	drainJobs(asked)
+	drainChannel(asked)
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	got := make(chan engine.Jobs)
@@ -135,7 +135,7 @@ func beginAt(t *testing.T, th *harness, flow string, n int) (ids []string) {
 	return ids
 }
 
-func drainJobs[T any](c chan T) {
+func drainChannel[T any](c chan T) {
 	for len(c) > 0 {
 		<-c
 	}

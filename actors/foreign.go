@@ -10,7 +10,7 @@ import (
 // Jobs for pollers of other members' tasks. A member keeps no track of them: the store has them
 // all. It is told of new ones, and looks there for one that nobody waits for here as soon as
 // somebody comes. Because word may get lost, it also looks for all there are while a poller waits:
-// every lookLong, and so seldom that it reads no more than a page each pagePause. What it reads
+// every rescanInterval, and so seldom that it reads no more than a page each rescanPagePause. What it reads
 // because it was told of a job counts for nothing there: else much word would put off for long what
 // one finds of whom there was none.
 const (
@@ -20,7 +20,7 @@ const (
 
 // A job that was claimed, or is held by somebody else, is left alone until the claim ends, as far
 // as that is known: its row stays in the store all the time. One that was not to be had for another
-// reason is left alone for triedFor. Of one that is returned before there is word.
+// reason is left alone for claimDeferral. Of one that is returned before there is word.
 const (
 	claimDeferral = int64(10_000)
 	maxDeferred   = 100_000

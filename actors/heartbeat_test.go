@@ -16,16 +16,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// requestChunk is a store that, once it is to, hands a task over only when all tasks were asked
+// groupedLoads is a store that, once it is to, hands a task over only when all tasks were asked
 // for.
-type requestChunk struct {
+type groupedLoads struct {
 	persistence.Store
 	mu      sync.Mutex
 	missing map[string]bool
 	all     chan struct{}
 }
 
-func (s *requestChunk) expect(tasks ...string) {
+func (s *groupedLoads) expect(tasks ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missing, s.all = map[string]bool{}, make(chan struct{})
@@ -34,7 +34,7 @@ func (s *requestChunk) expect(tasks ...string) {
 	}
 }
 
-func (s *requestChunk) Load(ctx context.Context, tasks []string) ([]*persistence.Record, error) {
+func (s *groupedLoads) Load(ctx context.Context, tasks []string) ([]*persistence.Record, error) {
 	s.mu.Lock()
 	all := s.all
 	for _, task := range tasks {
@@ -58,7 +58,7 @@ func (s *requestChunk) Load(ctx context.Context, tasks []string) ([]*persistence
 func TestAHeartbeatProlongsAllItsClaimsAtOnce(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
-	held := &requestChunk{Store: store}
+	held := &groupedLoads{Store: store}
 	th := start(t, actors.Config{Store: held, IdleAfter: 20 * time.Millisecond})
 	version := th.publish(t, queueOf("x"))
 	tasks := []string{th.begin(t, version, `{}`), th.begin(t, version, `{}`), th.begin(t, version, `{}`)}

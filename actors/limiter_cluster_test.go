@@ -184,7 +184,7 @@ func (s *tally) of(key string) int {
 	return s.ruled[key]
 }
 
-func namedSeries(keys ...string) engine.Keys { return engine.Keys{Names: keys} }
+func keysNamed(keys ...string) engine.Keys { return engine.Keys{Names: keys} }
 
 // probe has a member decide about another key some times, one after the other: what is decided
 // without end shows.
@@ -192,7 +192,7 @@ func (s *tally) probe(t *testing.T, th *harness, times int) {
 	t.Helper()
 	for range times {
 		before := s.of("probe")
-		th.Stirred(namedSeries("probe"))
+		th.Stirred(keysNamed("probe"))
 		require.Eventually(t, func() bool { return s.of("probe") > before }, patience, time.Millisecond)
 	}
 }
@@ -232,7 +232,7 @@ func TestWhoCannotBeReachedIsToldOfHisKeyAgainAtAPace(t *testing.T) {
 	store.probe(t, owner, 1)
 	before := store.of("jobs:crm")
 	store.leap(persistence.PermitToldMS * time.Millisecond)
-	owner.Stirred(namedSeries("jobs:crm"))
+	owner.Stirred(keysNamed("jobs:crm"))
 	store.probe(t, owner, 100)
 	require.LessOrEqual(t, store.of("jobs:crm")-before, 10, "that the same ones have not answered is no reason to decide again at once")
 	require.LessOrEqual(t, owner.Bringing(), units, "what is on its way is not sent once more")
@@ -267,14 +267,14 @@ func TestKeysThatAreAskedForAllTheTimeKeepNoOtherWaiting(t *testing.T) {
 	}
 	var once sync.Once
 	store.again = func(key string) {
-		once.Do(func() { th.Stirred(namedSeries(keys...)) })
+		once.Do(func() { th.Stirred(keysNamed(keys...)) })
 		select {
 		case <-store.done:
 		default:
-			th.Stirred(namedSeries(key))
+			th.Stirred(keysNamed(key))
 		}
 	}
-	th.Stirred(namedSeries(keys[0]))
+	th.Stirred(keysNamed(keys[0]))
 	<-store.done
 	behind := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return store.of(key) >= 100/4 })
 	require.LessOrEqual(t, len(behind), 3, "each comes once in a round of 40, but for those that a ruler has taken which the machine holds up: %v", behind)

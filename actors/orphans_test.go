@@ -26,16 +26,16 @@ var approvalThenJobs = map[string]string{
 
 var approved = flow.Signal{Key: "ok", Value: []byte(`true`)}
 
-// commitResult is what comes of a commit once it is armed: it is stored, and then answered as its
+// armedCommit is what comes of a commit once it is armed: it is stored, and then answered as its
 // test wants it.
-type commitResult struct {
+type armedCommit struct {
 	armed  atomic.Bool
 	stored chan struct{}
 	then   func() error
 	cut    atomic.Bool // nothing can be loaded
 }
 
-func (w *commitResult) store(o model.Options) persistence.Store {
+func (w *armedCommit) store(o model.Options) persistence.Store {
 	w.stored = make(chan struct{}, 1)
 	return faulty.Wrap(model.New(o), faulty.Hooks{
 		Commit: func(string, []persistence.Commit) faulty.Fault {
@@ -59,7 +59,7 @@ func (w *commitResult) store(o model.Options) persistence.Store {
 func TestJobsWhoseStartWasStoredWithoutAnAnswerAreCarriedOutAfterAMove(t *testing.T) {
 	for name, text := range approvalThenJobs {
 		t.Run(name, func(t *testing.T) {
-			w := &commitResult{then: func() error { return faulty.ErrLost }}
+			w := &armedCommit{then: func() error { return faulty.ErrLost }}
 			c, l, a, b := newPair(t, w.store(model.Options{}))
 			close(l.free)
 			id := a.begin(t, a.publish(t, text), `{}`)
@@ -81,7 +81,7 @@ func TestJobsThatACrashDuringAMoveKeptFromTheirCarrierAreCarriedOut(t *testing.T
 	for name, text := range approvalThenJobs {
 		t.Run(name, func(t *testing.T) {
 			release := make(chan struct{})
-			w := &commitResult{then: func() error {
+			w := &armedCommit{then: func() error {
 				<-release
 				return nil
 			}}
@@ -116,7 +116,7 @@ func TestJobsThatACrashDuringAMoveKeptFromTheirCarrierAreCarriedOut(t *testing.T
 
 func TestACarrierIsAskedAgainForJobsThatHaveNotEnded(t *testing.T) {
 	clock := quick{time.Now()}
-	w := &commitResult{then: func() error { return faulty.ErrLost }}
+	w := &armedCommit{then: func() error { return faulty.ErrLost }}
 	c, l := newCircuit(w.store(model.Options{Now: clock.Now})), newLedger().freed()
 	var members [2]*harness
 	for i := range members {

@@ -47,7 +47,7 @@ type activeJob struct {
 	stage         atomic.Int32
 	inbox         atomic.Pointer[inbox]    // where it will land, or is to land once more; nil = it lands, or has
 	report        flow.Command             // nil = there is none
-	inquireNext   bool                     // for a while, to the sessions; see inquire
+	inquireNext   bool                     // for a while, to the sessions; see inquireForeign
 	startRecorded bool                     // that the job begins now is stored, if that is to be; with a relay only
 	resolved      atomic.Pointer[flow.Job] // the job with the values that it refers to; nil = it is as it was dispatched. With a relay only
 

@@ -85,7 +85,7 @@ func (m *Member) sendRequest(ctx context.Context, cmd flow.Command, send func(re
 	return m.awaitStored(ctx, done)
 }
 
-// patienceKey marks contexts, see patiently.
+// patienceKey marks contexts, see withPatience.
 type patienceKey struct{}
 
 // withPatience marks what the member asks of itself: it waits for its answer although the store is

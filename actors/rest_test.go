@@ -45,8 +45,8 @@ func startNotingRests(t *testing.T) (*harness, *rests) {
 }
 
 var (
-	atRest   = &persistence.Rest{Resting: true}
-	restNone = &persistence.Rest{}
+	atRest    = &persistence.Rest{Resting: true}
+	notAtRest = &persistence.Rest{}
 )
 
 func TestARowThatLeavesNothingButWaitingPutsItsTaskToRest(t *testing.T) {
@@ -61,7 +61,7 @@ func TestARowThatLeavesNothingButWaitingPutsItsTaskToRest(t *testing.T) {
 
 	require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}, ""))
 	require.JSONEq(t, `{"else":1,"ok":true,"answer":true}`, string(th.ended(t, id).State.Root.SharedJSON()))
-	require.Equal(t, []*persistence.Rest{atRest, atRest, restNone}, r.said(id))
+	require.Equal(t, []*persistence.Rest{atRest, atRest, notAtRest}, r.said(id))
 }
 
 func TestATaskIsAtRestUntilItsTimerWithTheRowThatBeginsIt(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // nodeTallies count attempts by the node that they were of, where that is asked for: a flow has
-// many nodes. The first mostNodes have series of their own, all others one together.
+// many nodes. The first maxNodeSeries have series of their own, all others one together.
 type nodeTallies struct {
 	nodes    namedSeries[nodeTally]
 	attempts *prometheus.CounterVec

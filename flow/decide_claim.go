@@ -19,7 +19,7 @@ func (d *decider) claimAttempt(c Claim) error {
 	case u.Live.Worker != "":
 		return Errorf(Conflict, "the job is claimed by another worker")
 	}
-	d.env.Now = max(d.env.Now, c.Since) // what led to a claim is not after it: that would end it, see keptBy
+	d.env.Now = max(d.env.Now, c.Since) // what led to a claim is not after it: that would end it, see survivesWith
 	e := Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
 		Worker: cmp.Or(truncateText(c.Worker, MaxName), "anonymous"), Token: truncateText(c.Token, MaxName), Until: d.claimExpiry(st, c.Unit, c.Until)}
 	if st.Node.TimeoutMS > 0 && st.Node.Exec.FromClaim {

@@ -50,7 +50,7 @@ type (
 		Address // of an attempt, or, without a node, of the task itself
 		Permit
 		AskedAt int64
-		Turn    string // among those who ask at the same time; see turn
+		Turn    string // among those who ask at the same time; see taskTurn and unitTurn
 	}
 	// Held says that a permit has arrived.
 	Held struct {
@@ -134,7 +134,7 @@ type Job struct {
 	Branch     string // the unit's name: a parallel's branch, an item's index; "" for a plain executor
 	TimeoutMS  int64  // of the attempt; 0 = none
 	EnqueuedAt int64
-	Turn       string // of a queue job, among those enqueued at the same time; see turn
+	Turn       string // of a queue job, among those enqueued at the same time; see unitTurn
 	Until      int64  // of the claim; 0 = not claimed
 	Carrier    string // incarnation of the member that carries it; "" for a queue job
 	Deliveries int    // how often a carrier was lost that had begun it

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// dagState is what follows from a scope's nodes; see link.
+// dagState is what follows from a scope's nodes; see linkScope.
 type dagState struct {
 	ready  readyHeap
 	active []*Step // in no order

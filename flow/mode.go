@@ -52,7 +52,7 @@ type scopeMode interface {
 }
 
 // decidingMode is the part of a mode that decides. It is not in mode, because a decider that is
-// given to who knows whom is on the heap, and every decision would pay for that: decider.next,
+// given to who knows whom is on the heap, and every decision would pay for that: decider.beginNext,
 // finish and endSingle tell the three apart themselves.
 type decidingMode interface {
 	beginNext(d *decider, sc *Scope)                  // begins what can begin

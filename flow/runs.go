@@ -237,7 +237,7 @@ func (h *History) cancelRuns(at int64, which func(Address) bool) {
 }
 
 func (h *History) taskEnded(e *Event) {
-	lasts := h.State.CancelAt != 0 // see State.letGoOn: who finishes a direct unit is heard
+	lasts := h.State.CancelAt != 0 // see State.acceptsLateReport: who finishes a direct unit is heard
 	for a, i := range h.live {
 		r := &h.Runs[i]
 		r.Status, r.EndedAt = AttemptCanceled, e.At

@@ -70,7 +70,7 @@ type Scope struct {
 	Step       *Step           // the visit of Cursor; nil while that has yet to be entered
 	EnterAt    int64           // earliest time for that; 0 = at once
 	Retries    int             // of children, in a subflow with strategy retry
-	Idle       int             // of graph mode: steps that ended in a row without work, wait or time; see maxIdle
+	Idle       int             // of graph mode: steps that ended in a row without work, wait or time; see maxIdleSteps
 	Worked     bool            // a step of it has not been idle
 	Failed     string          // error the scope ended with
 	FailedAt   string          // the node it ended at then
@@ -120,7 +120,7 @@ type Step struct {
 	OwnKeys  []OwnKeys // units whose keys are not those of Since, because they were undone
 
 	scope       *Scope
-	execs       []Exec            // of a parallel's branches; see unfold
+	execs       []Exec            // of a parallel's branches; see unfoldUnits
 	names       []string          // of those
 	items       []json.RawMessage // that the units of a foreach or fanout are about
 	sharedInput json.RawMessage   // input that all units of a fanout have, or have their item laid over

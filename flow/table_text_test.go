@@ -42,9 +42,9 @@ func effectText(e flow.Effect) string {
 	case flow.Withdraw:
 		return "withdraw " + e.Address.String() + quoted(" carrier=", e.Carrier)
 	case flow.Alarm:
-		return fmt.Sprintf("alarm %s %s %s", alarmNames[e.Kind], e.Address, pausableClock(e.At))
+		return fmt.Sprintf("alarm %s %s %s", alarmNames[e.Kind], e.Address, clockText(e.At))
 	case flow.Ask:
-		return fmt.Sprintf("ask %s %+v %s", e.Address, e.Permit, pausableClock(e.AskedAt))
+		return fmt.Sprintf("ask %s %+v %s", e.Address, e.Permit, clockText(e.AskedAt))
 	case flow.Held:
 		return "held " + e.Address.String() + " " + e.Key
 	case flow.Release:
@@ -99,5 +99,5 @@ func oneLine(v json.RawMessage) string {
 	return strconv.Quote(string(v))
 }
 
-// pausableClock is a time as its distance from the beginning.
-func pausableClock(at int64) string { return fmt.Sprintf("%+d", at-epoch) }
+// clockText is a time as its distance from the beginning.
+func clockText(at int64) string { return fmt.Sprintf("%+d", at-epoch) }

@@ -261,7 +261,7 @@ func (tb *table) runs() []flow.NodeRun {
 func runText(r *flow.NodeRun) string {
 	return fmt.Sprintf("%s %s %s%s%s%s in=%s out=%s%s%s%s %s..%s", r.Kind, r.Address, r.Status, quoted(" branch=", r.Branch), quoted(" note=", r.Note),
 		quoted(" error=", r.Error), oneLine(flow.OrNull(r.Input)), oneLine(flow.OrNull(r.Output)), quoted(" action=", r.Action), quoted(" worker=", r.Worker), flagged(" queue", r.Queue),
-		pausableClock(r.StartedAt), times("", r.EndedAt))
+		clockText(r.StartedAt), times("", r.EndedAt))
 }
 
 func eventText(e *flow.Event) string {
@@ -311,5 +311,5 @@ func times(name string, at int64) string {
 	if at == 0 {
 		return ""
 	}
-	return name + pausableClock(at)
+	return name + clockText(at)
 }

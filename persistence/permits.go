@@ -134,7 +134,7 @@ type PermitBook struct {
 // KeyState is what is remembered of a key.
 type KeyState struct {
 	Cursor string // whose turn was the last one: a PermitRow.Fair
-	Begun  string // when those began whom a rate counts; see window
+	Begun  string // when those began whom a rate counts; see rateWindow
 }
 
 // PermitVerdict is such a decision.

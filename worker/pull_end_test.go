@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// toHeldClaims runs a worker whose one job is done when it is told to leave.
-func toHeldClaims(t *testing.T, cfg worker.Config) (begun, leave chan struct{}, cancel func(), ended chan error) {
+// runUntilLeave runs a worker whose one job is done when it is told to leave.
+func runUntilLeave(t *testing.T, cfg worker.Config) (begun, leave chan struct{}, cancel func(), ended chan error) {
 	w := worker.New(cfg)
 	begun, leave = make(chan struct{}), make(chan struct{})
 	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
@@ -30,7 +30,7 @@ func toHeldClaims(t *testing.T, cfg worker.Config) (begun, leave chan struct{}, 
 
 func TestJobsAtWorkMayFinish(t *testing.T) {
 	e := newEngine(t)
-	begun, leave, cancel, ended := toHeldClaims(t, config(e))
+	begun, leave, cancel, ended := runUntilLeave(t, config(e))
 	e.queue <- job("1", "s")
 	<-begun
 	cancel()

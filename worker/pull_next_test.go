@@ -85,7 +85,7 @@ func TestAJobThatComesWhileTheWorkerLeavesIsGivenBack(t *testing.T) {
 		<-left
 		bringing(job("2", "s"))(w)
 	})
-	begun, leave, cancel, ended := toHeldClaims(t, config(e))
+	begun, leave, cancel, ended := runUntilLeave(t, config(e))
 	e.queue <- job("1", "s")
 	<-begun
 	close(leave)

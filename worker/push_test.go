@@ -233,7 +233,7 @@ func TestJobsInProgressAreTheLoad(t *testing.T) {
 
 func TestPushedJobsMayFinishToo(t *testing.T) {
 	e := newEngine(t)
-	begun, leave, cancel, ended := toHeldClaims(t, pushConfig(e))
+	begun, leave, cancel, ended := runUntilLeave(t, pushConfig(e))
 	me := <-e.registered
 	answered := make(chan string)
 	go func() {

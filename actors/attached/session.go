@@ -125,7 +125,7 @@ func (ses *workerSession) awaitStream(c *workerStream) {
 	ses.brokenStream = c
 }
 
-// let go of a grant; its job is to land if somebody still waits for it.
+// removeGrant forgets a grant; its job is to land if somebody still waits for it.
 func (ses *workerSession) removeGrant(g *jobGrant) (p carry.Passage) {
 	delete(ses.grants, g.number)
 	ses.sessions.updateFree(ses)

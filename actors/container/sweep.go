@@ -11,7 +11,7 @@ import (
 )
 
 // What is left over is looked for every sweepEvery, and each such container is asked about for as
-// long as askStays.
+// long as sweepTimeout.
 const (
 	sweepEvery   = time.Minute
 	sweepTimeout = 30 * time.Second

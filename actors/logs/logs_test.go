@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// closeWait is how long tests wait for what comes at once when the machine has time for it.
-const closeWait = time.Minute
+// patience is how long tests wait for what comes at once when the machine has time for it.
+const patience = time.Minute
 
 // open has a store with the task t, and a book that asks it through a hook.
 func open(t *testing.T, keep int, hook func(context.Context) error) (*logs.Book, persistence.Store) {
@@ -67,7 +67,7 @@ func TestLinesAreStoredWhileTheAttemptGoesOn(t *testing.T) {
 	fmt.Fprintln(w.Stream(lines.Stdout), "one")
 	fmt.Fprintln(w.Stream(lines.Stderr), "two")
 	fmt.Fprint(w, "half")
-	require.Eventually(t, func() bool { return text(t, store, "j") == "stdout: one\nstderr: two\n" }, closeWait, time.Millisecond)
+	require.Eventually(t, func() bool { return text(t, store, "j") == "stdout: one\nstderr: two\n" }, patience, time.Millisecond)
 	require.True(t, w.Close())
 	require.Equal(t, "stdout: one\nstderr: two\nlog: half", text(t, store, "j"), "it can be read when it is closed")
 }
@@ -96,7 +96,7 @@ func TestAStoreThatFailsHoldsNobodyUpAndIsTriedAgain(t *testing.T) {
 	fmt.Fprintln(w, "said while the store is away")
 	require.True(t, w.Close())
 	away.Store(false)
-	require.Eventually(t, func() bool { return text(t, store, "j") != "" }, closeWait, time.Millisecond)
+	require.Eventually(t, func() bool { return text(t, store, "j") != "" }, patience, time.Millisecond)
 }
 
 func TestLinesBeyondTheBufferAreCountedInTheirPlace(t *testing.T) {
@@ -173,7 +173,7 @@ func TestALogThatIsReadAgainFromItsBeginningHasEachLineOnce(t *testing.T) {
 	fmt.Fprint(first.Stream(lines.Stdout), "three\nfour\n")
 	require.Eventually(t, func() bool {
 		return text(t, store, "j") == "stdout: one\nstdout: two\nstdout: three\nstdout: four\n"
-	}, closeWait, time.Millisecond)
+	}, patience, time.Millisecond)
 }
 
 // TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers has what was stored before read again
@@ -198,7 +198,7 @@ func TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers(t *testing.T) {
 	for from := 0; from < 2*half; from += half { // as much as fits
 		tell(first.Stream(lines.Stdout), from, from+half)
 		last := fmt.Sprintf("%0100d\n", from+half-1)
-		require.Eventually(t, func() bool { return strings.HasSuffix(text(t, store, "j"), last) }, closeWait, time.Millisecond)
+		require.Eventually(t, func() bool { return strings.HasSuffix(text(t, store, "j"), last) }, patience, time.Millisecond)
 	}
 	before := text(t, store, "j")
 
@@ -220,7 +220,7 @@ func TestOfALongLogTheNewestIsKept(t *testing.T) {
 	for i := range 3000 {
 		fmt.Fprintf(w, "%099d\n", i)
 		if i%500 == 0 {
-			require.Eventually(t, func() bool { return strings.HasSuffix(text(t, store, "j"), fmt.Sprintf("%099d\n", i)) }, closeWait, time.Millisecond)
+			require.Eventually(t, func() bool { return strings.HasSuffix(text(t, store, "j"), fmt.Sprintf("%099d\n", i)) }, patience, time.Millisecond)
 		}
 	}
 	require.True(t, w.Close())

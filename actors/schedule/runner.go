@@ -49,7 +49,7 @@ const (
 	maxStalled  = 1000
 	// firstRetryPause is the first pause after something could not be done for the moment, and
 	// before it is looked again whether a task has ended that a slot waits for; each further one is
-	// twice as long, up to lookEvery.
+	// twice as long, up to lookInterval.
 	firstRetryPause = 500 * time.Millisecond
 	// callTimeout bounds what is asked of the store or a member for one schedule.
 	callTimeout = 30 * time.Second

@@ -62,12 +62,12 @@ func (m *mortal) die() {
 // of another test.
 const nobody, nobodyElse = "http://127.0.0.1:1", "http://127.0.0.1:2"
 
-func callOnce(o *client.Options) { o.Retries = 1 }
+func withoutRetries(o *client.Options) { o.Retries = 1 }
 
 func TestTheNextServerIsAskedWhenOneCannotBeReached(t *testing.T) {
 	s := startServer(t, nil)
 	second, seen := beside(t, s, nil)
-	c := connect(t, nobody+" , "+second.URL+"/,"+nobodyElse, callOnce)
+	c := connect(t, nobody+" , "+second.URL+"/,"+nobodyElse, withoutRetries)
 	for range 3 {
 		_, err := c.Info(t.Context())
 		require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestTheNextServerIsAskedWhenOneCannotWork(t *testing.T) {
 	s := startServer(t, nil)
 	first, left := beside(t, s, func(_ int32, w http.ResponseWriter, _ *http.Request) bool { leaving(w); return true })
 	second, stayed := beside(t, s, nil)
-	c := connect(t, first.URL+","+second.URL, callOnce)
+	c := connect(t, first.URL+","+second.URL, withoutRetries)
 	_, err := c.Publish(t.Context(), "waits", []byte(waits))
 	require.NoError(t, err)
 	_, err = c.Task(t.Context(), "nope")
@@ -102,7 +102,7 @@ func TestAServerThatIsFullIsWaitedFor(t *testing.T) {
 		return n == 1
 	})
 	second, other := beside(t, s, nil)
-	_, err := connect(t, first.URL+","+second.URL, callOnce).Info(t.Context())
+	_, err := connect(t, first.URL+","+second.URL, withoutRetries).Info(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []int32{2, 0}, []int32{seen.Load(), other.Load()}, "its load is not for the others")
 }
@@ -118,14 +118,14 @@ func TestACommandWhoseAnswerIsLostHasItsEffectOnce(t *testing.T) {
 	both := first.URL + "," + second.URL
 	_, err := connect(t, s.base).Publish(t.Context(), "waits", []byte(waits))
 	require.NoError(t, err)
-	started, err := connect(t, both, callOnce).Start(t.Context(), wire.Start{Flow: "waits", Params: json.RawMessage(`{"a": 1}`)})
+	started, err := connect(t, both, withoutRetries).Start(t.Context(), wire.Start{Flow: "waits", Params: json.RawMessage(`{"a": 1}`)})
 	require.NoError(t, err)
 	require.True(t, started.Created, "by whichever try it was")
 	all, err := connect(t, s.base).Tasks(t.Context(), client.TaskQuery{})
 	require.NoError(t, err)
 	require.Len(t, all.Items, 1)
 
-	_, err = connect(t, both, callOnce).Signal(t.Context(), started.ID, "other", nil)
+	_, err = connect(t, both, withoutRetries).Signal(t.Context(), started.ID, "other", nil)
 	require.NoError(t, err)
 	events, err := connect(t, s.base).Events(t.Context(), started.ID, "", 100)
 	require.NoError(t, err)

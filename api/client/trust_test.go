@@ -38,7 +38,7 @@ func startTLS(t *testing.T, files api.TLSFiles) (url string, asked *atomic.Int32
 	return s.URL, asked
 }
 
-func postContent(t *testing.T, url string, trust client.Trust) error {
+func listFlows(t *testing.T, url string, trust client.Trust) error {
 	t.Helper()
 	c, err := client.New(url, client.Options{Trust: trust})
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestAPrivateAuthorityIsBelieved(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
 	url, asked := startTLS(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
-	require.NoError(t, postContent(t, url, client.Trust{CA: ca.File}))
+	require.NoError(t, listFlows(t, url, client.Trust{CA: ca.File}))
 	require.EqualValues(t, 1, asked.Load())
 }
 
@@ -69,7 +69,7 @@ func TestCertificatesThatAreNotBelievedAreToldAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			begun := time.Now()
-			err := postContent(t, tt.url, client.Trust{CA: tt.ca})
+			err := listFlows(t, tt.url, client.Trust{CA: tt.ca})
 			var refused *tls.CertificateVerificationError
 			require.ErrorAs(t, err, &refused)
 			require.ErrorContains(t, err, tt.want)
@@ -82,20 +82,20 @@ func TestAClientCertificateIsShown(t *testing.T) {
 	ca, clients := certtest.New(t), certtest.New(t)
 	own, mine := ca.Issue(t), clients.Issue(t)
 	url, _ := startTLS(t, api.TLSFiles{Cert: own.Cert, Key: own.Key, ClientCA: clients.File})
-	require.Equal(t, "denied", client.KindOf(postContent(t, url, client.Trust{CA: ca.File})))
-	require.NoError(t, postContent(t, url, client.Trust{CA: ca.File, Cert: mine.Cert, Key: mine.Key}))
+	require.Equal(t, "denied", client.KindOf(listFlows(t, url, client.Trust{CA: ca.File})))
+	require.NoError(t, listFlows(t, url, client.Trust{CA: ca.File, Cert: mine.Cert, Key: mine.Key}))
 }
 
 func TestTheWrongSchemeIsNamed(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
 	url, _ := startTLS(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
-	require.ErrorContains(t, postContent(t, strings.Replace(url, "https:", "http:", 1), client.Trust{}), "this address speaks TLS: write https://")
+	require.ErrorContains(t, listFlows(t, strings.Replace(url, "https:", "http:", 1), client.Trust{}), "this address speaks TLS: write https://")
 
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
 	begun := time.Now()
-	require.ErrorContains(t, postContent(t, strings.Replace(plain.URL, "http:", "https:", 1), client.Trust{}), "server gave HTTP response to HTTPS client")
+	require.ErrorContains(t, listFlows(t, strings.Replace(plain.URL, "http:", "https:", 1), client.Trust{}), "server gave HTTP response to HTTPS client")
 	require.Less(t, time.Since(begun), 5*time.Second, "trying again does not help")
 }
 

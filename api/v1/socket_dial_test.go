@@ -70,7 +70,7 @@ func (k *clientSocket) subscribeChannel(channel, after string) {
 	k.send(fmt.Sprintf(`{"subscribe": {"channel": %q, "after": %q}}`, channel, after))
 }
 
-func (k *clientSocket) readRequests() (m wire.StreamMessage, err error) {
+func (k *clientSocket) readMessage() (m wire.StreamMessage, err error) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
@@ -83,7 +83,7 @@ func (k *clientSocket) readRequests() (m wire.StreamMessage, err error) {
 
 func (k *clientSocket) next() wire.StreamMessage {
 	k.Helper()
-	m, err := k.readRequests()
+	m, err := k.readMessage()
 	require.NoError(k, err)
 	return m
 }
@@ -115,7 +115,7 @@ func (k *clientSocket) untilClosed(channels int) map[string][]wire.StreamMessage
 func (k *clientSocket) untilGone() (ids []any, err error) {
 	k.Helper()
 	for {
-		m, err := k.readRequests()
+		m, err := k.readMessage()
 		switch {
 		case err != nil:
 			return ids, err

@@ -166,7 +166,7 @@ func TestASocketRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	require.Contains(t, string(m.Data), "at most 100 subscriptions")
 
 	k.send(`{"subscribe": {"channel": "` + strings.Repeat("x", 10_000) + `"}}`)
-	_, err := k.readRequests()
+	_, err := k.readMessage()
 	require.Equal(t, websocket.StatusMessageTooBig, websocket.CloseStatus(err), "%v", err)
 }
 
@@ -210,7 +210,7 @@ func TestASocketThatAnswersNoPingIsClosed(t *testing.T) {
 	s := start(t, func(set *settings) { set.heartbeat, set.patience = 10*time.Millisecond, 10*time.Millisecond })
 	conn, _, err := s.dial(&websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool { return false }})
 	require.NoError(t, err)
-	_, err = (&clientSocket{t, conn}).readRequests()
+	_, err = (&clientSocket{t, conn}).readMessage()
 	require.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), "%v", err)
 	require.ErrorContains(t, err, "a ping was not answered")
 }
@@ -231,7 +231,7 @@ func TestABugCostsItsSocketAndNobodyElse(t *testing.T) {
 	})
 	k := s.socket()
 	k.subscribeChannel("task:rotten", "")
-	_, err := k.readRequests()
+	_, err := k.readMessage()
 	require.Equal(t, websocket.StatusInternalError, websocket.CloseStatus(err), "%v", err)
 	task := s.task(atOnce)
 	k = s.socket()

@@ -87,7 +87,7 @@ func (b *benchRun) openStore() error {
 		b.store = b.o.store
 		if strings.HasPrefix(b.store, "postgres") {
 			b.dsn = b.store
-			b.serverPid, _ = strconv.Atoi(os.Getenv("BENCH_PG_PID")) // of whoever started it for us; see peer
+			b.serverPid, _ = strconv.Atoi(os.Getenv("BENCH_PG_PID")) // of whoever started it for us; see runPeer
 		}
 	}
 	return nil

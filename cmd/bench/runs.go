@@ -128,7 +128,7 @@ func maxOverlap(spans []taskSpan) (most int) {
 	return most
 }
 
-// publish publishes a workflow file of Ork.
+// publishOrk publishes a workflow file of Ork.
 func (s *servedMember) publishOrk(ctx context.Context, file string) error {
 	body, err := json.Marshal(map[string]string{"yaml": file})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 type same struct{ old, new, why string }
 
 const (
-	tryAspects = "how long, how often and how many at a time is no part of the shape"
-	follows    = "it follows from others"
+	limitsOfTries = "how long, how often and how many at a time is no part of the shape"
+	follows       = "it follows from others"
 )
 
 func graphOf(node string) string {
@@ -32,7 +32,7 @@ func dagNode(node string) string {
 var shapeFields = map[reflect.Type]map[string]same{
 	reflect.TypeFor[flow.Plan](): {
 		"Root": {why: "the nodes are"}, "Closing": {old: dagNode("{service: s}") + "finally: u\n", new: "nodes: {a: {service: s}, b: {service: s}, u: {service: t}}\nfinally: u\n"},
-		"TimeoutMS": {why: tryAspects}, "Window": {why: tryAspects}, "Keys": {why: tryAspects}, "Profile": {why: "a bundle of defaults: its nodes say what it meant"},
+		"TimeoutMS": {why: limitsOfTries}, "Window": {why: limitsOfTries}, "Keys": {why: limitsOfTries}, "Profile": {why: "a bundle of defaults: its nodes say what it meant"},
 		"Result":  {old: "result: x\n" + graphOf("{service: s}"), new: "result: y\n" + graphOf("{service: s}")},
 		"Finally": {old: "finally: b\n" + graphOf("{service: s}"), new: graphOf("{service: s}")},
 		"FlowID":  {why: "not of the definition"}, "FlowSlug": {why: "not of the definition"},
@@ -52,7 +52,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 	reflect.TypeFor[flow.PlanNode](): {
 		"Key": {why: "nodes are told apart by it"}, "Kind": {old: dagNode("{service: s}"), new: dagNode("{kind: timer, params: {delay_ms: 0}}")},
 		"Exec": {why: "below"}, "Prep": {why: "below"}, "Post": {why: "below"}, "Each": {why: "below"}, "Cases": {why: "below"}, "Dag": {why: "below"},
-		"Retry": {why: tryAspects}, "TimeoutMS": {why: tryAspects}, "Keys": {why: tryAspects}, "Single": {why: follows}, "Patient": {why: follows},
+		"Retry": {why: limitsOfTries}, "TimeoutMS": {why: limitsOfTries}, "Keys": {why: limitsOfTries}, "Single": {why: follows}, "Patient": {why: follows},
 		"Params":   {old: graphOf("{service: s}"), new: graphOf("{service: s, params: {x: 1}}")},
 		"Edges":    {old: graphOf("{service: s}") + "edges: [{from: a, action: x, to: b}]", new: graphOf("{service: s}") + "edges: [{from: a, action: y, to: b}]"},
 		"Follow":   {old: graphOf("{service: s}"), new: graphOf("{service: s, on_error: follow}")},
@@ -67,7 +67,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 	},
 	reflect.TypeFor[flow.PlanDag](): {
 		"Index": {why: "the order of the nodes is"}, "Dependents": {why: follows}, "Sees": {why: follows}, "Run": {why: follows}, "Guards": {why: follows},
-		"For": {why: follows}, "Entry": {why: follows}, "Has": {why: follows}, "Not": {why: follows}, "Fixed": {why: follows}, "StartDelayMS": {why: tryAspects},
+		"For": {why: follows}, "Entry": {why: follows}, "Has": {why: follows}, "Not": {why: follows}, "Fixed": {why: follows}, "StartDelayMS": {why: limitsOfTries},
 		"Takes":     {old: dagNode("{kind: branch, prep: {service: p}, flow: {inputs: {a: int}, nodes: {x: {service: s}}}}"), new: dagNode("{kind: branch, prep: {service: p}, flow: {inputs: {a: text}, nodes: {x: {service: s}}}}")},
 		"Deps":      {old: dagNode("{service: s}"), new: dagNode("{service: s, depends_on: [a]}")},
 		"Always":    {old: dagNode("{service: s, depends_on: [a]}"), new: dagNode("{service: s, depends_on: [a], run_on: always}")},
@@ -102,12 +102,12 @@ var shapeFields = map[reflect.Type]map[string]same{
 		"Program": {old: dagNode("{exec: {type: process, command: a}}"), new: dagNode("{exec: {type: process, command: b}}")},
 		"Params":  {old: graphOf("{kind: parallel, parallel_execs: [{service: s, params: {x: 1}}]}"), new: graphOf("{kind: parallel, parallel_execs: [{service: s, params: {x: 2}}]}")},
 		"Labels":  {old: dagNode("{service: s, route: queue}"), new: dagNode("{service: s, route: queue, labels: [gpu]}")},
-		"ByLoad":  {why: tryAspects}, "MaxAttempts": {why: tryAspects}, "TryDelayMS": {why: tryAspects}, "VisibilityMS": {why: tryAspects}, "HeartbeatMS": {why: tryAspects}, "StartMS": {why: tryAspects}, "FromClaim": {why: follows}, "Vars": {why: follows},
+		"ByLoad":  {why: limitsOfTries}, "MaxAttempts": {why: limitsOfTries}, "TryDelayMS": {why: limitsOfTries}, "VisibilityMS": {why: limitsOfTries}, "HeartbeatMS": {why: limitsOfTries}, "StartMS": {why: limitsOfTries}, "FromClaim": {why: follows}, "Vars": {why: follows},
 	},
 	reflect.TypeFor[flow.Each](): {
 		"Branches": {old: graphOf("{kind: parallel, parallel_services: [x, y]}"), new: graphOf("{kind: parallel, parallel_services: [x, z]}")},
 		"Items":    {old: graphOf("{kind: foreach, service: s}"), new: graphOf("{kind: foreach, service: s, foreach_execs: [{index: 1, exec_type: queue}]}")},
-		"Window":   {why: tryAspects},
+		"Window":   {why: limitsOfTries},
 	},
 	reflect.TypeFor[flow.PlanCase](): {
 		"Action": {old: graphOf("{kind: choice, choice_cases: [{action: x, expr: {gt: [1, 0]}}]}"), new: graphOf("{kind: choice, choice_cases: [{action: y, expr: {gt: [1, 0]}}]}")},

@@ -19,7 +19,7 @@ const (
 	// MaxSpans is how many spans a task has at most.
 	MaxSpans = 1000
 	// maxUnitsInFull is how many units a step may have for all their attempts to be told; of more
-	// the slowOnes are.
+	// the maxSlowAttempts are.
 	maxUnitsInFull  = 100
 	maxSlowAttempts = 20
 	// maxHeldSpans is how many spans of what goes on are held; of more nothing is told.

@@ -9,7 +9,7 @@
 //   - Its settings are the stock, durable ones (fsync and synchronous_commit on); only
 //     max_connections is raised. What a test sees is what production would do.
 //   - Only processes it started are ever signaled, by their ids.
-//   - No server outlives the process that started it, however that process ends (see supervise).
+//   - No server outlives the process that started it, however that process ends (see superviseServer).
 //     The folder of a process that was killed is removed by the next one that starts a server.
 //
 // Most tests need one line, and a TestMain if they like to leave nothing behind at once:

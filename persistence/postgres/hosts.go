@@ -33,7 +33,7 @@ func hostsOf(config *pgconn.Config) (all hostList) {
 
 // preferPrimary has a connection try the primary first, where a setting names several servers. All
 // are asked at once: so an old primary that has come back is recognized before anything is written
-// to it, and one that does not answer delays nobody for longer than askTime.
+// to it, and one that does not answer delays nobody for longer than originTimeout.
 func (g *serverGuard) preferPrimary(ctx context.Context, config *pgx.ConnConfig) error {
 	all := hostsOf(&config.Config)
 	if len(all) < 2 {

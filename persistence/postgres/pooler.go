@@ -16,7 +16,7 @@ const poolerTime = 2 * time.Second
 var errShared = errors.New("a pooler between this program and the server shares connections between transactions (PgBouncer's pool_mode = transaction or statement). " +
 	"Settings, prepared statements and locks belong to a connection, so nothing would be safe: use pool_mode = session, or connect to the server directly")
 
-// poolerSetting is what PgBouncer has to be told; see open and steady.
+// poolerSetting is what PgBouncer has to be told; see openStore and steady.
 const poolerSetting = "ignore_startup_parameters = statement_timeout, lock_timeout, idle_in_transaction_session_timeout, default_transaction_isolation, " +
 	"plan_cache_mode, jit, enable_seqscan, enable_hashjoin, enable_mergejoin"
 
