@@ -54,12 +54,12 @@ type Bucket struct {
 
 // Get reads an object, and no more of it than is wanted.
 func (b *Bucket) Get(ctx context.Context, key string, most int) ([]byte, error) {
-	return b.read(ctx, key, func() (*blob.Reader, error) { return b.bucket.NewReader(ctx, key, nil) }, most+1)
+	return b.readObject(ctx, key, func() (*blob.Reader, error) { return b.bucket.NewReader(ctx, key, nil) }, most+1)
 }
 
 // Range reads a part of one. Some clouds answer a part behind the end with an error.
 func (b *Bucket) Range(ctx context.Context, key string, from int64, most int) ([]byte, error) {
-	part, err := b.read(ctx, key, func() (*blob.Reader, error) { return b.bucket.NewRangeReader(ctx, key, from, int64(most), nil) }, most)
+	part, err := b.readObject(ctx, key, func() (*blob.Reader, error) { return b.bucket.NewRangeReader(ctx, key, from, int64(most), nil) }, most)
 	if err == nil || ctx.Err() != nil {
 		return part, err
 	}
@@ -69,7 +69,7 @@ func (b *Bucket) Range(ctx context.Context, key string, from int64, most int) ([
 	return nil, err
 }
 
-func (b *Bucket) read(ctx context.Context, key string, open func() (*blob.Reader, error), most int) (text []byte, err error) {
+func (b *Bucket) readObject(ctx context.Context, key string, open func() (*blob.Reader, error), most int) (text []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -78,35 +78,35 @@ func (b *Bucket) read(ctx context.Context, key string, open func() (*blob.Reader
 		defer r.Close() // of what was read nothing is lost by it
 		text, err = io.ReadAll(io.LimitReader(r, int64(most)))
 	}
-	return text, b.told("reading", key, err)
+	return text, b.mapError("reading", key, err)
 }
 
 // Put writes an object.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte) error {
-	return b.write(ctx, key, value, &blob.WriterOptions{})
+	return b.writeObject(ctx, key, value, &blob.WriterOptions{})
 }
 
 // Create writes one that is not there.
 func (b *Bucket) Create(ctx context.Context, key string, value []byte) error {
-	err := b.write(ctx, key, value, &blob.WriterOptions{IfNotExist: true})
+	err := b.writeObject(ctx, key, value, &blob.WriterOptions{IfNotExist: true})
 	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
 		return fmt.Errorf("%s: %w", b.Address(key), fs.ErrExist)
 	}
 	return err
 }
 
-func (b *Bucket) write(ctx context.Context, key string, value []byte, o *blob.WriterOptions) error {
+func (b *Bucket) writeObject(ctx context.Context, key string, value []byte, o *blob.WriterOptions) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	o.ContentType = "application/json"
-	return b.told("writing", key, b.bucket.WriteAll(ctx, key, value, o))
+	return b.mapError("writing", key, b.bucket.WriteAll(ctx, key, value, o))
 }
 
 // List reads what is below a prefix. Without a hash of the content nothing tells whether an object
 // was written anew.
 func (b *Bucket) List(ctx context.Context, prefix string) (list []troupe.BucketObject, err error) {
-	err = b.each(ctx, &blob.ListOptions{Prefix: prefix}, func(o *blob.ListObject) error {
+	err = b.forEachObject(ctx, &blob.ListOptions{Prefix: prefix}, func(o *blob.ListObject) error {
 		object := troupe.BucketObject{Key: o.Key, Written: o.ModTime}
 		if len(o.MD5) > 0 {
 			object.Version = fmt.Sprintf("%x %d", o.MD5, o.ModTime.UnixNano())
@@ -119,7 +119,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) (list []troupe.BucketO
 
 // Folders reads the names right below a prefix that others are below.
 func (b *Bucket) Folders(ctx context.Context, prefix string) (names []string, err error) {
-	err = b.each(ctx, &blob.ListOptions{Prefix: prefix, Delimiter: "/"}, func(o *blob.ListObject) error {
+	err = b.forEachObject(ctx, &blob.ListOptions{Prefix: prefix, Delimiter: "/"}, func(o *blob.ListObject) error {
 		if o.IsDir {
 			names = append(names, strings.Trim(strings.TrimPrefix(o.Key, prefix), "/"))
 		}
@@ -128,7 +128,7 @@ func (b *Bucket) Folders(ctx context.Context, prefix string) (names []string, er
 	return names, err
 }
 
-func (b *Bucket) each(ctx context.Context, o *blob.ListOptions, visit func(*blob.ListObject) error) error {
+func (b *Bucket) forEachObject(ctx context.Context, o *blob.ListOptions, visit func(*blob.ListObject) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (b *Bucket) each(ctx context.Context, o *blob.ListOptions, visit func(*blob
 			return nil
 		}
 		if err != nil {
-			return b.told("listing", o.Prefix, err)
+			return b.mapError("listing", o.Prefix, err)
 		}
 		if err := visit(object); err != nil {
 			return err
@@ -174,14 +174,14 @@ func (b *Bucket) Remove(ctx context.Context, key string) error {
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		return nil
 	}
-	return b.told("deleting", key, err)
+	return b.mapError("deleting", key, err)
 }
 
 // Address is the URL of an object.
 func (b *Bucket) Address(key string) string { return b.at + key }
 
-// told is an error as callers know it.
-func (b *Bucket) told(doing, key string, err error) error {
+// mapError is an error as callers know it.
+func (b *Bucket) mapError(doing, key string, err error) error {
 	switch gcerrors.Code(err) {
 	case gcerrors.OK:
 		return nil

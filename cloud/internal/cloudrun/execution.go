@@ -11,15 +11,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// execution is what we have to know of one.
-type execution struct {
+// runExecution is what we have to know of one.
+type runExecution struct {
 	name, job, logs string // job = the id of ours; "" = it is nobody's
 	created         time.Time
 	status          flow.ExternalStatus
 }
 
-func executionOf(e *run.GoogleCloudRunV2Execution) *execution {
-	x := &execution{name: e.Name, logs: e.LogUri, status: statusOf(e)}
+func executionOf(e *run.GoogleCloudRunV2Execution) *runExecution {
+	x := &runExecution{name: e.Name, logs: e.LogUri, status: statusOf(e)}
 	x.created, _ = time.Parse(time.RFC3339Nano, e.CreateTime) // without it it counts as old
 	if e.Template == nil {
 		return x

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// wanted is what a node says of its job, in the field exec of its params.
-type wanted struct {
+// execSpec is what a node says of its job, in the field exec of its params.
+type execSpec struct {
 	Job    string `json:"job"`
 	Config struct {
 		Project   string `json:"project"`
@@ -28,21 +28,21 @@ type wanted struct {
 	Env map[string]json.RawMessage `json:"env"`
 }
 
-// plan is an execution that is to be begun.
-type plan struct {
-	job, ours string    // the full name of the job there, and the id of ours
-	since     time.Time // no execution of it is older
-	request   *run.GoogleCloudRunV2RunJobRequest
-	files     *outside.Files
+// executionPlan is an execution that is to be begun.
+type executionPlan struct {
+	job, jobID string    // the full name of the job there, and the id of ours
+	since      time.Time // no execution of it is older
+	request    *run.GoogleCloudRunV2RunJobRequest
+	files      *outside.Files
 }
 
 // clocks is by how much Google's clock and ours may differ.
 const clocks = 10 * time.Minute
 
-// plan says what to begin. An error of a kind will stay, whoever tries again.
-func (s *Service) plan(ctx context.Context, job *flow.Job) (*plan, error) {
+// planExecution says what to begin. An error of a kind will stay, whoever tries again.
+func (s *Service) planExecution(ctx context.Context, job *flow.Job) (*executionPlan, error) {
 	var params struct {
-		Exec wanted `json:"exec"`
+		Exec execSpec `json:"exec"`
 	}
 	if err := json.Unmarshal(job.Params, &params); err != nil {
 		return nil, flow.Errorf(flow.Invalid, "the node has no params such as {exec: {job: NAME}}: %v", err)
@@ -51,7 +51,7 @@ func (s *Service) plan(ctx context.Context, job *flow.Job) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{job: name, ours: job.ID(), since: time.UnixMilli(job.EnqueuedAt).Add(-clocks)}
+	p := &executionPlan{job: name, jobID: job.ID(), since: time.UnixMilli(job.EnqueuedAt).Add(-clocks)}
 	place := outside.Place{Name: "Cloud Run", Most: maxVariable, Tools: s.opts.Tools}
 	vars, files, err := place.Variables(ctx, job, params.Exec.Env)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Service) plan(ctx context.Context, job *flow.Job) (*plan, error) {
 		override.Env = append(override.Env, &run.GoogleCloudRunV2EnvVar{Name: name, Value: vars[name], ForceSendFields: []string{"Value"}})
 	}
 	p.request = &run.GoogleCloudRunV2RunJobRequest{Overrides: &run.GoogleCloudRunV2Overrides{
-		ContainerOverrides: []*run.GoogleCloudRunV2ContainerOverride{override}, TaskCount: 1, Timeout: timeout(job)}}
+		ContainerOverrides: []*run.GoogleCloudRunV2ContainerOverride{override}, TaskCount: 1, Timeout: executionTimeout(job)}}
 	return p, nil
 }
 
@@ -71,7 +71,7 @@ func (s *Service) plan(ctx context.Context, job *flow.Job) (*plan, error) {
 const local = "local"
 
 // fullName is the job's name there.
-func (s *Service) fullName(w *wanted) (string, error) {
+func (s *Service) fullName(w *execSpec) (string, error) {
 	name := w.Job
 	if !strings.Contains(name, "/") {
 		project := w.Config.Project
@@ -95,9 +95,9 @@ const maxVariable = 32768
 // maxTimeout is how long a task of Cloud Run may take.
 const maxTimeout = 168 * time.Hour
 
-// timeout is what the execution may take, if the node says how long it waits: else its own
+// executionTimeout is what the execution may take, if the node says how long it waits: else its own
 // definition says it.
-func timeout(job *flow.Job) string {
+func executionTimeout(job *flow.Job) string {
 	seconds := outside.Seconds(job)
 	if seconds == 0 {
 		return ""

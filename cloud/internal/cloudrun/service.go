@@ -41,7 +41,7 @@ type Options struct {
 type Service struct {
 	opts  Options
 	calls *run.ProjectsLocationsJobsService
-	lists lists
+	lists listCache
 
 	ctx  context.Context
 	end  context.CancelFunc
@@ -56,7 +56,7 @@ func New(o Options) (*Service, error) {
 		return nil, fmt.Errorf("the client of Cloud Run: %w", err)
 	}
 	s := &Service{opts: o, calls: api.Projects.Locations.Jobs}
-	s.lists = lists{calls: s.calls.Executions, of: map[string]*list{}}
+	s.lists = listCache{calls: s.calls.Executions, of: map[string]*executionList{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -68,9 +68,9 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// note is what has to be known of an execution: its full name, and where its files are. What a task
+// executionNote is what has to be known of an execution: its full name, and where its files are. What a task
 // has begun itself says it in Ork's words.
-type note struct {
+type executionNote struct {
 	Execution string         `json:"execution,omitempty"`
 	Files     *outside.Files `json:"files,omitempty"`
 	Project   string         `json:"project,omitempty"`
@@ -84,22 +84,22 @@ var (
 	executionForm = regexp.MustCompile(`^projects/[\w.:-]+/locations/[\w-]+/jobs/[\w-]+/executions/[\w-]+$`)
 )
 
-// read says which execution a piece of work is.
-func (s *Service) read(x flow.External) (n note, err error) {
+// readNote says which execution a piece of work is.
+func (s *Service) readNote(x flow.External) (n executionNote, err error) {
 	if err := json.Unmarshal(x.Data, &n); err != nil {
 		return n, fmt.Errorf("the execution %.100q has fields of the wrong type: %w", x.ID, err)
 	}
 	if n.Execution != "" {
-		return n, s.form(n.Execution)
+		return n, s.checkForm(n.Execution)
 	}
 	n.Execution = cmp.Or(n.ID, x.ID)
 	if !strings.Contains(n.Execution, "/") {
 		n.Execution = fmt.Sprintf("projects/%s/locations/%s/jobs/%s/executions/%s", cmp.Or(n.Project, s.opts.Project), cmp.Or(n.Region, s.opts.Region), n.Job, n.Execution)
 	}
-	return n, s.form(n.Execution)
+	return n, s.checkForm(n.Execution)
 }
 
-func (s *Service) form(execution string) error {
+func (s *Service) checkForm(execution string) error {
 	if !executionForm.MatchString(execution) {
 		return fmt.Errorf("%.300q is no execution of Cloud Run: it has a project, region, job_name and execution_id, or its full name", execution)
 	}
@@ -115,7 +115,7 @@ const (
 
 // Poll tells how an execution is.
 func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
-	n, err := s.read(x)
+	n, err := s.readNote(x)
 	if err != nil {
 		return flow.ExternalStatus{Ended: true, Error: err.Error()}, nil
 	}
@@ -123,7 +123,7 @@ func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatu
 	if s.opts.Tools.Now()-x.StartedAt > youngFor.Milliseconds() {
 		pause = oldPause
 	}
-	e, err := s.lists.look(ctx, n.Execution, pause)
+	e, err := s.lists.findStatus(ctx, n.Execution, pause)
 	switch {
 	case google.Status(err) == http.StatusNotFound:
 		return flow.ExternalStatus{Ended: true, Error: "the execution is gone"}, nil
@@ -141,17 +141,17 @@ func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatu
 
 // Cancel has an execution end that nobody waits for any longer.
 func (s *Service) Cancel(ctx context.Context, x flow.External) error {
-	n, err := s.read(x)
+	n, err := s.readNote(x)
 	if err != nil {
 		return nil // there is none
 	}
 	if n.Files != nil {
 		_ = s.opts.Tools.Files.Cancel(ctx, n.Files.Of(x)) // for a worker that looks there
 	}
-	return s.cancel(ctx, n.Execution)
+	return s.cancelExecution(ctx, n.Execution)
 }
 
-func (s *Service) cancel(ctx context.Context, execution string) error {
+func (s *Service) cancelExecution(ctx context.Context, execution string) error {
 	_, err := s.calls.Executions.Cancel(execution, &run.GoogleCloudRunV2CancelExecutionRequest{}).Context(ctx).Do()
 	switch google.Status(err) {
 	case http.StatusNotFound, http.StatusBadRequest, http.StatusConflict: // it is over

@@ -16,26 +16,26 @@ import (
 
 // Start begins an execution, or takes over the one that was begun for the attempt before.
 func (s *Service) Start(ctx context.Context, job flow.Job, lost bool) flow.Report {
-	p, err := s.plan(ctx, &job)
-	var e *execution
+	p, err := s.planExecution(ctx, &job)
+	var e *runExecution
 	if err == nil {
-		e, err = s.begin(ctx, p, lost)
+		e, err = s.beginExecution(ctx, p, lost)
 	}
 	if e != nil || p != nil && ctx.Err() != nil {
-		s.work.Go(func() { s.tidy(p, e) }) // nobody may wait for it any longer
+		s.work.Go(func() { s.cancelOrphan(p, e) }) // nobody may wait for it any longer
 	}
 	if err != nil {
-		return flow.Report{Error: words(err), Fatal: flow.ErrorKindOf(err) != ""}
+		return flow.Report{Error: failureText(err), Fatal: flow.ErrorKindOf(err) != ""}
 	}
-	data, err := json.Marshal(note{Execution: e.name, Files: p.files})
+	data, err := json.Marshal(executionNote{Execution: e.name, Files: p.files})
 	if err != nil {
 		return flow.Report{Error: err.Error()}
 	}
 	return flow.Report{Worker: e.name, URL: e.logs, Deferred: []flow.External{{Service: Name, ID: e.name, Data: data, Pending: e.status.BeganAt == 0}}}
 }
 
-// begin tries until an execution is begun, or Cloud Run says that it will not be.
-func (s *Service) begin(ctx context.Context, p *plan, lost bool) (e *execution, err error) {
+// beginExecution tries until an execution is begun, or Cloud Run says that it will not be.
+func (s *Service) beginExecution(ctx context.Context, p *executionPlan, lost bool) (e *runExecution, err error) {
 	err = outside.Try(ctx, func() (err error) {
 		e, err = s.tryOnce(ctx, p, &lost)
 		return err
@@ -45,9 +45,9 @@ func (s *Service) begin(ctx context.Context, p *plan, lost bool) (e *execution, 
 
 // tryOnce looks for an execution that may have been begun before it begins one. lost says so, also
 // the next time.
-func (s *Service) tryOnce(ctx context.Context, p *plan, lost *bool) (*execution, error) {
+func (s *Service) tryOnce(ctx context.Context, p *executionPlan, lost *bool) (*runExecution, error) {
 	if *lost {
-		if e, err := s.lists.find(ctx, p.job, p.ours, p.since); e != nil || err != nil {
+		if e, err := s.lists.findExecution(ctx, p.job, p.jobID, p.since); e != nil || err != nil {
 			return e, err
 		}
 		*lost = false
@@ -70,8 +70,8 @@ func (s *Service) tryOnce(ctx context.Context, p *plan, lost *bool) (*execution,
 	return executionOf(&begun), nil
 }
 
-// words are what is said of an attempt that could not begin.
-func words(err error) string {
+// failureText are what is said of an attempt that could not begin.
+func failureText(err error) string {
 	if status := google.Status(err); status != 0 {
 		return fmt.Sprintf("Cloud Run job execution failed with status %d: %s", status, google.Text(err))
 	}
@@ -84,10 +84,10 @@ var tidies = []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second
 
 const tidyStays = time.Minute
 
-// tidy cancels an execution that was begun while its attempt came to an end, so that nobody has
+// cancelOrphan cancels an execution that was begun while its attempt came to an end, so that nobody has
 // heard of it. begun = nil: it is not known whether there is one. When it is the member that goes,
 // whoever has the task next takes it over.
-func (s *Service) tidy(p *plan, begun *execution) {
+func (s *Service) cancelOrphan(p *executionPlan, begun *runExecution) {
 	for _, pause := range tidies {
 		select {
 		case <-time.After(pause):
@@ -101,21 +101,21 @@ func (s *Service) tidy(p *plan, begun *execution) {
 }
 
 // tidyOnce reports whether there is nothing left to do.
-func (s *Service) tidyOnce(p *plan, e *execution) (done bool) {
+func (s *Service) tidyOnce(p *executionPlan, e *runExecution) (done bool) {
 	ctx, cancel := context.WithTimeout(s.ctx, tidyStays)
 	defer cancel()
-	if live, err := s.opts.Tools.Live(ctx, p.ours); err != nil || live {
+	if live, err := s.opts.Tools.Live(ctx, p.jobID); err != nil || live {
 		return live
 	}
 	var err error
 	if e == nil {
-		e, err = s.lists.find(ctx, p.job, p.ours, p.since)
+		e, err = s.lists.findExecution(ctx, p.job, p.jobID, p.since)
 	}
 	if err == nil && e != nil && !e.status.Ended {
-		err = s.cancel(ctx, e.name)
+		err = s.cancelExecution(ctx, e.name)
 	}
 	if err != nil {
-		s.opts.Tools.Logger.WarnContext(ctx, "an execution that nobody waits for may go on", "job", p.ours, "error", google.Text(err))
+		s.opts.Tools.Logger.WarnContext(ctx, "an execution that nobody waits for may go on", "job", p.jobID, "error", google.Text(err))
 	}
 	return err == nil && e != nil
 }

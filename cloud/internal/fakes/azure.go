@@ -76,14 +76,14 @@ func (a *Azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	blobs, there := a.containers[container]
 	switch query := r.URL.Query(); {
-	case !a.signed(r):
+	case !a.isSigned(r):
 		refuseAzure(w, http.StatusForbidden, "AuthenticationFailed", "Server failed to authenticate the request.")
 	case !there:
 		refuseAzure(w, http.StatusNotFound, "ContainerNotFound", "The specified container does not exist.")
 	case name == "" && r.Method == http.MethodGet && query.Get("restype") == "container" && query.Get("comp") == "list":
-		a.list(w, container, query)
+		a.listBlobs(w, container, query)
 	case name != "" && r.Method == http.MethodPut:
-		a.write(w, r, container+"/"+name, blobs, name, body)
+		a.writeBlob(w, r, container+"/"+name, blobs, name, body)
 	case name != "" && query.Get("comp") == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete):
 		readAzure(w, r, blobs, name)
 	default:
@@ -91,9 +91,9 @@ func (a *Azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signed reports whether a request is signed with the key, by the rules of "Authorize with Shared
+// isSigned reports whether a request is signed with the key, by the rules of "Authorize with Shared
 // Key".
-func (a *Azure) signed(r *http.Request) bool {
+func (a *Azure) isSigned(r *http.Request) bool {
 	length := ""
 	if r.ContentLength > 0 {
 		length = strconv.FormatInt(r.ContentLength, 10)
@@ -126,8 +126,8 @@ func refuseAzure(w http.ResponseWriter, status int, code, text string) {
 	fmt.Fprintf(w, `<?xml version="1.0" encoding="utf-8"?><Error><Code>%s</Code><Message>%s</Message></Error>`, code, text)
 }
 
-// write makes a blob: at once, or of blocks that were sent before.
-func (a *Azure) write(w http.ResponseWriter, r *http.Request, place string, blobs map[string]*azureBlob, name string, body []byte) {
+// writeBlob makes a blob: at once, or of blocks that were sent before.
+func (a *Azure) writeBlob(w http.ResponseWriter, r *http.Request, place string, blobs map[string]*azureBlob, name string, body []byte) {
 	comp, old := r.URL.Query().Get("comp"), blobs[name]
 	one := &azureBlob{kind: r.Header.Get("x-ms-blob-content-type"), written: time.Now().UTC(), made: time.Now().UTC()}
 	switch {
@@ -139,7 +139,7 @@ func (a *Azure) write(w http.ResponseWriter, r *http.Request, place string, blob
 		refuseAzure(w, http.StatusConflict, "BlobAlreadyExists", "The specified blob already exists.")
 		return
 	case comp == "blocklist":
-		if !a.gather(one, place, body) {
+		if !a.joinBlocks(one, place, body) {
 			refuseAzure(w, http.StatusBadRequest, "InvalidBlockList", "The specified block list is invalid.")
 			return
 		}
@@ -157,12 +157,12 @@ func (a *Azure) write(w http.ResponseWriter, r *http.Request, place string, blob
 	a.writes++
 	one.tag = fmt.Sprintf(`"0x%016X"`, a.writes)
 	blobs[name] = one
-	one.stamp(w.Header())
+	one.setVersion(w.Header())
 	w.WriteHeader(http.StatusCreated)
 }
 
-// gather puts the blocks of a list together.
-func (a *Azure) gather(one *azureBlob, place string, body []byte) bool {
+// joinBlocks puts the blocks of a list together.
+func (a *Azure) joinBlocks(one *azureBlob, place string, body []byte) bool {
 	var list struct {
 		Latest []string `xml:"Latest"`
 	}
@@ -180,8 +180,8 @@ func (a *Azure) gather(one *azureBlob, place string, body []byte) bool {
 	return true
 }
 
-// stamp says which writing of a blob it is.
-func (b *azureBlob) stamp(h http.Header) {
+// setVersion says which writing of a blob it is.
+func (b *azureBlob) setVersion(h http.Header) {
 	h.Set("ETag", b.tag)
 	h.Set("Last-Modified", b.written.Format(http.TimeFormat))
 }
@@ -212,7 +212,7 @@ func readAzure(w http.ResponseWriter, r *http.Request, blobs map[string]*azureBl
 	if b.hash != nil {
 		h.Set(hashed, base64.StdEncoding.EncodeToString(b.hash))
 	}
-	b.stamp(h)
+	b.setVersion(h)
 	h.Set("Content-Type", b.kind)
 	h.Set("Content-Length", strconv.Itoa(len(value)))
 	h.Set("x-ms-blob-type", "BlockBlob")
@@ -262,8 +262,8 @@ type azureListed struct {
 	}
 }
 
-// list answers with a page of blobs, and of the folders between a prefix and a delimiter.
-func (a *Azure) list(w http.ResponseWriter, container string, query url.Values) {
+// listBlobs answers with a page of blobs, and of the folders between a prefix and a delimiter.
+func (a *Azure) listBlobs(w http.ResponseWriter, container string, query url.Values) {
 	answer := azureList{Endpoint: a.URL, Container: container, Prefix: query.Get("prefix"), Marker: query.Get("marker"), Delimiter: query.Get("delimiter"), MaxResults: 5000}
 	if most, err := strconv.Atoi(query.Get("maxresults")); err == nil {
 		answer.MaxResults = most
@@ -285,14 +285,14 @@ func (a *Azure) list(w http.ResponseWriter, container string, query url.Values) 
 			answer.Blobs.BlobPrefix = append(answer.Blobs.BlobPrefix, azureFolder{folder})
 			continue
 		}
-		answer.Blobs.Blob = append(answer.Blobs.Blob, blobs[name].listed(name))
+		answer.Blobs.Blob = append(answer.Blobs.Blob, blobs[name].listEntry(name))
 	}
 	w.Header().Set("Content-Type", "application/xml")
 	_, _ = io.WriteString(w, xml.Header)  // who has gone asks again
 	_ = xml.NewEncoder(w).Encode(&answer) // likewise
 }
 
-func (b *azureBlob) listed(name string) (one azureListed) {
+func (b *azureBlob) listEntry(name string) (one azureListed) {
 	one.Name = name
 	p := &one.Properties
 	p.Made, p.Written, p.Tag = b.made.Format(http.TimeFormat), b.written.Format(http.TimeFormat), strings.Trim(b.tag, `"`)

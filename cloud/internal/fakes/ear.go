@@ -26,10 +26,10 @@ type Refusal struct {
 	Then   func() // is called then, before the answer
 }
 
-// ear writes down what is requested, and refuses what is to be refused.
-type ear struct {
-	known  func(authorization string) bool
-	refuse func(w http.ResponseWriter, status int, text string) // in the words of the API
+// requestRecorder writes down what is requested, and refuses what is to be refused.
+type requestRecorder struct {
+	isAuthorized func(authorization string) bool
+	refuse       func(w http.ResponseWriter, status int, text string) // in the words of the API
 
 	mu       sync.Mutex
 	requests []Request
@@ -37,38 +37,38 @@ type ear struct {
 }
 
 // Refuse has the next matching request answered so; several are for one after the other.
-func (e *ear) Refuse(list ...Refusal) {
+func (e *requestRecorder) Refuse(list ...Refusal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.next = append(e.next, list...)
 }
 
 // Requests are those since the last Forget.
-func (e *ear) Requests() []Request {
+func (e *requestRecorder) Requests() []Request {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.requests)
 }
 
 // Forget forgets what was requested.
-func (e *ear) Forget() {
+func (e *requestRecorder) Forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.requests = nil
 }
 
-// before has everything heard before it is carried out.
-func (e *ear) before(next http.Handler) http.Handler {
+// recordFirst has everything heard before it is carried out.
+func (e *requestRecorder) recordFirst(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		authorization := r.Header.Get("Authorization")
 		e.mu.Lock()
 		e.requests = append(e.requests, Request{time.Now(), r.Method, r.URL.RequestURI(), authorization})
 		e.mu.Unlock()
-		if !e.known(authorization) {
+		if !e.isAuthorized(authorization) {
 			e.refuse(w, http.StatusUnauthorized, "Request had invalid authentication credentials.")
 			return
 		}
-		f, ok := e.refusal(r)
+		f, ok := e.takeRefusal(r)
 		if !ok {
 			next.ServeHTTP(w, r)
 			return
@@ -89,7 +89,7 @@ func (e *ear) before(next http.Handler) http.Handler {
 	})
 }
 
-func (e *ear) refusal(r *http.Request) (Refusal, bool) {
+func (e *requestRecorder) takeRefusal(r *http.Request) (Refusal, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	i := slices.IndexFunc(e.next, func(f Refusal) bool { return strings.HasSuffix(r.Method+" "+r.URL.Path, f.Match) })

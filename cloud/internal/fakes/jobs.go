@@ -24,16 +24,16 @@ type Jobs struct {
 func newJobs(mux *http.ServeMux) *Jobs {
 	f := &Jobs{jobs: map[string]*Job{}, secrets: map[string]string{}}
 	mux.HandleFunc("GET /bigquery/v2/projects/{project}/jobs/{job}", func(w http.ResponseWriter, r *http.Request) {
-		f.look(w, r, func(status map[string]any) map[string]any {
+		f.getJob(w, r, func(status map[string]any) map[string]any {
 			return map[string]any{"kind": "bigquery#job", "id": r.PathValue("project") + ":" + r.FormValue("location") + "." + r.PathValue("job"), "status": status,
 				"jobReference": map[string]any{"projectId": r.PathValue("project"), "jobId": r.PathValue("job"), "location": r.FormValue("location")}}
 		})
 	})
 	mux.HandleFunc("POST /bigquery/v2/projects/{project}/jobs/{job}/cancel", func(w http.ResponseWriter, r *http.Request) {
-		f.cancel(w, r.PathValue("job"), map[string]any{"kind": "bigquery#jobCancelResponse"})
+		f.cancelJob(w, r.PathValue("job"), map[string]any{"kind": "bigquery#jobCancelResponse"})
 	})
 	mux.HandleFunc("GET /v1/projects/{project}/regions/{region}/jobs/{job}", func(w http.ResponseWriter, r *http.Request) {
-		f.look(w, r, func(status map[string]any) map[string]any {
+		f.getJob(w, r, func(status map[string]any) map[string]any {
 			return map[string]any{"reference": map[string]any{"projectId": r.PathValue("project"), "jobId": r.PathValue("job")},
 				"placement": map[string]any{"clusterName": "c"}, "status": status, "done": false}
 		})
@@ -44,9 +44,9 @@ func newJobs(mux *http.ServeMux) *Jobs {
 			http.NotFound(w, r)
 			return
 		}
-		f.cancel(w, job, map[string]any{"reference": map[string]any{"jobId": job}})
+		f.cancelJob(w, job, map[string]any{"reference": map[string]any{"jobId": job}})
 	})
-	mux.HandleFunc("GET /v1/projects/{project}/secrets/{secret}/versions/{verb}", f.access)
+	mux.HandleFunc("GET /v1/projects/{project}/secrets/{secret}/versions/{verb}", f.accessSecret)
 	return f
 }
 
@@ -78,34 +78,34 @@ func (f *Jobs) Keep(secret, value string) {
 	f.secrets[secret] = value
 }
 
-func (f *Jobs) look(w http.ResponseWriter, r *http.Request, told func(status map[string]any) map[string]any) {
+func (f *Jobs) getJob(w http.ResponseWriter, r *http.Request, told func(status map[string]any) map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	j := f.jobs[r.PathValue("job")]
 	if j == nil {
-		refuse(w, http.StatusNotFound, "NOT_FOUND", "Not found: Job "+r.PathValue("job"))
+		writeRefusal(w, http.StatusNotFound, "NOT_FOUND", "Not found: Job "+r.PathValue("job"))
 		return
 	}
 	status := j.Statuses[0]
 	if len(j.Statuses) > 1 {
 		j.Statuses = j.Statuses[1:]
 	}
-	answer(w, http.StatusOK, told(status))
+	writeJSON(w, http.StatusOK, told(status))
 }
 
-func (f *Jobs) cancel(w http.ResponseWriter, id string, told map[string]any) {
+func (f *Jobs) cancelJob(w http.ResponseWriter, id string, told map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	j := f.jobs[id]
 	if j == nil {
-		refuse(w, http.StatusNotFound, "NOT_FOUND", "Not found: Job "+id)
+		writeRefusal(w, http.StatusNotFound, "NOT_FOUND", "Not found: Job "+id)
 		return
 	}
 	j.Cancels++
-	answer(w, http.StatusOK, told)
+	writeJSON(w, http.StatusOK, told)
 }
 
-func (f *Jobs) access(w http.ResponseWriter, r *http.Request) {
+func (f *Jobs) accessSecret(w http.ResponseWriter, r *http.Request) {
 	version, ok := cutVerb(r.PathValue("verb"), "access")
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,9 +114,9 @@ func (f *Jobs) access(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 		http.NotFound(w, r)
 	case !known:
-		refuse(w, http.StatusNotFound, "NOT_FOUND", "Secret ["+r.PathValue("secret")+"] not found or has no versions.")
+		writeRefusal(w, http.StatusNotFound, "NOT_FOUND", "Secret ["+r.PathValue("secret")+"] not found or has no versions.")
 	default:
-		answer(w, http.StatusOK, map[string]any{"name": "projects/1/secrets/" + r.PathValue("secret") + "/versions/" + version,
+		writeJSON(w, http.StatusOK, map[string]any{"name": "projects/1/secrets/" + r.PathValue("secret") + "/versions/" + version,
 			"payload": map[string]any{"data": base64.StdEncoding.EncodeToString([]byte(value)), "dataCrc32c": "1"}})
 	}
 }

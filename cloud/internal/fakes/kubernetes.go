@@ -24,7 +24,7 @@ import (
 type Kubernetes struct {
 	URL    string
 	server *httptest.Server
-	ear
+	requestRecorder
 
 	held   sync.Mutex
 	images map[string]Image
@@ -51,8 +51,8 @@ type kubeJob struct {
 	env       map[string]string
 	args      []string
 	image     Image
-	begun     time.Time
-	gone      bool
+	startedAt time.Time
+	deleted   bool
 }
 
 const kubeToken = "kube-token"
@@ -61,15 +61,15 @@ const kubeToken = "kube-token"
 func NewKubernetes(t testing.TB) *Kubernetes {
 	k := &Kubernetes{images: map[string]Image{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /apis/batch/v1/namespaces/{namespace}/jobs", k.create)
-	mux.HandleFunc("GET /apis/batch/v1/namespaces/{namespace}/jobs", k.list)
-	mux.HandleFunc("GET /apis/batch/v1/namespaces/{namespace}/jobs/{job}", k.get)
-	mux.HandleFunc("DELETE /apis/batch/v1/namespaces/{namespace}/jobs/{job}", k.remove)
-	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods", k.pods)
-	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/{pod}/log", k.log)
-	k.known = func(authorization string) bool { return authorization == "Bearer "+kubeToken }
+	mux.HandleFunc("POST /apis/batch/v1/namespaces/{namespace}/jobs", k.createJob)
+	mux.HandleFunc("GET /apis/batch/v1/namespaces/{namespace}/jobs", k.listJobs)
+	mux.HandleFunc("GET /apis/batch/v1/namespaces/{namespace}/jobs/{job}", k.getJob)
+	mux.HandleFunc("DELETE /apis/batch/v1/namespaces/{namespace}/jobs/{job}", k.deleteJob)
+	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods", k.listPods)
+	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/{pod}/log", k.serveLog)
+	k.isAuthorized = func(authorization string) bool { return authorization == "Bearer "+kubeToken }
 	k.refuse = func(w http.ResponseWriter, status int, text string) { kubeRefuse(w, status, reasons[status], text) }
-	k.server = httptest.NewTLSServer(k.before(mux))
+	k.server = httptest.NewTLSServer(k.recordFirst(mux))
 	k.URL = k.server.URL
 	t.Cleanup(func() {
 		k.server.CloseClientConnections()
@@ -81,13 +81,13 @@ func NewKubernetes(t testing.TB) *Kubernetes {
 // Config writes a kubeconfig of an account that the fake knows, and returns the path of the file.
 func (k *Kubernetes) Config(t testing.TB) string {
 	t.Helper()
-	return k.config(t, "token: "+kubeToken)
+	return k.writeConfig(t, "token: "+kubeToken)
 }
 
 // LoginConfig is a kubeconfig whose user asks another program for a token, a script beside it.
 func (k *Kubernetes) LoginConfig(t testing.TB) string {
 	t.Helper()
-	path := k.config(t, "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./login, interactiveMode: Never}")
+	path := k.writeConfig(t, "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./login, interactiveMode: Never}")
 	script := `#!/bin/sh
 echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "` + kubeToken + `"}}'
 `
@@ -95,7 +95,7 @@ echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"
 	return path
 }
 
-func (k *Kubernetes) config(t testing.TB, user string) string {
+func (k *Kubernetes) writeConfig(t testing.TB, user string) string {
 	dir := t.TempDir()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: k.server.Certificate().Raw})
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "ca.pem"), authority, 0o600))
@@ -136,7 +136,7 @@ func (k *Kubernetes) Made() (all []KubernetesJob) {
 	k.held.Lock()
 	defer k.held.Unlock()
 	for _, j := range k.jobs {
-		all = append(all, KubernetesJob{j.namespace, j.name(), j.body, maps.Clone(j.env), slices.Clone(j.args), j.gone})
+		all = append(all, KubernetesJob{j.namespace, j.objectName(), j.body, maps.Clone(j.env), slices.Clone(j.args), j.deleted})
 	}
 	return all
 }
@@ -153,14 +153,14 @@ var reasons = map[int]string{http.StatusUnauthorized: "Unauthorized", http.Statu
 
 // kubeRefuse answers as API servers do.
 func kubeRefuse(w http.ResponseWriter, code int, reason, text string) {
-	answer(w, code, map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure", "message": text, "reason": reason, "code": code})
+	writeJSON(w, code, map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure", "message": text, "reason": reason, "code": code})
 }
 
-func (k *Kubernetes) create(w http.ResponseWriter, r *http.Request) {
+func (k *Kubernetes) createJob(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
-	j := &kubeJob{namespace: r.PathValue("namespace"), begun: time.Now(), env: map[string]string{}}
+	j := &kubeJob{namespace: r.PathValue("namespace"), startedAt: time.Now(), env: map[string]string{}}
 	if err == nil {
-		err = j.read(text)
+		err = j.parseJob(text)
 	}
 	k.held.Lock()
 	defer k.held.Unlock()
@@ -169,41 +169,41 @@ func (k *Kubernetes) create(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		kubeRefuse(w, http.StatusBadRequest, "BadRequest", err.Error())
 		return
-	case k.find(j.namespace, j.name()) != nil:
-		kubeRefuse(w, http.StatusConflict, "AlreadyExists", fmt.Sprintf("jobs.batch %q already exists", j.name()))
+	case k.findJob(j.namespace, j.objectName()) != nil:
+		kubeRefuse(w, http.StatusConflict, "AlreadyExists", fmt.Sprintf("jobs.batch %q already exists", j.objectName()))
 		return
 	}
-	j.image = k.images[j.container()["image"].(string)]
+	j.image = k.images[j.firstContainer()["image"].(string)]
 	k.jobs = append(k.jobs, j)
 	if j.image.Work != nil {
 		j.image.Work(maps.Clone(j.env))
 	}
-	answer(w, http.StatusCreated, j.told())
+	writeJSON(w, http.StatusCreated, j.jobJSON())
 }
 
-// read reads a job as it was sent. Whether that is one is for the vendor's own types to judge.
-func (j *kubeJob) read(text []byte) error {
+// parseJob reads a job as it was sent. Whether that is one is for the vendor's own types to judge.
+func (j *kubeJob) parseJob(text []byte) error {
 	if err := json.Unmarshal(text, &j.body); err != nil {
 		return err
 	}
 	if j.body["kind"] != "Job" && j.body["kind"] != nil {
 		return fmt.Errorf("the object provided is no Job")
 	}
-	env, _ := j.container()["env"].([]any)
+	env, _ := j.firstContainer()["env"].([]any)
 	for _, v := range env {
 		value, _ := v.(map[string]any)["value"].(string)
-		j.env[v.(map[string]any)["name"].(string)] = expanded(value)
+		j.env[v.(map[string]any)["name"].(string)] = expandText(value)
 	}
-	args, _ := j.container()["args"].([]any)
-	command, _ := j.container()["command"].([]any)
+	args, _ := j.firstContainer()["args"].([]any)
+	command, _ := j.firstContainer()["command"].([]any)
 	for _, a := range append(command, args...) {
-		j.args = append(j.args, expanded(a.(string)))
+		j.args = append(j.args, expandText(a.(string)))
 	}
 	return nil
 }
 
-// expanded is a text as a container sees it: Kubernetes fills in $(NAME), and takes $$ for $.
-func expanded(text string) string {
+// expandText is a text as a container sees it: Kubernetes fills in $(NAME), and takes $$ for $.
+func expandText(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
 		if text[i] == '$' && i+1 < len(text) && text[i+1] == '$' {
@@ -216,119 +216,119 @@ func expanded(text string) string {
 	return b.String()
 }
 
-func (j *kubeJob) meta() map[string]any { return j.body["metadata"].(map[string]any) }
+func (j *kubeJob) objectMeta() map[string]any { return j.body["metadata"].(map[string]any) }
 
-func (j *kubeJob) name() string { return j.meta()["name"].(string) }
+func (j *kubeJob) objectName() string { return j.objectMeta()["name"].(string) }
 
-func (j *kubeJob) container() map[string]any {
+func (j *kubeJob) firstContainer() map[string]any {
 	template := j.body["spec"].(map[string]any)["template"].(map[string]any)
 	return template["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
 }
 
-func (j *kubeJob) over() bool {
-	return j.image.Waits == "" && time.Since(j.begun) >= j.image.Takes && closed(j.image.Until)
+func (j *kubeJob) isOver() bool {
+	return j.image.Waits == "" && time.Since(j.startedAt) >= j.image.Takes && isClosed(j.image.Until)
 }
 
-func (k *Kubernetes) find(namespace, name string) *kubeJob {
+func (k *Kubernetes) findJob(namespace, name string) *kubeJob {
 	for _, j := range k.jobs {
-		if j.namespace == namespace && !j.gone && j.name() == name {
+		if j.namespace == namespace && !j.deleted && j.objectName() == name {
 			return j
 		}
 	}
 	return nil
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// told is the job with what the cluster adds to it.
-func (j *kubeJob) told() map[string]any {
+// jobJSON is the job with what the cluster adds to it.
+func (j *kubeJob) jobJSON() map[string]any {
 	body := maps.Clone(j.body)
-	meta := maps.Clone(j.meta())
-	meta["namespace"], meta["uid"], meta["resourceVersion"], meta["creationTimestamp"] = j.namespace, "uid-"+j.name(), "7", stamp(j.begun)
-	status := map[string]any{"startTime": stamp(j.begun), "active": 1, "ready": 1, "terminating": 0, "uncountedTerminatedPods": map[string]any{}}
-	if j.over() {
+	meta := maps.Clone(j.objectMeta())
+	meta["namespace"], meta["uid"], meta["resourceVersion"], meta["creationTimestamp"] = j.namespace, "uid-"+j.objectName(), "7", formatTime(j.startedAt)
+	status := map[string]any{"startTime": formatTime(j.startedAt), "active": 1, "ready": 1, "terminating": 0, "uncountedTerminatedPods": map[string]any{}}
+	if j.isOver() {
 		kind, reason, text := "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
 		if j.image.Exit != 0 || j.image.OOM || j.image.Evicted {
 			kind, reason, text = "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
 		}
-		now := stamp(j.begun.Add(j.image.Takes))
-		status = map[string]any{"startTime": stamp(j.begun), "conditions": []any{map[string]any{"type": kind, "status": "True", "reason": reason, "message": text,
+		now := formatTime(j.startedAt.Add(j.image.Takes))
+		status = map[string]any{"startTime": formatTime(j.startedAt), "conditions": []any{map[string]any{"type": kind, "status": "True", "reason": reason, "message": text,
 			"lastProbeTime": now, "lastTransitionTime": now}}}
 	}
 	body["kind"], body["apiVersion"], body["metadata"], body["status"] = "Job", "batch/v1", meta, status
 	return body
 }
 
-func (k *Kubernetes) get(w http.ResponseWriter, r *http.Request) {
+func (k *Kubernetes) getJob(w http.ResponseWriter, r *http.Request) {
 	k.held.Lock()
 	defer k.held.Unlock()
-	if j := k.find(r.PathValue("namespace"), r.PathValue("job")); j != nil {
-		answer(w, http.StatusOK, j.told())
+	if j := k.findJob(r.PathValue("namespace"), r.PathValue("job")); j != nil {
+		writeJSON(w, http.StatusOK, j.jobJSON())
 		return
 	}
 	kubeRefuse(w, http.StatusNotFound, "NotFound", fmt.Sprintf("jobs.batch %q not found", r.PathValue("job")))
 }
 
-func (k *Kubernetes) list(w http.ResponseWriter, r *http.Request) {
+func (k *Kubernetes) listJobs(w http.ResponseWriter, r *http.Request) {
 	k.held.Lock()
 	defer k.held.Unlock()
 	items := []any{}
 	for _, j := range k.jobs {
-		if j.namespace == r.PathValue("namespace") && !j.gone && selected(j.meta(), r.FormValue("labelSelector")) {
-			items = append(items, j.told())
+		if j.namespace == r.PathValue("namespace") && !j.deleted && matchesSelector(j.objectMeta(), r.FormValue("labelSelector")) {
+			items = append(items, j.jobJSON())
 		}
 	}
-	answer(w, http.StatusOK, map[string]any{"kind": "JobList", "apiVersion": "batch/v1", "metadata": map[string]any{"resourceVersion": "9"}, "items": items})
+	writeJSON(w, http.StatusOK, map[string]any{"kind": "JobList", "apiVersion": "batch/v1", "metadata": map[string]any{"resourceVersion": "9"}, "items": items})
 }
 
-// selected reports whether labels are those of a selector of the form NAME=VALUE.
-func selected(meta map[string]any, selector string) bool {
+// matchesSelector reports whether labels are those of a selector of the form NAME=VALUE.
+func matchesSelector(meta map[string]any, selector string) bool {
 	name, value, _ := strings.Cut(selector, "=")
 	labels, _ := meta["labels"].(map[string]any)
 	return selector == "" || labels[name] == value
 }
 
-func (k *Kubernetes) remove(w http.ResponseWriter, r *http.Request) {
+func (k *Kubernetes) deleteJob(w http.ResponseWriter, r *http.Request) {
 	k.held.Lock()
 	defer k.held.Unlock()
-	j := k.find(r.PathValue("namespace"), r.PathValue("job"))
+	j := k.findJob(r.PathValue("namespace"), r.PathValue("job"))
 	if j == nil {
 		kubeRefuse(w, http.StatusNotFound, "NotFound", fmt.Sprintf("jobs.batch %q not found", r.PathValue("job")))
 		return
 	}
-	j.gone = true
-	answer(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Success"})
+	j.deleted = true
+	writeJSON(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Success"})
 }
 
-func (k *Kubernetes) pods(w http.ResponseWriter, r *http.Request) {
+func (k *Kubernetes) listPods(w http.ResponseWriter, r *http.Request) {
 	k.held.Lock()
 	defer k.held.Unlock()
 	items := []any{}
 	for _, j := range k.jobs {
 		template := j.body["spec"].(map[string]any)["template"].(map[string]any)
 		meta, _ := template["metadata"].(map[string]any)
-		if j.namespace == r.PathValue("namespace") && !j.gone && selected(meta, r.FormValue("labelSelector")) {
-			items = append(items, j.pod(meta, template["spec"]))
+		if j.namespace == r.PathValue("namespace") && !j.deleted && matchesSelector(meta, r.FormValue("labelSelector")) {
+			items = append(items, j.podJSON(meta, template["spec"]))
 		}
 	}
-	answer(w, http.StatusOK, map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": "9"}, "items": items})
+	writeJSON(w, http.StatusOK, map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": "9"}, "items": items})
 }
 
-func (j *kubeJob) pod(of map[string]any, spec any) map[string]any {
+func (j *kubeJob) podJSON(of map[string]any, spec any) map[string]any {
 	meta := maps.Clone(of)
 	if meta == nil {
 		meta = map[string]any{}
 	}
-	meta["name"], meta["namespace"], meta["uid"], meta["creationTimestamp"] = j.name()+"-x7k2p", j.namespace, "pod-"+j.name(), stamp(j.begun)
-	phase, state, ended := "Running", map[string]any{"running": map[string]any{"startedAt": stamp(j.begun)}}, stamp(j.begun.Add(j.image.Takes))
-	status := map[string]any{"startTime": stamp(j.begun)}
+	meta["name"], meta["namespace"], meta["uid"], meta["creationTimestamp"] = j.objectName()+"-x7k2p", j.namespace, "pod-"+j.objectName(), formatTime(j.startedAt)
+	phase, state, ended := "Running", map[string]any{"running": map[string]any{"startedAt": formatTime(j.startedAt)}}, formatTime(j.startedAt.Add(j.image.Takes))
+	status := map[string]any{"startTime": formatTime(j.startedAt)}
 	switch {
 	case j.image.Waits != "":
 		phase, state = "Pending", map[string]any{"waiting": map[string]any{"reason": j.image.Waits, "message": "Back-off pulling image"}}
-	case j.over() && j.image.Evicted:
+	case j.isOver() && j.image.Evicted:
 		status["phase"], status["reason"], status["message"] = "Failed", "Evicted", "The node was low on resource: memory."
 		return map[string]any{"metadata": meta, "spec": spec, "status": status}
-	case j.over():
+	case j.isOver():
 		code, reason := j.image.Exit, "Completed"
 		if code != 0 {
 			reason = "Error"
@@ -340,20 +340,20 @@ func (j *kubeJob) pod(of map[string]any, spec any) map[string]any {
 		if code != 0 {
 			phase = "Failed"
 		}
-		state = map[string]any{"terminated": map[string]any{"exitCode": code, "reason": reason, "startedAt": stamp(j.begun), "finishedAt": ended}}
+		state = map[string]any{"terminated": map[string]any{"exitCode": code, "reason": reason, "startedAt": formatTime(j.startedAt), "finishedAt": ended}}
 	}
-	c := j.container()
+	c := j.firstContainer()
 	status["phase"] = phase
 	status["containerStatuses"] = []any{map[string]any{"name": c["name"], "image": c["image"], "imageID": "", "ready": phase == "Running", "restartCount": 0, "state": state}}
 	return map[string]any{"metadata": meta, "spec": spec, "status": status}
 }
 
-// log gives the lines of a pod: at once, or, when it is followed, as they come.
-func (k *Kubernetes) log(w http.ResponseWriter, r *http.Request) {
+// serveLog gives the lines of a pod: at once, or, when it is followed, as they come.
+func (k *Kubernetes) serveLog(w http.ResponseWriter, r *http.Request) {
 	k.held.Lock()
 	var j *kubeJob
 	for _, one := range k.jobs {
-		if one.namespace == r.PathValue("namespace") && !one.gone && one.name()+"-x7k2p" == r.PathValue("pod") {
+		if one.namespace == r.PathValue("namespace") && !one.deleted && one.objectName()+"-x7k2p" == r.PathValue("pod") {
 			j = one
 		}
 	}
@@ -365,7 +365,7 @@ func (k *Kubernetes) log(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain")
 	n := len(j.image.Prints)
 	for i, line := range j.image.Prints {
-		if due := time.Until(j.begun.Add(j.image.Takes * time.Duration(i) / time.Duration(n))); due > 0 {
+		if due := time.Until(j.startedAt.Add(j.image.Takes * time.Duration(i) / time.Duration(n))); due > 0 {
 			if r.FormValue("follow") != "true" {
 				return
 			}
@@ -382,7 +382,7 @@ func (k *Kubernetes) log(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	select {
-	case <-time.After(time.Until(j.begun.Add(j.image.Takes))):
+	case <-time.After(time.Until(j.startedAt.Add(j.image.Takes))):
 	case <-r.Context().Done():
 		return
 	}

@@ -85,13 +85,13 @@ func (f *Run) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !collections || len(parts) > 6 && parts[6] != "executions":
 		http.NotFound(w, r)
 	case what == "POST 6run":
-		f.run(w, r, path)
+		f.runJob(w, r, path)
 	case what == "GET 7":
-		f.list(w, r, path)
+		f.listExecutions(w, r, path)
 	case what == "GET 8":
-		f.get(w, path)
+		f.getExecution(w, path)
 	case what == "POST 8cancel":
-		f.cancel(w, path)
+		f.cancelExecution(w, path)
 	default:
 		http.NotFound(w, r)
 	}
@@ -119,19 +119,19 @@ type runRequest struct {
 // maxValue is how long the value of a variable may be.
 const maxValue = 32768
 
-func (f *Run) run(w http.ResponseWriter, r *http.Request, job string) {
+func (f *Run) runJob(w http.ResponseWriter, r *http.Request, job string) {
 	var asked runRequest
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&asked); err != nil {
-		refuse(w, http.StatusBadRequest, "INVALID_ARGUMENT", err.Error())
+		writeRefusal(w, http.StatusBadRequest, "INVALID_ARGUMENT", err.Error())
 		return
 	}
 	e := &Execution{Job: job, Env: map[string]string{}, TaskCount: asked.Overrides.TaskCount, Timeout: asked.Overrides.Timeout, Begun: time.Now()}
 	for _, c := range asked.Overrides.ContainerOverrides {
 		for _, v := range c.Env {
 			if len(v.Value) > maxValue {
-				refuse(w, http.StatusBadRequest, "INVALID_ARGUMENT", "the value of "+v.Name+" is too long")
+				writeRefusal(w, http.StatusBadRequest, "INVALID_ARGUMENT", "the value of "+v.Name+" is too long")
 				return
 			}
 			e.Env[v.Name] = v.Value
@@ -144,12 +144,12 @@ func (f *Run) run(w http.ResponseWriter, r *http.Request, job string) {
 	if e.behavior.Work != nil {
 		e.behavior.Work(maps.Clone(e.Env))
 	}
-	metadata := e.told(true)
+	metadata := e.executionJSON(true)
 	metadata["@type"] = "type.googleapis.com/google.cloud.run.v2.Execution"
-	answer(w, http.StatusOK, map[string]any{"name": job[:strings.Index(job, "/jobs/")] + "/operations/o", "metadata": metadata})
+	writeJSON(w, http.StatusOK, map[string]any{"name": job[:strings.Index(job, "/jobs/")] + "/operations/o", "metadata": metadata})
 }
 
-func (f *Run) find(name string) *Execution {
+func (f *Run) findExecution(name string) *Execution {
 	i := slices.IndexFunc(f.executions, func(e *Execution) bool { return e.Name == name && !e.behavior.Gone })
 	if i < 0 {
 		return nil
@@ -157,16 +157,16 @@ func (f *Run) find(name string) *Execution {
 	return f.executions[i]
 }
 
-func (f *Run) get(w http.ResponseWriter, name string) {
-	e := f.find(name)
+func (f *Run) getExecution(w http.ResponseWriter, name string) {
+	e := f.findExecution(name)
 	if e == nil {
-		refuse(w, http.StatusNotFound, "NOT_FOUND", "Resource '"+name+"' was not found")
+		writeRefusal(w, http.StatusNotFound, "NOT_FOUND", "Resource '"+name+"' was not found")
 		return
 	}
-	answer(w, http.StatusOK, e.looked())
+	writeJSON(w, http.StatusOK, e.lookJSON())
 }
 
-func (f *Run) list(w http.ResponseWriter, r *http.Request, path string) {
+func (f *Run) listExecutions(w http.ResponseWriter, r *http.Request, path string) {
 	var all []*Execution
 	for _, e := range slices.Backward(f.executions) {
 		if e.Job+"/executions" == path && !e.behavior.Gone {
@@ -185,32 +185,32 @@ func (f *Run) list(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	told := []any{}
 	for _, e := range all[min(from, len(all)):] {
-		told = append(told, e.looked())
+		told = append(told, e.lookJSON())
 	}
 	page["executions"] = told
-	answer(w, http.StatusOK, page)
+	writeJSON(w, http.StatusOK, page)
 }
 
-func (f *Run) cancel(w http.ResponseWriter, name string) {
-	e := f.find(name)
+func (f *Run) cancelExecution(w http.ResponseWriter, name string) {
+	e := f.findExecution(name)
 	switch {
 	case e == nil:
-		refuse(w, http.StatusNotFound, "NOT_FOUND", "Resource '"+name+"' was not found")
+		writeRefusal(w, http.StatusNotFound, "NOT_FOUND", "Resource '"+name+"' was not found")
 		return
-	case e.over():
-		refuse(w, http.StatusBadRequest, "FAILED_PRECONDITION", "the execution has completed")
+	case e.isOver():
+		writeRefusal(w, http.StatusBadRequest, "FAILED_PRECONDITION", "the execution has completed")
 		return
 	}
 	e.Cancels++
-	answer(w, http.StatusOK, map[string]any{"name": "projects/p/locations/r/operations/c", "metadata": e.told(false)})
+	writeJSON(w, http.StatusOK, map[string]any{"name": "projects/p/locations/r/operations/c", "metadata": e.executionJSON(false)})
 }
 
-func (e *Execution) over() bool {
-	return e.Cancels > 0 || e.looks >= e.behavior.Looks && time.Since(e.Begun) >= e.behavior.Takes && closed(e.behavior.Until)
+func (e *Execution) isOver() bool {
+	return e.Cancels > 0 || e.looks >= e.behavior.Looks && time.Since(e.Begun) >= e.behavior.Takes && isClosed(e.behavior.Until)
 }
 
-// closed reports whether a channel is, if there is one.
-func closed(c <-chan struct{}) bool {
+// isClosed reports whether a channel is, if there is one.
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -219,19 +219,19 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// looked is how it is told to somebody who looks.
-func (e *Execution) looked() map[string]any {
-	told := e.told(e.looks < e.behavior.Pends)
+// lookJSON is how it is told to somebody who looks.
+func (e *Execution) lookJSON() map[string]any {
+	told := e.executionJSON(e.looks < e.behavior.Pends)
 	e.looks++
 	return told
 }
 
-func (e *Execution) told(pending bool) map[string]any {
+func (e *Execution) executionJSON(pending bool) map[string]any {
 	env := []any{map[string]any{"name": "OF_THE_JOB", "value": "1"}}
 	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
 		env = append(env, map[string]any{"name": name, "value": e.Env[name]})
 	}
-	pending = pending && !e.over()
+	pending = pending && !e.isOver()
 	started := map[string]any{"type": "Started", "state": "CONDITION_PENDING"}
 	completed := map[string]any{"type": "Completed", "state": "CONDITION_PENDING", "lastTransitionTime": e.Begun.UTC().Format(time.RFC3339Nano)}
 	if !pending {
@@ -246,7 +246,7 @@ func (e *Execution) told(pending bool) map[string]any {
 	if !pending {
 		told["startTime"] = e.Begun.UTC().Format(time.RFC3339Nano)
 	}
-	if !e.over() {
+	if !e.isOver() {
 		return told
 	}
 	told["reconciling"], told["completionTime"] = false, time.Now().UTC().Format(time.RFC3339Nano)
@@ -269,7 +269,7 @@ func (f *Run) Cancel(job string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range f.executions {
-		if strings.HasSuffix(e.Job, "/"+job) && !e.over() {
+		if strings.HasSuffix(e.Job, "/"+job) && !e.isOver() {
 			e.Cancels++
 		}
 	}

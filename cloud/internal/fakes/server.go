@@ -29,10 +29,10 @@ type Google struct {
 	Run    *Run
 	Jobs   *Jobs
 	server *httptest.Server
-	ear
+	requestRecorder
 
-	given  sync.Mutex
-	tokens map[string]bool // by what a request shows; false = it has ended
+	tokensMu sync.Mutex
+	tokens   map[string]bool // by what a request shows; false = it has ended
 }
 
 // NewGoogle listens until the test ends.
@@ -40,41 +40,41 @@ func NewGoogle(t testing.TB) *Google {
 	mux := http.NewServeMux()
 	g := &Google{Run: newRun(), Jobs: newJobs(mux), tokens: map[string]bool{}}
 	mux.Handle("/v2/", g.Run)
-	g.known = g.good
-	g.refuse = func(w http.ResponseWriter, status int, text string) { refuse(w, status, "", text) }
+	g.isAuthorized = g.isValidToken
+	g.refuse = func(w http.ResponseWriter, status int, text string) { writeRefusal(w, status, "", text) }
 	all := http.NewServeMux()
-	all.HandleFunc("POST /token", g.token)
-	all.Handle("/", g.before(mux))
+	all.HandleFunc("POST /token", g.issueToken)
+	all.Handle("/", g.recordFirst(mux))
 	g.server = httptest.NewServer(all)
 	g.URL = g.server.URL
 	t.Cleanup(g.server.Close)
 	return g
 }
 
-// token gives one for an hour. Each is another one, and those before it stay good: several
+// issueToken gives one for an hour. Each is another one, and those before it stay good: several
 // processes have one account.
-func (g *Google) token(w http.ResponseWriter, r *http.Request) {
+func (g *Google) issueToken(w http.ResponseWriter, r *http.Request) {
 	if r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || r.FormValue("assertion") == "" {
 		http.Error(w, `{"error": "invalid_grant"}`, http.StatusBadRequest)
 		return
 	}
-	g.given.Lock()
+	g.tokensMu.Lock()
 	token := fmt.Sprintf("token-%d", len(g.tokens)+1)
 	g.tokens["Bearer "+token] = true
-	g.given.Unlock()
-	answer(w, http.StatusOK, map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 3600})
+	g.tokensMu.Unlock()
+	writeJSON(w, http.StatusOK, map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 3600})
 }
 
-func (g *Google) good(authorization string) bool {
-	g.given.Lock()
-	defer g.given.Unlock()
+func (g *Google) isValidToken(authorization string) bool {
+	g.tokensMu.Lock()
+	defer g.tokensMu.Unlock()
 	return g.tokens[authorization]
 }
 
 // Expire has all tokens end at once.
 func (g *Google) Expire() {
-	g.given.Lock()
-	defer g.given.Unlock()
+	g.tokensMu.Lock()
+	defer g.tokensMu.Unlock()
 	for token := range g.tokens {
 		g.tokens[token] = false
 	}
@@ -82,17 +82,17 @@ func (g *Google) Expire() {
 
 // Tokens is how many there have been.
 func (g *Google) Tokens() int {
-	g.given.Lock()
-	defer g.given.Unlock()
+	g.tokensMu.Lock()
+	defer g.tokensMu.Unlock()
 	return len(g.tokens)
 }
 
-// refuse answers as Google's APIs do.
-func refuse(w http.ResponseWriter, status int, word, text string) {
-	answer(w, status, map[string]any{"error": map[string]any{"code": status, "message": text, "status": word}})
+// writeRefusal answers as Google's APIs do.
+func writeRefusal(w http.ResponseWriter, status int, word, text string) {
+	writeJSON(w, status, map[string]any{"error": map[string]any{"code": status, "message": text, "status": word}})
 }
 
-func answer(w http.ResponseWriter, status int, body any) {
+func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body) // who has gone asks again

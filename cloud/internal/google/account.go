@@ -35,9 +35,9 @@ type Account struct {
 // How long a token may take, a call may take, and for how long it is believed that there are no
 // credentials: where nobody answers it takes seconds to find that out.
 const (
-	tokenStays   = 20 * time.Second
-	callStays    = 60 * time.Second
-	believesNone = 10 * time.Second
+	tokenStays = 20 * time.Second
+	callStays  = 60 * time.Second
+	failureTTL = 10 * time.Second
 )
 
 // NewAccount is the account of this process.
@@ -70,22 +70,22 @@ func (e *CredentialsError) Unwrap() error { return e.err }
 
 // RoundTrip sends a request with a token, once more if the first one is not taken.
 func (a *Account) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, token, err := a.send(r, r.Body)
+	resp, token, err := a.sendAuthorized(r, r.Body)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
-	a.giveUp(token)
-	body, err := again(r)
+	a.dropToken(token)
+	body, err := reopenBody(r)
 	if err != nil {
 		return resp, nil // it cannot be sent twice
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
 	resp.Body.Close()
-	resp, _, err = a.send(r, body)
+	resp, _, err = a.sendAuthorized(r, body)
 	return resp, err
 }
 
-func again(r *http.Request) (io.ReadCloser, error) {
+func reopenBody(r *http.Request) (io.ReadCloser, error) {
 	switch {
 	case r.Body == nil || r.Body == http.NoBody:
 		return r.Body, nil
@@ -95,8 +95,8 @@ func again(r *http.Request) (io.ReadCloser, error) {
 	return r.GetBody()
 }
 
-func (a *Account) send(r *http.Request, body io.ReadCloser) (*http.Response, *oauth2.Token, error) {
-	token, err := a.token()
+func (a *Account) sendAuthorized(r *http.Request, body io.ReadCloser) (*http.Response, *oauth2.Token, error) {
+	token, err := a.validToken()
 	if err != nil {
 		if body != nil {
 			body.Close()
@@ -110,12 +110,12 @@ func (a *Account) send(r *http.Request, body io.ReadCloser) (*http.Response, *oa
 	return resp, token, err
 }
 
-// token is one that is good for a while yet.
-func (a *Account) token() (*oauth2.Token, error) {
+// validToken is one that is good for a while yet.
+func (a *Account) validToken() (*oauth2.Token, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.source == nil {
-		if a.failure != nil && time.Since(a.failedAt) < believesNone {
+		if a.failure != nil && time.Since(a.failedAt) < failureTTL {
 			return nil, a.failure
 		}
 		ctx := context.WithValue(context.Background(), oauth2.HTTPClient, &http.Client{Transport: a.base, Timeout: tokenStays})
@@ -128,8 +128,8 @@ func (a *Account) token() (*oauth2.Token, error) {
 	return a.source.Token()
 }
 
-// giveUp has credentials looked for anew, unless somebody else has done so meanwhile.
-func (a *Account) giveUp(token *oauth2.Token) {
+// dropToken has credentials looked for anew, unless somebody else has done so meanwhile.
+func (a *Account) dropToken(token *oauth2.Token) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.source == nil {

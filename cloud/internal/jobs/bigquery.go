@@ -28,7 +28,7 @@ func NewBigQuery(o Options) (*BigQuery, error) {
 
 // Poll tells how a job is.
 func (b *BigQuery) Poll(ctx context.Context, x troupe.External) (troupe.ExternalStatus, error) {
-	a, failed, ok := read(x, "BigQuery", b.opts.Project)
+	a, failed, ok := readRef(x, "BigQuery", b.opts.Project)
 	if !ok {
 		return failed, nil
 	}
@@ -39,18 +39,18 @@ func (b *BigQuery) Poll(ctx context.Context, x troupe.External) (troupe.External
 	job, err := call.Fields("status").Do()
 	switch {
 	case err != nil:
-		return unseen("BigQuery", err)
+		return lookError("BigQuery", err)
 	case job.Status == nil || job.Status.State != "DONE":
 		return troupe.ExternalStatus{}, nil
 	case job.Status.ErrorResult != nil:
-		return ended("BigQuery job failed: " + job.Status.ErrorResult.Message), nil
+		return endedStatus("BigQuery job failed: " + job.Status.ErrorResult.Message), nil
 	}
 	return troupe.ExternalStatus{Ended: true}, nil
 }
 
 // Cancel asks for the end of a job.
 func (b *BigQuery) Cancel(ctx context.Context, x troupe.External) error {
-	a, _, ok := read(x, "BigQuery", b.opts.Project)
+	a, _, ok := readRef(x, "BigQuery", b.opts.Project)
 	if !ok {
 		return nil
 	}
@@ -59,5 +59,5 @@ func (b *BigQuery) Cancel(ctx context.Context, x troupe.External) error {
 		call.Location(a.Location)
 	}
 	_, err := call.Do()
-	return called(err)
+	return cancelError(err)
 }

@@ -29,13 +29,13 @@ func NewDataproc(o Options) (*Dataproc, error) {
 
 // Poll tells how a job is. One whose attempt has failed goes on: Dataproc tries it again.
 func (d *Dataproc) Poll(ctx context.Context, x troupe.External) (troupe.ExternalStatus, error) {
-	a, failed, ok := read(x, "Dataproc", d.opts.Project)
+	a, failed, ok := readRef(x, "Dataproc", d.opts.Project)
 	if !ok {
 		return failed, nil
 	}
 	job, err := d.jobs.Get(a.Project, cmp.Or(a.Region, d.opts.Region), x.ID).Context(ctx).Fields("status").Do()
 	if err != nil {
-		return unseen("Dataproc", err)
+		return lookError("Dataproc", err)
 	}
 	if job.Status == nil {
 		return troupe.ExternalStatus{}, nil
@@ -44,19 +44,19 @@ func (d *Dataproc) Poll(ctx context.Context, x troupe.External) (troupe.External
 	case "DONE":
 		return troupe.ExternalStatus{Ended: true}, nil
 	case "ERROR":
-		return ended("Dataproc job error: " + job.Status.Details), nil
+		return endedStatus("Dataproc job error: " + job.Status.Details), nil
 	case "CANCELLED":
-		return ended("Job was cancelled"), nil
+		return endedStatus("Job was cancelled"), nil
 	}
 	return troupe.ExternalStatus{}, nil
 }
 
 // Cancel asks for the end of a job.
 func (d *Dataproc) Cancel(ctx context.Context, x troupe.External) error {
-	a, _, ok := read(x, "Dataproc", d.opts.Project)
+	a, _, ok := readRef(x, "Dataproc", d.opts.Project)
 	if !ok {
 		return nil
 	}
 	_, err := d.jobs.Cancel(a.Project, cmp.Or(a.Region, d.opts.Region), x.ID, &dataproc.CancelJobRequest{}).Context(ctx).Do()
-	return called(err)
+	return cancelError(err)
 }

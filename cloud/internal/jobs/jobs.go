@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/google"
 )
 
-// asked is what a task says of a job.
-type asked struct {
+// jobRef is what a task says of a job.
+type jobRef struct {
 	Project  string `json:"project"`
 	Location string `json:"location"` // of BigQuery
 	Region   string `json:"region"`   // of Dataproc
@@ -24,36 +24,38 @@ type asked struct {
 // form is that of the parts of names: none of them leads elsewhere.
 var form = regexp.MustCompile(`^[\w.:-]+$`)
 
-// read is false, with how a job has failed, when what a task says of it makes no sense.
-func read(x troupe.External, service, defaultProject string) (a asked, failed troupe.ExternalStatus, ok bool) {
+// readRef is false, with how a job has failed, when what a task says of it makes no sense.
+func readRef(x troupe.External, service, defaultProject string) (a jobRef, failed troupe.ExternalStatus, ok bool) {
 	if err := json.Unmarshal(x.Data, &a); err != nil {
-		return a, ended(fmt.Sprintf("the job %.100q has fields of the wrong type: %v", x.ID, err)), false
+		return a, endedStatus(fmt.Sprintf("the job %.100q has fields of the wrong type: %v", x.ID, err)), false
 	}
 	if a.Project == "" {
 		a.Project = defaultProject
 	}
 	for _, part := range []string{a.Project, x.ID, a.Location + a.Region + "-"} {
 		if !form.MatchString(part) {
-			return a, ended(fmt.Sprintf("the job %.100q of %s has no name, project, location or region that can be one", x.ID, service)), false
+			return a, endedStatus(fmt.Sprintf("the job %.100q of %s has no name, project, location or region that can be one", x.ID, service)), false
 		}
 	}
 	return a, troupe.ExternalStatus{}, true
 }
 
-func ended(text string) troupe.ExternalStatus { return troupe.ExternalStatus{Ended: true, Error: text} }
+func endedStatus(text string) troupe.ExternalStatus {
+	return troupe.ExternalStatus{Ended: true, Error: text}
+}
 
-// unseen is what is said when a job could not be looked at.
-func unseen(service string, err error) (troupe.ExternalStatus, error) {
+// lookError is what is said when a job could not be looked at.
+func lookError(service string, err error) (troupe.ExternalStatus, error) {
 	switch status := google.Status(err); status {
 	case http.StatusNotFound, http.StatusBadRequest:
-		return ended(fmt.Sprintf("%s answers %d: %s", service, status, google.Text(err))), nil
+		return endedStatus(fmt.Sprintf("%s answers %d: %s", service, status, google.Text(err))), nil
 	}
 	return troupe.ExternalStatus{Again: google.RetryAfter(err)}, fmt.Errorf("%s: %s", service, google.Text(err))
 }
 
-// called says what came of calling a job off: of one that is over, or gone, there is nothing to
+// cancelError says what came of calling a job off: of one that is over, or gone, there is nothing to
 // say.
-func called(err error) error {
+func cancelError(err error) error {
 	switch google.Status(err) {
 	case http.StatusNotFound, http.StatusBadRequest, http.StatusConflict:
 		return nil

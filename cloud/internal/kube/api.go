@@ -5,7 +5,7 @@ import "time"
 // What is asked of Kubernetes, and what it answers, as far as we look at it: parts of batch/v1 and
 // v1.
 
-type meta struct {
+type objectMeta struct {
 	Name              string            `json:"name,omitempty"`
 	Namespace         string            `json:"namespace,omitempty"`
 	UID               string            `json:"uid,omitempty"`
@@ -15,56 +15,56 @@ type meta struct {
 	DeletionTimestamp *time.Time        `json:"deletionTimestamp,omitempty"`
 }
 
-type job struct {
-	APIVersion string    `json:"apiVersion,omitempty"`
-	Kind       string    `json:"kind,omitempty"`
-	Metadata   meta      `json:"metadata"`
-	Spec       jobSpec   `json:"spec"`
-	Status     jobStatus `json:"status,omitzero"`
+type kubeJob struct {
+	APIVersion string     `json:"apiVersion,omitempty"`
+	Kind       string     `json:"kind,omitempty"`
+	Metadata   objectMeta `json:"metadata"`
+	Spec       jobSpec    `json:"spec"`
+	Status     jobStatus  `json:"status,omitzero"`
 }
 
 type jobSpec struct {
-	BackoffLimit          int      `json:"backoffLimit"`
-	ActiveDeadlineSeconds int64    `json:"activeDeadlineSeconds,omitempty"`
-	Template              template `json:"template"`
+	BackoffLimit          int         `json:"backoffLimit"`
+	ActiveDeadlineSeconds int64       `json:"activeDeadlineSeconds,omitempty"`
+	Template              podTemplate `json:"template"`
 }
 
-type template struct {
-	Metadata meta    `json:"metadata"`
-	Spec     podSpec `json:"spec"`
+type podTemplate struct {
+	Metadata objectMeta `json:"metadata"`
+	Spec     podSpec    `json:"spec"`
 }
 
 type podSpec struct {
-	RestartPolicy      string      `json:"restartPolicy,omitempty"`
-	ServiceAccountName string      `json:"serviceAccountName,omitempty"`
-	Containers         []container `json:"containers"`
+	RestartPolicy      string         `json:"restartPolicy,omitempty"`
+	ServiceAccountName string         `json:"serviceAccountName,omitempty"`
+	Containers         []podContainer `json:"containers"`
 }
 
-type container struct {
-	Name            string     `json:"name"`
-	Image           string     `json:"image"`
-	ImagePullPolicy string     `json:"imagePullPolicy,omitempty"`
-	Command         []string   `json:"command,omitempty"`
-	Args            []string   `json:"args,omitempty"`
-	Env             []variable `json:"env,omitempty"`
-	Resources       resources  `json:"resources,omitzero"`
+type podContainer struct {
+	Name            string        `json:"name"`
+	Image           string        `json:"image"`
+	ImagePullPolicy string        `json:"imagePullPolicy,omitempty"`
+	Command         []string      `json:"command,omitempty"`
+	Args            []string      `json:"args,omitempty"`
+	Env             []envVariable `json:"env,omitempty"`
+	Resources       resourceLists `json:"resources,omitzero"`
 }
 
-type variable struct {
+type envVariable struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-type resources struct {
+type resourceLists struct {
 	Limits   map[string]string `json:"limits,omitempty"`
 	Requests map[string]string `json:"requests,omitempty"`
 }
 
 type jobStatus struct {
-	Conditions []condition `json:"conditions,omitempty"`
+	Conditions []jobCondition `json:"conditions,omitempty"`
 }
 
-type condition struct {
+type jobCondition struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
 	Reason  string `json:"reason,omitempty"`
@@ -75,7 +75,7 @@ type jobList struct {
 	Metadata struct {
 		Continue string `json:"continue"`
 	} `json:"metadata"`
-	Items []job `json:"items"`
+	Items []kubeJob `json:"items"`
 }
 
 type podList struct {
@@ -83,7 +83,7 @@ type podList struct {
 }
 
 type pod struct {
-	Metadata meta `json:"metadata"`
+	Metadata objectMeta `json:"metadata"`
 	Status   struct {
 		Phase             string `json:"phase"`
 		Reason            string `json:"reason"`
@@ -91,32 +91,32 @@ type pod struct {
 		ContainerStatuses []struct {
 			Name  string `json:"name"`
 			State struct {
-				Waiting    *waiting    `json:"waiting"`
-				Running    *running    `json:"running"`
-				Terminated *terminated `json:"terminated"`
+				Waiting    *waitingState    `json:"waiting"`
+				Running    *runningState    `json:"running"`
+				Terminated *terminatedState `json:"terminated"`
 			} `json:"state"`
 		} `json:"containerStatuses"`
 	} `json:"status"`
 }
 
-type waiting struct {
+type waitingState struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
 
-type running struct {
+type runningState struct {
 	StartedAt *time.Time `json:"startedAt"`
 }
 
-type terminated struct {
+type terminatedState struct {
 	ExitCode  int        `json:"exitCode"`
 	Reason    string     `json:"reason"`
 	Message   string     `json:"message"`
 	StartedAt *time.Time `json:"startedAt"`
 }
 
-// status is how an error is answered.
-type status struct {
+// apiStatus is how an error is answered.
+type apiStatus struct {
 	Message string `json:"message"`
 	Reason  string `json:"reason"`
 }

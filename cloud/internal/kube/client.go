@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// client asks an API server.
-type client struct {
-	cluster
+// kubeClient asks an API server.
+type kubeClient struct {
+	clusterAccess
 	http *http.Client
 }
 
@@ -40,8 +40,8 @@ func codeOf(err error) int {
 	return 0
 }
 
-// passing says that trying again may help.
-func passing(err error) bool {
+// isTransient says that trying again may help.
+func isTransient(err error) bool {
 	code := codeOf(err)
 	return code == 0 || code == http.StatusTooManyRequests || code >= 500
 }
@@ -54,9 +54,9 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// send sends a request, once more if its token was not taken and there may be another one. Whoever
+// sendRequest sends a request, once more if its token was not taken and there may be another one. Whoever
 // gets an answer closes it.
-func (c *client) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+func (c *kubeClient) sendRequest(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	var sent []byte
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -70,7 +70,7 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 		at += "?" + query.Encode()
 	}
 	resp, token, err := c.sendOnce(ctx, method, at, sent)
-	if err == nil && resp.StatusCode == http.StatusUnauthorized && c.login.giveUp(token) {
+	if err == nil && resp.StatusCode == http.StatusUnauthorized && c.login.dropToken(token) {
 		resp.Body.Close()
 		resp, _, err = c.sendOnce(ctx, method, at, sent)
 	}
@@ -79,19 +79,19 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	}
 	if resp.StatusCode >= 300 {
 		defer resp.Body.Close()
-		return nil, refused(resp)
+		return nil, responseError(resp)
 	}
 	return resp, nil
 }
 
-func (c *client) sendOnce(ctx context.Context, method, at string, body []byte) (resp *http.Response, token string, err error) {
+func (c *kubeClient) sendOnce(ctx context.Context, method, at string, body []byte) (resp *http.Response, token string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
 	if err != nil {
 		return nil, "", err
 	}
 	req.Header.Set("Accept", "application/json, */*")
 	req.Header.Set("Content-Type", "application/json")
-	if token, err = c.bearer(ctx); err != nil {
+	if token, err = c.bearerToken(ctx); err != nil {
 		return nil, "", err
 	}
 	if token != "" {
@@ -99,15 +99,15 @@ func (c *client) sendOnce(ctx context.Context, method, at string, body []byte) (
 	}
 	resp, err = c.http.Do(req)
 	if err != nil {
-		return nil, "", plain(err)
+		return nil, "", hideURL(err)
 	}
 	return resp, token, nil
 }
 
-func (c *client) bearer(ctx context.Context) (string, error) {
+func (c *kubeClient) bearerToken(ctx context.Context) (string, error) {
 	switch {
 	case c.login != nil:
-		return c.login.bearer(ctx)
+		return c.login.bearerToken(ctx)
 	case c.tokenFile == "":
 		return c.token, nil
 	}
@@ -118,8 +118,8 @@ func (c *client) bearer(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// plain is an error without the URL.
-func plain(err error) error {
+// hideURL is an error without the URL.
+func hideURL(err error) error {
 	if e := (*url.Error)(nil); errors.As(err, &e) {
 		return fmt.Errorf("the API server of Kubernetes: %w", e.Err)
 	}
@@ -128,10 +128,10 @@ func plain(err error) error {
 
 const maxText = 1000
 
-func refused(resp *http.Response) error {
+func responseError(resp *http.Response) error {
 	e := &apiError{code: resp.StatusCode}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what can be read of it is told
-	var s status
+	var s apiStatus
 	if json.Unmarshal(text, &s) == nil && s.Message != "" {
 		e.text, e.reason = s.Message, s.Reason
 	} else {
@@ -147,9 +147,9 @@ func refused(resp *http.Response) error {
 
 const maxAnswer = 64 << 20
 
-// ask sends a request and reads the answer into v, if that is not nil.
-func (c *client) ask(ctx context.Context, method, path string, query url.Values, body, v any) error {
-	resp, err := c.send(ctx, method, path, query, body)
+// requestJSON sends a request and reads the answer into v, if that is not nil.
+func (c *kubeClient) requestJSON(ctx context.Context, method, path string, query url.Values, body, v any) error {
+	resp, err := c.sendRequest(ctx, method, path, query, body)
 	if err != nil {
 		return err
 	}
@@ -169,31 +169,31 @@ func podsIn(namespace string) string {
 	return "/api/v1/namespaces/" + url.PathEscape(namespace) + "/pods"
 }
 
-func (c *client) create(ctx context.Context, namespace string, j *job) (made job, err error) {
-	err = c.ask(ctx, http.MethodPost, jobsIn(namespace), nil, j, &made)
+func (c *kubeClient) createJob(ctx context.Context, namespace string, j *kubeJob) (made kubeJob, err error) {
+	err = c.requestJSON(ctx, http.MethodPost, jobsIn(namespace), nil, j, &made)
 	return made, err
 }
 
-func (c *client) get(ctx context.Context, namespace, name string) (found job, err error) {
-	err = c.ask(ctx, http.MethodGet, jobsIn(namespace)+"/"+url.PathEscape(name), nil, nil, &found)
+func (c *kubeClient) getJob(ctx context.Context, namespace, name string) (found kubeJob, err error) {
+	err = c.requestJSON(ctx, http.MethodGet, jobsIn(namespace)+"/"+url.PathEscape(name), nil, nil, &found)
 	return found, err
 }
 
-// remove deletes a job with its pods. One that is gone is none that cannot be deleted.
-func (c *client) remove(ctx context.Context, namespace, name string) error {
-	err := c.ask(ctx, http.MethodDelete, jobsIn(namespace)+"/"+url.PathEscape(name), url.Values{"propagationPolicy": {"Background"}}, nil, nil)
+// deleteJob deletes a job with its pods. One that is gone is none that cannot be deleted.
+func (c *kubeClient) deleteJob(ctx context.Context, namespace, name string) error {
+	err := c.requestJSON(ctx, http.MethodDelete, jobsIn(namespace)+"/"+url.PathEscape(name), url.Values{"propagationPolicy": {"Background"}}, nil, nil)
 	if codeOf(err) == http.StatusNotFound {
 		return nil
 	}
 	return err
 }
 
-// list tells which jobs with a label there are, a page at a time.
-func (c *client) list(ctx context.Context, namespace, selector string, each func(job)) error {
+// listJobs tells which jobs with a label there are, a page at a time.
+func (c *kubeClient) listJobs(ctx context.Context, namespace, selector string, each func(kubeJob)) error {
 	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
 	for {
 		var page jobList
-		if err := c.ask(ctx, http.MethodGet, jobsIn(namespace), query, nil, &page); err != nil {
+		if err := c.requestJSON(ctx, http.MethodGet, jobsIn(namespace), query, nil, &page); err != nil {
 			return err
 		}
 		for _, j := range page.Items {
@@ -206,20 +206,20 @@ func (c *client) list(ctx context.Context, namespace, selector string, each func
 	}
 }
 
-func (c *client) pods(ctx context.Context, namespace, selector string) ([]pod, error) {
+func (c *kubeClient) listPods(ctx context.Context, namespace, selector string) ([]pod, error) {
 	var all podList
-	err := c.ask(ctx, http.MethodGet, podsIn(namespace), url.Values{"labelSelector": {selector}}, nil, &all)
+	err := c.requestJSON(ctx, http.MethodGet, podsIn(namespace), url.Values{"labelSelector": {selector}}, nil, &all)
 	return all.Items, err
 }
 
-// log is what a container of a pod has printed, from its first line, and prints as long as it is
+// openLog is what a container of a pod has printed, from its first line, and prints as long as it is
 // followed.
-func (c *client) log(ctx context.Context, namespace, pod, container string, follow bool) (io.ReadCloser, error) {
+func (c *kubeClient) openLog(ctx context.Context, namespace, pod, container string, follow bool) (io.ReadCloser, error) {
 	query := url.Values{"container": {container}}
 	if follow {
 		query.Set("follow", "true")
 	}
-	resp, err := c.send(ctx, http.MethodGet, podsIn(namespace)+"/"+url.PathEscape(pod)+"/log", query, nil)
+	resp, err := c.sendRequest(ctx, http.MethodGet, podsIn(namespace)+"/"+url.PathEscape(pod)+"/log", query, nil)
 	if err != nil {
 		return nil, err
 	}

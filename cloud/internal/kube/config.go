@@ -19,60 +19,60 @@ import (
 // mounted is where a pod finds its own account.
 const mounted = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// cluster is how an API server is reached, and as whom.
-type cluster struct {
+// clusterAccess is how an API server is reached, and as whom.
+type clusterAccess struct {
 	server    string
 	tls       *tls.Config
-	token     string // "" = tokenFile, login, or none
-	tokenFile string // read anew for each request: who mounts it replaces it
-	login     *login // asks another program; nil = none
+	token     string     // "" = tokenFile, login, or none
+	tokenFile string     // read anew for each request: who mounts it replaces it
+	login     *execLogin // asks another program; nil = none
 }
 
-// connect makes a client of a kubeconfig file, "" = what KUBECONFIG says, this pod's own account,
+// newClient makes a client of a kubeconfig file, "" = what KUBECONFIG says, this pod's own account,
 // or ~/.kube/config.
-func connect(path string) (*client, error) {
-	c, err := find(path)
+func newClient(path string) (*kubeClient, error) {
+	c, err := findCluster(path)
 	if err != nil {
 		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig, transport.MaxIdleConnsPerHost = c.tls, 50
 	transport.ResponseHeaderTimeout = answerStays
-	return &client{cluster: *c, http: &http.Client{Transport: transport}}, nil
+	return &kubeClient{clusterAccess: *c, http: &http.Client{Transport: transport}}, nil
 }
 
 // answerStays is how long an API server may think about its answer; what follows, such as a log,
 // may take longer.
 const answerStays = 30 * time.Second
 
-func find(path string) (*cluster, error) {
+func findCluster(path string) (*clusterAccess, error) {
 	if path == "" {
 		path, _, _ = strings.Cut(os.Getenv("KUBECONFIG"), string(os.PathListSeparator))
 	}
 	if path != "" {
-		return read(path)
+		return readKubeconfig(path)
 	}
 	if host := os.Getenv("KUBERNETES_SERVICE_HOST"); host != "" {
-		return inside(host, os.Getenv("KUBERNETES_SERVICE_PORT"), mounted)
+		return inClusterAccess(host, os.Getenv("KUBERNETES_SERVICE_PORT"), mounted)
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil, err
 	}
-	return read(filepath.Join(home, ".kube", "config"))
+	return readKubeconfig(filepath.Join(home, ".kube", "config"))
 }
 
-// inside is the cluster that this process is in.
-func inside(host, port, account string) (*cluster, error) {
+// inClusterAccess is the cluster that this process is in.
+func inClusterAccess(host, port, account string) (*clusterAccess, error) {
 	authorities, err := os.ReadFile(filepath.Join(account, "ca.crt"))
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{server: "https://" + net.JoinHostPort(host, port), tokenFile: filepath.Join(account, "token"), tls: &tls.Config{}}
-	return c, trust(c.tls, authorities)
+	c := &clusterAccess{server: "https://" + net.JoinHostPort(host, port), tokenFile: filepath.Join(account, "token"), tls: &tls.Config{}}
+	return c, trustAuthorities(c.tls, authorities)
 }
 
-func trust(to *tls.Config, authorities []byte) error {
+func trustAuthorities(to *tls.Config, authorities []byte) error {
 	to.RootCAs = x509.NewCertPool()
 	if !to.RootCAs.AppendCertsFromPEM(authorities) {
 		return errors.New("the certificate of the cluster's authority cannot be read")
@@ -112,8 +112,8 @@ type clusterPart struct {
 	} `yaml:"extensions"`
 }
 
-// extension is what a cluster says in one of its extensions, nil if nothing.
-func (c *clusterPart) extension(name string) any {
+// findExtension is what a cluster says in one of its extensions, nil if nothing.
+func (c *clusterPart) findExtension(name string) any {
 	for _, e := range c.Extensions {
 		if e.Name == name {
 			return e.Extension
@@ -134,8 +134,8 @@ type userPart struct {
 	Exec *loginPart `yaml:"exec"`
 }
 
-// read reads a kubeconfig file: its current context.
-func read(path string) (*cluster, error) {
+// readKubeconfig reads a kubeconfig file: its current context.
+func readKubeconfig(path string) (*clusterAccess, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -144,19 +144,19 @@ func read(path string) (*cluster, error) {
 	if err := yaml.Unmarshal(text, &k); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	of, as, err := k.current()
+	of, as, err := k.currentContext()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	c, err := reached(of, as, filepath.Dir(path))
+	c, err := resolveAccess(of, as, filepath.Dir(path))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
 }
 
-// current is the cluster of the current context, and the user.
-func (k *kubeconfig) current() (of *clusterPart, as *userPart, err error) {
+// currentContext is the cluster of the current context, and the user.
+func (k *kubeconfig) currentContext() (of *clusterPart, as *userPart, err error) {
 	for _, c := range k.Contexts {
 		if c.Name != k.Current {
 			continue
@@ -183,15 +183,15 @@ func (k *kubeconfig) current() (of *clusterPart, as *userPart, err error) {
 	return of, as, nil
 }
 
-// reached says how a cluster is reached as a user. Paths begin at the folder of the file.
-func reached(of *clusterPart, as *userPart, dir string) (*cluster, error) {
-	c := &cluster{server: strings.TrimSuffix(of.Server, "/"), token: as.Token, tls: &tls.Config{ServerName: of.ServerName, InsecureSkipVerify: of.Insecure}}
+// resolveAccess says how a cluster is reached as a user. Paths begin at the folder of the file.
+func resolveAccess(of *clusterPart, as *userPart, dir string) (*clusterAccess, error) {
+	c := &clusterAccess{server: strings.TrimSuffix(of.Server, "/"), token: as.Token, tls: &tls.Config{ServerName: of.ServerName, InsecureSkipVerify: of.Insecure}}
 	if as.TokenFile != "" && as.Token == "" {
-		c.tokenFile = under(dir, as.TokenFile)
+		c.tokenFile = resolvePath(dir, as.TokenFile)
 	}
-	authorities, err := given(dir, of.Authority, of.AuthorityData)
+	authorities, err := readData(dir, of.Authority, of.AuthorityData)
 	if err == nil && authorities != nil {
-		err = trust(c.tls, authorities)
+		err = trustAuthorities(c.tls, authorities)
 	}
 	if err != nil {
 		return nil, err
@@ -199,11 +199,11 @@ func reached(of *clusterPart, as *userPart, dir string) (*cluster, error) {
 	if c.login, err = loginTo(of, authorities, as, dir); err != nil {
 		return nil, err
 	}
-	certificate, err := given(dir, as.Certificate, as.CertificateData)
+	certificate, err := readData(dir, as.Certificate, as.CertificateData)
 	if err != nil || certificate == nil {
 		return c, err
 	}
-	key, err := given(dir, as.Key, as.KeyData)
+	key, err := readData(dir, as.Key, as.KeyData)
 	if err != nil {
 		return nil, err
 	}
@@ -212,20 +212,20 @@ func reached(of *clusterPart, as *userPart, dir string) (*cluster, error) {
 	return c, err
 }
 
-func under(dir, path string) string {
+func resolvePath(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(dir, path)
 }
 
-// given is what is in the file itself, or in another one.
-func given(dir, path, data string) ([]byte, error) {
+// readData is what is in the file itself, or in another one.
+func readData(dir, path, data string) ([]byte, error) {
 	switch {
 	case data != "":
 		return base64.StdEncoding.DecodeString(data)
 	case path != "":
-		return os.ReadFile(under(dir, path))
+		return os.ReadFile(resolvePath(dir, path))
 	}
 	return nil, nil
 }

@@ -27,10 +27,10 @@ func server(t *testing.T) (at *url.URL, authority []byte) {
 }
 
 // asks is as whom a client asks.
-func asks(t *testing.T, c *cluster) string {
+func asks(t *testing.T, c *clusterAccess) string {
 	transport := &http.Transport{TLSClientConfig: c.tls}
 	defer transport.CloseIdleConnections()
-	j, err := (&client{cluster: *c, http: &http.Client{Transport: transport}}).get(t.Context(), "n", "j")
+	j, err := (&kubeClient{clusterAccess: *c, http: &http.Client{Transport: transport}}).getJob(t.Context(), "n", "j")
 	require.NoError(t, err)
 	return j.Metadata.Name
 }
@@ -42,7 +42,7 @@ func TestAPodAsksAsItsOwnAccountAlsoWhenTheTokenIsReplaced(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "token"), []byte("one\n"), 0o600))
 	host, port, err := net.SplitHostPort(at.Host)
 	require.NoError(t, err)
-	c, err := inside(host, port, dir)
+	c, err := inClusterAccess(host, port, dir)
 	require.NoError(t, err)
 	require.Equal(t, "Bearer one", asks(t, c))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "token"), []byte("two"), 0o600))
@@ -66,15 +66,15 @@ func TestAKubeconfigSaysHowAClusterIsReached(t *testing.T) {
 	data := base64.StdEncoding.EncodeToString(authority)
 	path := written(t, "server: "+at.String()+"/, certificate-authority-data: "+data, "tokenFile: token")
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "token"), []byte("beside"), 0o600))
-	c, err := read(path)
+	c, err := readKubeconfig(path)
 	require.NoError(t, err)
 	require.Equal(t, "Bearer beside", asks(t, c))
-	c, err = read(written(t, "server: "+at.String()+", insecure-skip-tls-verify: true", "token: here"))
+	c, err = readKubeconfig(written(t, "server: "+at.String()+", insecure-skip-tls-verify: true", "token: here"))
 	require.NoError(t, err)
 	require.Equal(t, "Bearer here", asks(t, c))
 
 	t.Setenv("KUBECONFIG", path)
-	c, err = find("")
+	c, err = findCluster("")
 	require.NoError(t, err)
 	require.Equal(t, "Bearer beside", asks(t, c))
 }
@@ -90,9 +90,9 @@ func TestAKubeconfigThatCannotBeUsedSaysWhy(t *testing.T) {
 		written(t, "server: https://k, certificate-authority: none.pem", "token: t"):                       "none.pem",
 		written(t, "server: https://k", "client-certificate-data: eA==, client-key-data: eA=="):            "PEM",
 	} {
-		_, err := read(path)
+		_, err := readKubeconfig(path)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := read(filepath.Join(t.TempDir(), "none"))
+	_, err := readKubeconfig(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// login asks another program for tokens, as what a kubeconfig calls exec says: a credential plugin
+// execLogin asks another program for tokens, as what a kubeconfig calls exec says: a credential plugin
 // of client-go.
-type login struct {
+type execLogin struct {
 	path    string
 	args    []string
 	env     []string // beside this process's
 	version string   // of what the program is told and tells
 	hint    string   // what to do where there is no such program
 
-	mu      sync.Mutex // held while the program runs: who comes then waits for its token
-	token   string     // "" = it has to be asked for
-	until   time.Time  // zero = as long as it is taken
-	failure error      // of the last time
-	askedAt time.Time
+	mu        sync.Mutex // held while the program runs: who comes then waits for its token
+	token     string     // "" = it has to be asked for
+	expiresAt time.Time  // zero = as long as it is taken
+	failure   error      // of the last time
+	askedAt   time.Time
 }
 
 // How long the program may take, and for how long it is not asked again when it has failed or its
@@ -59,13 +59,13 @@ const (
 	clusterOwn = loginGroup + "exec"    // the extension of a cluster that is for the program
 )
 
-// credential is what the program is told, and what it tells.
-type credential struct {
+// execCredential is what the program is told, and what it tells.
+type execCredential struct {
 	Version string `json:"apiVersion"`
 	Kind    string `json:"kind"`
 	Spec    struct {
-		Cluster     *told `json:"cluster,omitempty"`
-		Interactive bool  `json:"interactive"`
+		Cluster     *clusterInfo `json:"cluster,omitempty"`
+		Interactive bool         `json:"interactive"`
 	} `json:"spec"`
 	Status *struct {
 		Until       *time.Time `json:"expirationTimestamp"`
@@ -74,8 +74,8 @@ type credential struct {
 	} `json:"status,omitempty"`
 }
 
-// told is what the program is told of a cluster.
-type told struct {
+// clusterInfo is what the program is told of a cluster.
+type clusterInfo struct {
 	Server      string `json:"server"`
 	ServerName  string `json:"tls-server-name,omitempty"`
 	Insecure    bool   `json:"insecure-skip-tls-verify,omitempty"`
@@ -85,7 +85,7 @@ type told struct {
 
 // loginTo is how a kubeconfig in a folder has tokens for a cluster asked for, nil if not. What it
 // says itself goes before that.
-func loginTo(of *clusterPart, authorities []byte, user *userPart, dir string) (*login, error) {
+func loginTo(of *clusterPart, authorities []byte, user *userPart, dir string) (*execLogin, error) {
 	as := user.Exec
 	switch {
 	case as == nil || user.Token+user.TokenFile+user.Certificate+user.CertificateData != "":
@@ -97,42 +97,42 @@ func loginTo(of *clusterPart, authorities []byte, user *userPart, dir string) (*
 	case as.Interactive == "Always":
 		return nil, fmt.Errorf("its user asks the program %s for a token, which needs somebody at a terminal", as.Command)
 	}
-	l := &login{path: as.Command, args: as.Args, version: as.Version, hint: as.Hint}
+	l := &execLogin{path: as.Command, args: as.Args, version: as.Version, hint: as.Hint}
 	if strings.ContainsRune(l.path, filepath.Separator) {
-		l.path = under(dir, l.path)
+		l.path = resolvePath(dir, l.path)
 	}
 	for _, v := range as.Env {
 		l.env = append(l.env, v.Name+"="+v.Value)
 	}
-	info := credential{Version: l.version, Kind: loginKind}
+	info := execCredential{Version: l.version, Kind: loginKind}
 	if as.TellCluster {
-		info.Spec.Cluster = &told{of.Server, of.ServerName, of.Insecure, authorities, of.extension(clusterOwn)}
+		info.Spec.Cluster = &clusterInfo{of.Server, of.ServerName, of.Insecure, authorities, of.findExtension(clusterOwn)}
 	}
 	text, err := json.Marshal(info)
 	l.env = append(l.env, loginInfo+"="+string(text))
 	return l, err
 }
 
-// bearer is a token that has not ended.
-func (l *login) bearer(ctx context.Context) (string, error) {
+// bearerToken is a token that has not ended.
+func (l *execLogin) bearerToken(ctx context.Context) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.token != "" && (l.until.IsZero() || time.Now().Before(l.until)):
+	case l.token != "" && (l.expiresAt.IsZero() || time.Now().Before(l.expiresAt)):
 		return l.token, nil
 	case l.failure != nil && time.Since(l.askedAt) < loginsSooner:
 		return "", l.failure
 	}
-	token, until, err := l.ask(ctx)
+	token, until, err := l.runPlugin(ctx)
 	if err != nil && ctx.Err() != nil { // it is not the program's fault
 		return "", err
 	}
-	l.token, l.until, l.failure, l.askedAt = token, until, err, time.Now()
+	l.token, l.expiresAt, l.failure, l.askedAt = token, until, err, time.Now()
 	return token, err
 }
 
-// giveUp forgets a token that was not taken. false = it is not worth another try.
-func (l *login) giveUp(token string) bool {
+// dropToken forgets a token that was not taken. false = it is not worth another try.
+func (l *execLogin) dropToken(token string) bool {
 	if l == nil {
 		return false
 	}
@@ -148,25 +148,25 @@ func (l *login) giveUp(token string) bool {
 	return true
 }
 
-// ask runs the program.
-func (l *login) ask(ctx context.Context) (token string, until time.Time, err error) {
+// runPlugin runs the program.
+func (l *execLogin) runPlugin(ctx context.Context) (token string, until time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginStays)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, l.path, l.args...)
 	cmd.Env, cmd.WaitDelay = slices.Concat(os.Environ(), l.env), time.Second
 	text, err := cmd.Output()
 	if err == nil {
-		token, until, err = l.read(text)
+		token, until, err = l.parseCredential(text)
 	}
 	if err != nil {
-		err = fmt.Errorf("the program %s, which is asked for a token for Kubernetes: %w", l.path, l.explained(err))
+		err = fmt.Errorf("the program %s, which is asked for a token for Kubernetes: %w", l.path, l.explainError(err))
 	}
 	return token, until, err
 }
 
-// read reads what the program has told.
-func (l *login) read(text []byte) (token string, until time.Time, err error) {
-	var c credential
+// parseCredential reads what the program has told.
+func (l *execLogin) parseCredential(text []byte) (token string, until time.Time, err error) {
+	var c execCredential
 	switch err := json.Unmarshal(text, &c); {
 	case err != nil:
 		return "", until, fmt.Errorf("what it prints is no %s: %w", loginKind, err)
@@ -182,9 +182,9 @@ func (l *login) read(text []byte) (token string, until time.Time, err error) {
 	return c.Status.Token, until, nil
 }
 
-// explained is an error with what the program has said last, or with what to do where there is
+// explainError is an error with what the program has said last, or with what to do where there is
 // none.
-func (l *login) explained(err error) error {
+func (l *execLogin) explainError(err error) error {
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 		lines := bytes.Split(bytes.TrimSpace(failed.Stderr), []byte("\n"))
 		return fmt.Errorf("%w: %.500s", err, lines[len(lines)-1])

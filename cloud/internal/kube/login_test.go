@@ -17,12 +17,12 @@ const v1 = "client.authentication.k8s.io/v1"
 
 // asking is a cluster whose user asks a program that is these lines of a shell, in the folder that
 // is returned.
-func asking(t *testing.T, at, lines, more string) (c *cluster, dir string) {
+func asking(t *testing.T, at, lines, more string) (c *clusterAccess, dir string) {
 	path := written(t, "server: "+at+", insecure-skip-tls-verify: true, extensions: [{name: client.authentication.k8s.io/exec, extension: {audience: a}}]",
 		"exec: {apiVersion: "+v1+", command: ./login, args: [one], env: [{name: OWN, value: two}], interactiveMode: IfAvailable"+more+"}")
 	dir = filepath.Dir(path)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "login"), []byte("#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho >> asked\n"+lines), 0o700))
-	c, err := read(path)
+	c, err := readKubeconfig(path)
 	require.NoError(t, err)
 	return c, dir
 }
@@ -45,7 +45,7 @@ func TestATokenOfAnotherProgramIsKeptUntilItEnds(t *testing.T) {
 	require.Equal(t, "Bearer one", asks(t, c))
 	require.Equal(t, "Bearer one", asks(t, c))
 	require.Equal(t, 1, timesAsked(t, dir))
-	c.login.until = time.Now()
+	c.login.expiresAt = time.Now()
 	require.Equal(t, "Bearer one", asks(t, c))
 	require.Equal(t, 2, timesAsked(t, dir))
 
@@ -71,12 +71,12 @@ func TestATokenThatIsNotTakenIsAskedForAnew(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	c, dir := asking(t, s.URL, `printf '{"apiVersion": "`+v1+`", "kind": "ExecCredential", "status": {"token": "%d"}}' $(wc -l < asked)`, "")
-	k := &client{cluster: *c, http: s.Client()}
-	_, err := k.get(t.Context(), "n", "j")
+	k := &kubeClient{clusterAccess: *c, http: s.Client()}
+	_, err := k.getJob(t.Context(), "n", "j")
 	require.Equal(t, http.StatusUnauthorized, codeOf(err), "a program that has just told it has no better one")
 	require.Equal(t, 1, timesAsked(t, dir))
 	c.login.askedAt = time.Now().Add(-time.Minute)
-	j, err := k.get(t.Context(), "n", "j")
+	j, err := k.getJob(t.Context(), "n", "j")
 	require.NoError(t, err)
 	require.Equal(t, "Bearer 2", j.Metadata.Name)
 	require.Equal(t, 2, timesAsked(t, dir))
@@ -92,21 +92,21 @@ func TestAProgramThatTellsNoTokenSaysWhy(t *testing.T) {
 	} {
 		c, dir := asking(t, "https://127.0.0.1:1", lines, "")
 		for range 2 { // it is not asked again at once
-			_, err := (&client{cluster: *c}).bearer(t.Context())
+			_, err := (&kubeClient{clusterAccess: *c}).bearerToken(t.Context())
 			require.ErrorContains(t, err, want)
 		}
 		require.Equal(t, 1, timesAsked(t, dir))
 	}
-	c, err := read(written(t, "server: https://k", "exec: {apiVersion: "+v1+", command: troupe-no-such-program, installHint: get it there}"))
+	c, err := readKubeconfig(written(t, "server: https://k", "exec: {apiVersion: "+v1+", command: troupe-no-such-program, installHint: get it there}"))
 	require.NoError(t, err)
-	_, err = (&client{cluster: *c}).bearer(t.Context())
+	_, err = (&kubeClient{clusterAccess: *c}).bearerToken(t.Context())
 	require.ErrorContains(t, err, "get it there")
 }
 
 func TestWhatAKubeconfigSaysItselfGoesBeforeAnotherProgram(t *testing.T) {
-	c, err := read(written(t, "server: https://k", "token: here, exec: {apiVersion: "+v1+", command: c}"))
+	c, err := readKubeconfig(written(t, "server: https://k", "token: here, exec: {apiVersion: "+v1+", command: c}"))
 	require.NoError(t, err)
-	token, err := (&client{cluster: *c}).bearer(t.Context())
+	token, err := (&kubeClient{clusterAccess: *c}).bearerToken(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "here", token)
 }

@@ -23,59 +23,61 @@ const (
 
 // Poll tells how a job is. One that has ended stays until its end is stored.
 func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
-	n, err := s.read(x)
+	n, err := s.readNote(x)
 	if err != nil {
-		return failed(err.Error()), nil
+		return failedStatus(err.Error()), nil
 	}
-	c, err := s.api()
+	c, err := s.apiClient()
 	if err != nil {
 		return flow.ExternalStatus{}, err
 	}
-	status, err := s.poll(ctx, c, x, &n)
+	status, err := s.pollJob(ctx, c, x, &n)
 	status.Again = max(min(lastLook, firstLook<<min(x.Polls, 10)), retryAfter(err))
 	return status, err
 }
 
-func failed(text string) flow.ExternalStatus { return flow.ExternalStatus{Ended: true, Error: text} }
+func failedStatus(text string) flow.ExternalStatus {
+	return flow.ExternalStatus{Ended: true, Error: text}
+}
 
-func (s *Service) poll(ctx context.Context, c *client, x flow.External, n *note) (flow.ExternalStatus, error) {
-	j, err := c.get(ctx, n.Namespace, x.ID)
+func (s *Service) pollJob(ctx context.Context, c *kubeClient, x flow.External, n *jobNote) (flow.ExternalStatus, error) {
+	j, err := c.getJob(ctx, n.Namespace, x.ID)
 	if codeOf(err) == http.StatusNotFound {
-		s.unwatch(x.ID)
-		return failed("the job " + n.Namespace + "/" + x.ID + " is gone: somebody has deleted it"), nil
+		s.stopWatch(x.ID)
+		return failedStatus("the job " + n.Namespace + "/" + x.ID + " is gone: somebody has deleted it"), nil
 	}
 	if err != nil {
 		return flow.ExternalStatus{}, err
 	}
-	pods, err := c.pods(ctx, n.Namespace, labelName+"="+x.ID)
+	pods, err := c.listPods(ctx, n.Namespace, labelName+"="+x.ID)
 	if err != nil {
 		return flow.ExternalStatus{}, err
 	}
-	p := newest(pods)
-	end := j.end()
+	p := newestPod(pods)
+	end := j.endCondition()
 	switch {
 	case p == nil && end == nil:
 		return flow.ExternalStatus{}, nil
 	case p == nil:
-		return failed(cmp.Or(end.Message, end.Reason, "it has ended") + "; its pod is gone, and with it what it has printed"), nil
+		return failedStatus(cmp.Or(end.Message, end.Reason, "it has ended") + "; its pod is gone, and with it what it has printed"), nil
 	case end == nil:
-		return s.going(c, x, n, p), nil
+		return s.runningStatus(c, x, n, p), nil
 	}
-	return s.ended(ctx, c, x, n, p, end)
+	return s.endedStatus(ctx, c, x, n, p, end)
 }
 
-// end is how a job has ended; nil = it goes on.
-func (j *job) end() *condition {
-	i := slices.IndexFunc(j.Status.Conditions, func(c condition) bool { return (c.Type == "Complete" || c.Type == "Failed") && c.Status == "True" })
+// endCondition is how a job has ended; nil = it goes on.
+func (j *kubeJob) endCondition() *jobCondition {
+	i := slices.IndexFunc(j.Status.Conditions, func(c jobCondition) bool { return (c.Type == "Complete" || c.Type == "Failed") && c.Status == "True" })
 	if i < 0 {
 		return nil
 	}
 	return &j.Status.Conditions[i]
 }
 
-// newest is the pod that was made last; there is no other one, unless somebody has deleted the
+// newestPod is the pod that was made last; there is no other one, unless somebody has deleted the
 // first.
-func newest(pods []pod) (last *pod) {
+func newestPod(pods []pod) (last *pod) {
 	for i := range pods {
 		if p := &pods[i]; last == nil || p.Metadata.CreationTimestamp != nil && last.Metadata.CreationTimestamp != nil && p.Metadata.CreationTimestamp.After(*last.Metadata.CreationTimestamp) {
 			last = p
@@ -84,20 +86,20 @@ func newest(pods []pod) (last *pod) {
 	return last
 }
 
-// hopeless are reasons for which a container waits that do not pass by themselves.
-var hopeless = []string{"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+// fatalReasons are reasons for which a container waits that do not pass by themselves.
+var fatalReasons = []string{"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
-// going is how a job is that goes on. From when it runs on its log is followed.
-func (s *Service) going(c *client, x flow.External, n *note, p *pod) flow.ExternalStatus {
-	waits, over := p.waiting(), p.terminated()
+// runningStatus is how a job is that goes on. From when it runs on its log is followed.
+func (s *Service) runningStatus(c *kubeClient, x flow.External, n *jobNote, p *pod) flow.ExternalStatus {
+	waits, over := p.findWaiting(), p.findTerminated()
 	switch {
-	case waits != nil && slices.Contains(hopeless, waits.Reason):
-		return failed(fmt.Sprintf("the container cannot be started: %s: %s", waits.Reason, waits.Message))
+	case waits != nil && slices.Contains(fatalReasons, waits.Reason):
+		return failedStatus(fmt.Sprintf("the container cannot be started: %s: %s", waits.Reason, waits.Message))
 	case waits != nil:
 	case p.Status.Phase == "Running" || over != nil:
-		w := s.watched(c, x, n, p.Metadata.Name, over != nil)
-		if over == nil && w.over() { // the API server went away in between
-			s.unwatch(x.ID)
+		w := s.followLog(c, x, n, p.Metadata.Name, over != nil)
+		if over == nil && w.isDone() { // the API server went away in between
+			s.stopWatch(x.ID)
 		}
 		return flow.ExternalStatus{BeganAt: p.beganAt()}
 	}
@@ -118,7 +120,7 @@ func (p *pod) beganAt() int64 {
 	return time.Now().UnixMilli()
 }
 
-func (p *pod) waiting() *waiting {
+func (p *pod) findWaiting() *waitingState {
 	for _, c := range p.Status.ContainerStatuses {
 		if c.Name == taskContainer {
 			return c.State.Waiting
@@ -127,7 +129,7 @@ func (p *pod) waiting() *waiting {
 	return nil
 }
 
-func (p *pod) terminated() *terminated {
+func (p *pod) findTerminated() *terminatedState {
 	for _, c := range p.Status.ContainerStatuses {
 		if c.Name == taskContainer {
 			return c.State.Terminated
@@ -136,23 +138,23 @@ func (p *pod) terminated() *terminated {
 	return nil
 }
 
-// ended is what a job has come to: how its container has ended, and what it has printed.
-func (s *Service) ended(ctx context.Context, c *client, x flow.External, n *note, p *pod, end *condition) (flow.ExternalStatus, error) {
-	over := p.terminated()
+// endedStatus is what a job has come to: how its container has ended, and what it has printed.
+func (s *Service) endedStatus(ctx context.Context, c *kubeClient, x flow.External, n *jobNote, p *pod, end *jobCondition) (flow.ExternalStatus, error) {
+	over := p.findTerminated()
 	if over == nil { // it was ended before it had begun, or with the host
-		return failed(cmp.Or(p.Status.Message, end.Message, end.Reason, "it has ended before it ran")), nil
+		return failedStatus(cmp.Or(p.Status.Message, end.Message, end.Reason, "it has ended before it ran")), nil
 	}
-	w := s.watched(c, x, n, p.Metadata.Name, true)
+	w := s.followLog(c, x, n, p.Metadata.Name, true)
 	select {
 	case <-w.done:
 	case <-ctx.Done(): // there is much to read
 		return flow.ExternalStatus{}, nil
 	}
 	if w.err != nil {
-		s.unwatch(x.ID)
+		s.stopWatch(x.ID)
 		return flow.ExternalStatus{}, fmt.Errorf("what it has printed cannot be read: %w", w.err)
 	}
-	status := w.result(over, n)
+	status := w.buildResult(over, n)
 	status.BeganAt = p.beganAt()
 	if status.Error != "" || status.Output != nil || n.Files == nil {
 		return status, nil
@@ -164,27 +166,27 @@ func (s *Service) ended(ctx context.Context, c *client, x flow.External, n *note
 	return filed, err
 }
 
-// result is what a job has said, and how it has ended. It is asked for once more when its task has
+// buildResult is what a job has said, and how it has ended. It is asked for once more when its task has
 // not taken it.
-func (w *watch) result(over *terminated, n *note) flow.ExternalStatus {
+func (w *logWatch) buildResult(over *terminatedState, n *jobNote) flow.ExternalStatus {
 	w.hearing.Lock()
 	defer w.hearing.Unlock()
-	if w.told != nil {
-		return *w.told
+	if w.result != nil {
+		return *w.result
 	}
-	how, sure := over.how(n)
-	res := w.heard.Result(how)
+	how, sure := over.exitText(n)
+	res := w.listener.Result(how)
 	if sure {
 		res = program.Result{Error: how, Metrics: res.Metrics}
 	}
-	w.told = &flow.ExternalStatus{Ended: true, Output: res.Output, Error: res.Error, Details: res.Details, Metrics: jobs.NumbersJSON(res.Metrics)}
+	w.result = &flow.ExternalStatus{Ended: true, Output: res.Output, Error: res.Error, Details: res.Details, Metrics: jobs.NumbersJSON(res.Metrics)}
 	w.log.Close()
-	return *w.told
+	return *w.result
 }
 
-// how is what is said of a container that has ended badly; "" = well. When it is sure, nothing that
+// exitText is what is said of a container that has ended badly; "" = well. When it is sure, nothing that
 // it has said matters.
-func (t *terminated) how(n *note) (text string, sure bool) {
+func (t *terminatedState) exitText(n *jobNote) (text string, sure bool) {
 	switch {
 	case t.Reason == "OOMKilled" && n.Memory != "":
 		return "out of memory (limit " + n.Memory + ")", true
@@ -198,34 +200,34 @@ func (t *terminated) how(n *note) (text string, sure bool) {
 
 // Cancel ends a job that nobody waits for any longer, and deletes it.
 func (s *Service) Cancel(ctx context.Context, x flow.External) error {
-	n, err := s.read(x)
+	n, err := s.readNote(x)
 	if err != nil {
 		return nil // it is none of ours
 	}
-	c, err := s.api()
+	c, err := s.apiClient()
 	if err != nil {
 		return err
 	}
 	if n.Files != nil {
 		_ = s.opts.Tools.Files.Cancel(ctx, n.Files.Of(x)) // for a worker that looks there
 	}
-	err = c.remove(ctx, n.Namespace, x.ID)
-	s.unwatch(x.ID)
+	err = c.deleteJob(ctx, n.Namespace, x.ID)
+	s.stopWatch(x.ID)
 	return err
 }
 
 // Ended deletes a job whose end is stored.
 func (s *Service) Ended(ctx context.Context, x flow.External) {
-	n, err := s.read(x)
+	n, err := s.readNote(x)
 	if err != nil {
 		return
 	}
-	c, err := s.api()
+	c, err := s.apiClient()
 	if err == nil {
-		err = c.remove(ctx, n.Namespace, x.ID)
+		err = c.deleteJob(ctx, n.Namespace, x.ID)
 	}
 	if err != nil {
 		s.opts.Tools.Logger.WarnContext(ctx, "a job of Kubernetes that has ended cannot be deleted; it is tried again", "job", x.ID, "error", err)
 	}
-	s.unwatch(x.ID)
+	s.stopWatch(x.ID)
 }

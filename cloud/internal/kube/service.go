@@ -54,17 +54,17 @@ type Service struct {
 	sweep chan struct{} // has something when somebody should look soon for what is left over
 
 	mu      sync.Mutex
-	client  *client           // nil before it was needed
-	watches map[string]*watch // by the names of jobs
+	client  *kubeClient          // nil before it was needed
+	watches map[string]*logWatch // by the names of jobs
 }
 
 // New makes one. It is to be closed.
 func New(o Options) (*Service, error) {
 	o.Tools.Logger = cmp.Or(o.Tools.Logger, slog.Default())
-	s := &Service{opts: o, watches: map[string]*watch{}, sweep: make(chan struct{}, 1)}
+	s := &Service{opts: o, watches: map[string]*logWatch{}, sweep: make(chan struct{}, 1)}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	if len(o.Namespaces) > 0 {
-		s.work.Go(s.sweeping)
+		s.work.Go(s.sweepLoop)
 	}
 	return s, nil
 }
@@ -79,15 +79,15 @@ func (s *Service) Close() error {
 // refusal is what a job comes to where none is allowed.
 const refusal = "jobs of Kubernetes are not allowed on this server; its operator can name namespaces for them with --kubernetes-namespace"
 
-// api is a client of the API server. What cannot be reached yet is tried the next time.
-func (s *Service) api() (*client, error) {
+// apiClient is a client of the API server. What cannot be reached yet is tried the next time.
+func (s *Service) apiClient() (*kubeClient, error) {
 	if len(s.opts.Namespaces) == 0 {
 		return nil, flow.Errorf(flow.Denied, refusal)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.client == nil {
-		c, err := connect(s.opts.Config)
+		c, err := newClient(s.opts.Config)
 		if err != nil {
 			return nil, fmt.Errorf("no credentials for Kubernetes: %w", err)
 		}
@@ -96,24 +96,24 @@ func (s *Service) api() (*client, error) {
 	return s.client, nil
 }
 
-// name is what the job of an attempt is called. It is the same whoever begins it, so Kubernetes
+// jobName is what the job of an attempt is called. It is the same whoever begins it, so Kubernetes
 // refuses a second one.
-func (s *Service) name(job string) string {
+func (s *Service) jobName(job string) string {
 	sum := sha256.Sum256([]byte(s.opts.Tools.Store + "\n" + job))
 	return "troupe-" + hex.EncodeToString(sum[:16])
 }
 
-// note is what has to be known of a job.
-type note struct {
+// jobNote is what has to be known of a job.
+type jobNote struct {
 	Namespace string         `json:"namespace"`
 	Memory    string         `json:"memory,omitempty"`
 	Files     *outside.Files `json:"files,omitempty"`
 }
 
-// read says which job a piece of work is. A program may say that it waits for whatever it likes,
+// readNote says which job a piece of work is. A program may say that it waits for whatever it likes,
 // and is to reach no job by that: neither another attempt's nor one that is not ours.
-func (s *Service) read(x flow.External) (n note, err error) {
-	if x.ID != s.name(x.Job) || json.Unmarshal(x.Data, &n) != nil || !slices.Contains(s.opts.Namespaces, n.Namespace) {
+func (s *Service) readNote(x flow.External) (n jobNote, err error) {
+	if x.ID != s.jobName(x.Job) || json.Unmarshal(x.Data, &n) != nil || !slices.Contains(s.opts.Namespaces, n.Namespace) {
 		return n, fmt.Errorf("the job %.100q was not begun for this attempt: only a node with service: %s begins one that is waited for", x.ID, Name)
 	}
 	return n, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// wanted is what a node says of its job, in the field exec of its params.
-type wanted struct {
+// execSpec is what a node says of its job, in the field exec of its params.
+type execSpec struct {
 	Image     string          `json:"image"`
 	Command   json.RawMessage `json:"command"` // a list goes to what the image starts, a text to its shell
 	Resources struct {
@@ -31,12 +31,12 @@ type wanted struct {
 
 // Start begins a job, or takes over the one that was begun for the attempt before.
 func (s *Service) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
-	j, n, err := s.plan(ctx, &job)
+	j, n, err := s.planJob(ctx, &job)
 	if err == nil {
-		err = s.begin(ctx, j)
+		err = s.beginJob(ctx, j)
 	}
 	if ctx.Err() != nil {
-		s.lookSoon() // nobody may wait for it any longer
+		s.scheduleSweep() // nobody may wait for it any longer
 	}
 	var data []byte
 	if err == nil {
@@ -49,9 +49,9 @@ func (s *Service) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
 		Deferred: []flow.External{{Service: Name, ID: j.Metadata.Name, Data: data, Pending: true}}}
 }
 
-// begin tries until the job is there. Whoever does so once more finds it.
-func (s *Service) begin(ctx context.Context, j *job) error {
-	c, err := s.api()
+// beginJob tries until the job is there. Whoever does so once more finds it.
+func (s *Service) beginJob(ctx context.Context, j *kubeJob) error {
+	c, err := s.apiClient()
 	if err != nil {
 		return err
 	}
@@ -59,12 +59,12 @@ func (s *Service) begin(ctx context.Context, j *job) error {
 		if err := outside.Held(ctx); err != nil {
 			return err
 		}
-		_, err := c.create(ctx, j.Metadata.Namespace, j)
+		_, err := c.createJob(ctx, j.Metadata.Namespace, j)
 		if codeOf(err) == http.StatusConflict {
-			return s.adopt(ctx, c, j)
+			return s.adoptJob(ctx, c, j)
 		}
 		return err
-	}, passing, retryAfter)
+	}, isTransient, retryAfter)
 }
 
 // errForeign is told of a name that somebody else has, errGoing of a job that somebody deletes.
@@ -73,9 +73,9 @@ var (
 	errGoing   = &apiError{code: http.StatusConflict, text: "somebody deletes the job"}
 )
 
-// adopt takes over the job of a name, if it is that of the attempt.
-func (s *Service) adopt(ctx context.Context, c *client, j *job) error {
-	there, err := c.get(ctx, j.Metadata.Namespace, j.Metadata.Name)
+// adoptJob takes over the job of a name, if it is that of the attempt.
+func (s *Service) adoptJob(ctx context.Context, c *kubeClient, j *kubeJob) error {
+	there, err := c.getJob(ctx, j.Metadata.Namespace, j.Metadata.Name)
 	switch {
 	case err != nil:
 		return err
@@ -87,19 +87,19 @@ func (s *Service) adopt(ctx context.Context, c *client, j *job) error {
 	return nil
 }
 
-// plan says what to begin. An error of a kind will stay, whoever tries again.
-func (s *Service) plan(ctx context.Context, of *flow.Job) (*job, note, error) {
+// planJob says what to begin. An error of a kind will stay, whoever tries again.
+func (s *Service) planJob(ctx context.Context, of *flow.Job) (*kubeJob, jobNote, error) {
 	var params struct {
-		Exec wanted `json:"exec"`
+		Exec execSpec `json:"exec"`
 	}
 	if len(s.opts.Namespaces) == 0 {
-		return nil, note{}, flow.Errorf(flow.Denied, refusal)
+		return nil, jobNote{}, flow.Errorf(flow.Denied, refusal)
 	}
 	w := &params.Exec
 	if err := json.Unmarshal(of.Params, &params); err != nil || w.Image == "" {
-		return nil, note{}, flow.Errorf(flow.Invalid, "the node has no params such as {exec: {image: NAME, command: …}}")
+		return nil, jobNote{}, flow.Errorf(flow.Invalid, "the node has no params such as {exec: {image: NAME, command: …}}")
 	}
-	n := note{Namespace: w.Config.Namespace, Memory: text(w.Resources.Memory)}
+	n := jobNote{Namespace: w.Config.Namespace, Memory: toText(w.Resources.Memory)}
 	if n.Namespace == "" {
 		n.Namespace = s.opts.Namespaces[0]
 	}
@@ -112,11 +112,11 @@ func (s *Service) plan(ctx context.Context, of *flow.Job) (*job, note, error) {
 		return nil, n, err
 	}
 	n.Files = files
-	c, err := w.container(vars)
+	c, err := w.buildContainer(vars)
 	if err != nil {
 		return nil, n, err
 	}
-	return s.job(of, n.Namespace, podSpec{RestartPolicy: "Never", ServiceAccountName: w.Config.ServiceAccount, Containers: []container{c}}), n, nil
+	return s.buildJob(of, n.Namespace, podSpec{RestartPolicy: "Never", ServiceAccountName: w.Config.ServiceAccount, Containers: []podContainer{c}}), n, nil
 }
 
 // maxVariable is how large a variable may be: a kernel takes no more than 128 KiB for one.
@@ -126,12 +126,12 @@ const maxVariable = 96 << 10
 // end a job in time.
 const slack = 60
 
-func (s *Service) job(of *flow.Job, namespace string, spec podSpec) *job {
-	name := s.name(of.ID())
+func (s *Service) buildJob(of *flow.Job, namespace string, spec podSpec) *kubeJob {
+	name := s.jobName(of.ID())
 	labels := map[string]string{labelStore: s.opts.Tools.Store, labelName: name}
-	j := &job{APIVersion: "batch/v1", Kind: "Job",
-		Metadata: meta{Name: name, Namespace: namespace, Labels: labels, Annotations: map[string]string{annotationJob: of.ID(), "troupe.member": s.opts.Tools.Member}},
-		Spec:     jobSpec{Template: template{Metadata: meta{Labels: labels}, Spec: spec}}}
+	j := &kubeJob{APIVersion: "batch/v1", Kind: "Job",
+		Metadata: objectMeta{Name: name, Namespace: namespace, Labels: labels, Annotations: map[string]string{annotationJob: of.ID(), "troupe.member": s.opts.Tools.Member}},
+		Spec:     jobSpec{Template: podTemplate{Metadata: objectMeta{Labels: labels}, Spec: spec}}}
 	if seconds := outside.Seconds(of); seconds > 0 {
 		j.Spec.ActiveDeadlineSeconds = seconds + slack
 	}
@@ -141,25 +141,25 @@ func (s *Service) job(of *flow.Job, namespace string, spec podSpec) *job {
 // pulls are what a flow says of fetching its image, as Kubernetes calls it.
 var pulls = map[string]string{"": "", flow.PullMissing: "IfNotPresent", flow.PullAlways: "Always", flow.PullNever: "Never"}
 
-func (w *wanted) container(vars map[string]string) (container, error) {
+func (w *execSpec) buildContainer(vars map[string]string) (podContainer, error) {
 	pull, known := pulls[w.Config.Pull]
 	if !known {
-		return container{}, flow.Errorf(flow.Invalid, "config.pull: unknown word %.80q: write missing, always or never", w.Config.Pull)
+		return podContainer{}, flow.Errorf(flow.Invalid, "config.pull: unknown word %.80q: write missing, always or never", w.Config.Pull)
 	}
-	c := container{Name: taskContainer, Image: w.Image, ImagePullPolicy: pull}
+	c := podContainer{Name: taskContainer, Image: w.Image, ImagePullPolicy: pull}
 	if line, isText := expr.String(w.Command); isText {
-		c.Command = []string{"/bin/sh", "-c", literal(line)}
+		c.Command = []string{"/bin/sh", "-c", escapeDollars(line)}
 	} else if len(w.Command) > 0 && json.Unmarshal(w.Command, &c.Args) != nil {
-		return container{}, flow.Errorf(flow.Invalid, "the command is neither a text nor a list of texts")
+		return podContainer{}, flow.Errorf(flow.Invalid, "the command is neither a text nor a list of texts")
 	}
 	for i := range c.Args {
-		c.Args[i] = literal(c.Args[i])
+		c.Args[i] = escapeDollars(c.Args[i])
 	}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		c.Env = append(c.Env, variable{name, literal(vars[name])})
+		c.Env = append(c.Env, envVariable{name, escapeDollars(vars[name])})
 	}
 	for name, v := range map[string]json.RawMessage{"cpu": w.Resources.CPU, "memory": w.Resources.Memory} {
-		if amount := text(v); amount != "" {
+		if amount := toText(v); amount != "" {
 			if c.Resources.Limits == nil {
 				c.Resources.Limits = map[string]string{}
 			}
@@ -169,11 +169,11 @@ func (w *wanted) container(vars map[string]string) (container, error) {
 	return c, nil
 }
 
-// literal is a text in which Kubernetes fills in nothing.
-func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
+// escapeDollars is a text in which Kubernetes fills in nothing.
+func escapeDollars(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
-// text is a text or a number as a text.
-func text(v json.RawMessage) string {
+// toText is a text or a number as a text.
+func toText(v json.RawMessage) string {
 	if s, ok := expr.String(v); ok {
 		return s
 	}

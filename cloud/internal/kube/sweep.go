@@ -8,20 +8,20 @@ import (
 
 // What is left over is looked for every sweepEvery, and that may take askStays.
 const (
-	sweepEvery = time.Minute
-	askStays   = 30 * time.Second
+	sweepEvery     = time.Minute
+	requestTimeout = 30 * time.Second
 )
 
-// lookSoon has somebody look for what is left over.
-func (s *Service) lookSoon() {
+// scheduleSweep has somebody look for what is left over.
+func (s *Service) scheduleSweep() {
 	select {
 	case s.sweep <- struct{}{}:
 	default:
 	}
 }
 
-// sweeping deletes what is left over: jobs that were begun, and nobody waits for.
-func (s *Service) sweeping() {
+// sweepLoop deletes what is left over: jobs that were begun, and nobody waits for.
+func (s *Service) sweepLoop() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	reached := true
@@ -45,15 +45,15 @@ func (s *Service) sweeping() {
 }
 
 func (s *Service) sweepOnce() (failed error) {
-	ctx, cancel := context.WithTimeout(s.ctx, askStays)
+	ctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
 	defer cancel()
-	c, err := s.api()
+	c, err := s.apiClient()
 	if err != nil {
 		return err
 	}
 	for _, namespace := range s.opts.Namespaces {
-		var all []job
-		err := c.list(ctx, namespace, labelStore+"="+s.opts.Tools.Store, func(j job) { all = append(all, job{Metadata: j.Metadata}) })
+		var all []kubeJob
+		err := c.listJobs(ctx, namespace, labelStore+"="+s.opts.Tools.Store, func(j kubeJob) { all = append(all, kubeJob{Metadata: j.Metadata}) })
 		failed = errors.Join(failed, err)
 		for _, j := range all { // one that cannot be deleted is no reason to keep the others
 			failed = errors.Join(failed, s.sweepOne(ctx, c, namespace, j.Metadata))
@@ -63,7 +63,7 @@ func (s *Service) sweepOnce() (failed error) {
 }
 
 // sweepOne deletes a job that nobody waits for.
-func (s *Service) sweepOne(ctx context.Context, c *client, namespace string, of meta) error {
+func (s *Service) sweepOne(ctx context.Context, c *kubeClient, namespace string, of objectMeta) error {
 	if of.DeletionTimestamp != nil {
 		return nil
 	}
@@ -71,5 +71,5 @@ func (s *Service) sweepOne(ctx context.Context, c *client, namespace string, of 
 		return err
 	}
 	s.opts.Tools.Logger.InfoContext(ctx, "a job of Kubernetes was left over and is deleted", "job", of.Annotations[annotationJob], "name", of.Name)
-	return c.remove(ctx, namespace, of.Name)
+	return c.deleteJob(ctx, namespace, of.Name)
 }

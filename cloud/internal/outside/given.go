@@ -49,7 +49,7 @@ func (p *Place) Variables(ctx context.Context, job *flow.Job, env map[string]jso
 			delete(vars, name)
 		}
 	}
-	if err := p.own(vars, env); err != nil {
+	if err := p.addVariables(vars, env); err != nil {
 		return nil, nil, err
 	}
 	vars[JobVariable] = job.ID()
@@ -66,8 +66,8 @@ func (p *Place) Variables(ctx context.Context, job *flow.Job, env map[string]jso
 	return vars, files, nil
 }
 
-// own adds the variables that a node says itself: texts, numbers and truths.
-func (p *Place) own(vars map[string]string, env map[string]json.RawMessage) error {
+// addVariables adds the variables that a node says itself: texts, numbers and truths.
+func (p *Place) addVariables(vars map[string]string, env map[string]json.RawMessage) error {
 	for name, v := range env {
 		text, isText := expr.String(v)
 		if !isText {
@@ -83,14 +83,14 @@ func (p *Place) own(vars map[string]string, env map[string]json.RawMessage) erro
 
 // Seconds is how long a job may take, if the node says how long it waits; 0 = it does not.
 func Seconds(job *flow.Job) int64 {
-	if patient(job) {
+	if isPatient(job) {
 		return 0
 	}
 	return (job.TimeoutMS + 999) / 1000
 }
 
-// patient says that the timeout of a node does not go on while it waits.
-func patient(job *flow.Job) bool {
+// isPatient says that the timeout of a node does not go on while it waits.
+func isPatient(job *flow.Job) bool {
 	if job.Plan == nil {
 		return false
 	}

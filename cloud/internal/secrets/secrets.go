@@ -43,9 +43,9 @@ func New(o Options) (*Manager, error) {
 
 var versionForm = regexp.MustCompile(`^projects/[\w.:-]+/secrets/[\w-]+/versions/[\w-]+$`)
 
-// version is the full name of what a text names: a secret of the default project, or a full name,
+// versionName is the full name of what a text names: a secret of the default project, or a full name,
 // with a version or without.
-func (m *Manager) version(text string) (string, error) {
+func (m *Manager) versionName(text string) (string, error) {
 	name := text
 	if !strings.Contains(name, "/") {
 		if m.opts.Project == "" {
@@ -67,7 +67,7 @@ const stays = 20 * time.Second
 
 // Secret is one that can be read.
 func (m *Manager) Secret(text string) (troupe.ReadSecret, error) {
-	name, err := m.version(text)
+	name, err := m.versionName(text)
 	if err != nil {
 		return nil, err
 	}
