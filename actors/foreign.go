@@ -10,9 +10,9 @@ import (
 // Jobs for pollers of other members' tasks. A member keeps no track of them: the store has them
 // all. It is told of new ones, and looks there for one that nobody waits for here as soon as
 // somebody comes. Because word may get lost, it also looks for all there are while a poller waits:
-// every rescanInterval, and so seldom that it reads no more than a page each rescanPagePause. What it reads
-// because it was told of a job counts for nothing there: else much word would put off for long what
-// one finds of whom there was none.
+// every rescanInterval, and so seldom that it reads no more than a page each rescanPagePause. What
+// it reads because it was told of a job counts for nothing there: else much word would put off for
+// long what one finds of whom there was none.
 const (
 	rescanInterval  = int64(5_000) // milliseconds
 	rescanPagePause = int64(1_000)

@@ -29,8 +29,8 @@ func sweepEvery(age time.Duration) time.Duration {
 }
 
 // retentionShard is the one whose owner does the chores of all members of a cluster. A member that
-// does not own it looks every ownerRecheck whether it does now: one that comes by it, after a start or
-// when another has gone, is not to wait for an hour.
+// does not own it looks every ownerRecheck whether it does now: one that comes by it, after a start
+// or when another has gone, is not to wait for an hour.
 const (
 	retentionShard = 0
 	ownerRecheck   = 10 * time.Second

@@ -142,8 +142,8 @@ type boundedBody struct {
 }
 
 // withTimeLimit ends what a request waits for before its connection is cut off: a store that hangs
-// becomes an answer. While the member knows that its store is away a request may take outageTimeout. The
-// limit is a timer, because a deadline could not be lifted when a request stays.
+// becomes an answer. While the member knows that its store is away a request may take
+// outageTimeout. The limit is a timer, because a deadline could not be lifted when a request stays.
 func (s *Server) withTimeLimit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(r.Context())

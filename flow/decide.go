@@ -198,8 +198,8 @@ func (d *decider) startPending() (more bool) {
 
 // isBlocked says that nothing may start where something was able to when it was noted: the task has
 // ended, waits for a permit or is paused (what a pause does not hold back are the units of steps
-// that have begun, see State.holdsStartedSteps), the scope is over, or the task closes, which only the closing
-// scope takes part in.
+// that have begun, see State.holdsStartedSteps), the scope is over, or the task closes, which only
+// the closing scope takes part in.
 func (d *decider) isBlocked(w pendingStart) bool {
 	s := d.s
 	paused := s.holdsStartedSteps() || w.st == nil && s.Paused()

@@ -4,8 +4,8 @@
 // away fails no job; what attempts of a member have printed is stored together, a few times a
 // second and no more than half of the time, so other commits go on; what waits for the store is
 // bounded, for each attempt and for all, and lines beyond that are counted and told in their place;
-// a part that is stored twice is there once; all lines pass one place (Book.filterLines) before they are
-// stored.
+// a part that is stored twice is there once; all lines pass one place (Book.filterLines) before
+// they are stored.
 package logs
 
 import (

@@ -71,7 +71,8 @@ func spanOf(from, to, now int64) timeRange {
 	return timeRange{from, hour, to}
 }
 
-// countedIn reads what was counted in a time. An hour that is not over at its end is read as a whole.
+// countedIn reads what was counted in a time. An hour that is not over at its end is read as a
+// whole.
 func (s *service) countedIn(ctx context.Context, f persistence.StatsFilter, at timeRange) ([]persistence.StatsRow, error) {
 	var all []persistence.StatsRow
 	for _, part := range []struct{ width, from, to int64 }{{persistence.StatsMinute, at.from, at.hours}, {persistence.StatsHour, at.hours, at.to}} {

@@ -1,4 +1,5 @@
-// Command order reserves what was ordered, waits for an approval, charges with retries, and ships. Started again, it goes on where it was.
+// Command order reserves what was ordered, waits for an approval, charges with retries, and ships.
+// Started again, it goes on where it was.
 package main
 
 import (

@@ -15,7 +15,8 @@ type Window struct {
 }
 
 const (
-	// MaxLanes is how many are told, and maxToldAttempts and maxToldBins how many of all lanes together.
+	// MaxLanes is how many are told, and maxToldAttempts and maxToldBins how many of all lanes
+	// together.
 	MaxLanes        = 2000
 	maxLaneAttempts = 200 // a lane, at most
 	maxToldAttempts = 20_000

@@ -76,8 +76,8 @@ type watchEvent struct {
 	err   error
 }
 
-// quietFor is how long nothing must have happened until it is asked why, healthTimeout how long and how
-// often it is asked whether the member can do its work.
+// quietFor is how long nothing must have happened until it is asked why, healthTimeout how long and
+// how often it is asked whether the member can do its work.
 const (
 	quietFor      = time.Second
 	healthTimeout = 2 * time.Second

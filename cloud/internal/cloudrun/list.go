@@ -81,8 +81,8 @@ func (l *executionList) markTouched(now time.Time) {
 	l.touched = now
 }
 
-// findStatus tells how an execution is: by a call for it alone, or, with many others of its job, as a
-// list says that is no older than the pause between two looks.
+// findStatus tells how an execution is: by a call for it alone, or, with many others of its job, as
+// a list says that is no older than the pause between two looks.
 func (l *listCache) findStatus(ctx context.Context, name string, pause time.Duration) (*runExecution, error) {
 	job, _, _ := strings.Cut(name, "/executions/")
 	one := l.listOf(job)
@@ -105,8 +105,8 @@ func (l *listCache) findStatus(ctx context.Context, name string, pause time.Dura
 	return one.forgetEnded(executionOf(answer)), nil
 }
 
-// noteWaiting says that somebody waits for an execution, and tells since when, and which ones are waited
-// for.
+// noteWaiting says that somebody waits for an execution, and tells since when, and which ones are
+// waited for.
 func (l *executionList) noteWaiting(name string) (since time.Time, names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,8 +135,8 @@ func (l *executionList) forgetEnded(e *runExecution) *runExecution {
 	return e
 }
 
-// findExecution looks for the execution that was begun for a job of ours, which is not older than a time;
-// nil = there is none.
+// findExecution looks for the execution that was begun for a job of ours, which is not older than a
+// time; nil = there is none.
 func (l *listCache) findExecution(ctx context.Context, job, ours string, notBefore time.Time) (*runExecution, error) {
 	enough := func(s *listSnapshot) bool { return s.byJob[ours] != nil || s.oldest.Before(notBefore) }
 	all, err := l.listOf(job).readSnapshot(ctx, time.Now(), enough, enough)
@@ -146,9 +146,9 @@ func (l *listCache) findExecution(ctx context.Context, job, ours string, notBefo
 	return all.byJob[ours], nil
 }
 
-// readSnapshot is a list that was not begun before a time: the last one, if it is whole or will do, else
-// one that is read until it shows enough. Those who ask meanwhile wait, and are served with it,
-// too.
+// readSnapshot is a list that was not begun before a time: the last one, if it is whole or will do,
+// else one that is read until it shows enough. Those who ask meanwhile wait, and are served with
+// it, too.
 func (l *executionList) readSnapshot(ctx context.Context, since time.Time, willDo, enough func(*listSnapshot) bool) (*listSnapshot, error) {
 	select {
 	case l.turn <- struct{}{}:

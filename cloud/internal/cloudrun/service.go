@@ -68,8 +68,8 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// executionNote is what has to be known of an execution: its full name, and where its files are. What a task
-// has begun itself says it in Ork's words.
+// executionNote is what has to be known of an execution: its full name, and where its files are.
+// What a task has begun itself says it in Ork's words.
 type executionNote struct {
 	Execution string         `json:"execution,omitempty"`
 	Files     *outside.Files `json:"files,omitempty"`

@@ -84,9 +84,9 @@ var tidies = []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second
 
 const tidyStays = time.Minute
 
-// cancelOrphan cancels an execution that was begun while its attempt came to an end, so that nobody has
-// heard of it. begun = nil: it is not known whether there is one. When it is the member that goes,
-// whoever has the task next takes it over.
+// cancelOrphan cancels an execution that was begun while its attempt came to an end, so that nobody
+// has heard of it. begun = nil: it is not known whether there is one. When it is the member that
+// goes, whoever has the task next takes it over.
 func (s *Service) cancelOrphan(p *executionPlan, begun *runExecution) {
 	for _, pause := range tidies {
 		select {

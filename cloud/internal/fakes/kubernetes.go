@@ -278,7 +278,8 @@ func (k *Kubernetes) listJobs(w http.ResponseWriter, r *http.Request) {
 			items = append(items, j.jobJSON())
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"kind": "JobList", "apiVersion": "batch/v1", "metadata": map[string]any{"resourceVersion": "9"}, "items": items})
+	writeJSON(w, http.StatusOK, map[string]any{"kind": "JobList", "apiVersion": "batch/v1",
+		"metadata": map[string]any{"resourceVersion": "9"}, "items": items})
 }
 
 // matchesSelector reports whether labels are those of a selector of the form NAME=VALUE.
@@ -311,7 +312,8 @@ func (k *Kubernetes) listPods(w http.ResponseWriter, r *http.Request) {
 			items = append(items, j.podJSON(meta, template["spec"]))
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": "9"}, "items": items})
+	writeJSON(w, http.StatusOK, map[string]any{"kind": "PodList", "apiVersion": "v1",
+		"metadata": map[string]any{"resourceVersion": "9"}, "items": items})
 }
 
 func (j *kubeJob) podJSON(of map[string]any, spec any) map[string]any {

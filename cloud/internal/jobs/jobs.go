@@ -53,8 +53,8 @@ func lookError(service string, err error) (troupe.ExternalStatus, error) {
 	return troupe.ExternalStatus{Again: google.RetryAfter(err)}, fmt.Errorf("%s: %s", service, google.Text(err))
 }
 
-// cancelError says what came of calling a job off: of one that is over, or gone, there is nothing to
-// say.
+// cancelError says what came of calling a job off: of one that is over, or gone, there is nothing
+// to say.
 func cancelError(err error) error {
 	switch google.Status(err) {
 	case http.StatusNotFound, http.StatusBadRequest, http.StatusConflict:

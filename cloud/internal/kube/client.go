@@ -54,8 +54,8 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// sendRequest sends a request, once more if its token was not taken and there may be another one. Whoever
-// gets an answer closes it.
+// sendRequest sends a request, once more if its token was not taken and there may be another one.
+// Whoever gets an answer closes it.
 func (c *kubeClient) sendRequest(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	var sent []byte
 	if body != nil {
@@ -212,8 +212,8 @@ func (c *kubeClient) listPods(ctx context.Context, namespace, selector string) (
 	return all.Items, err
 }
 
-// openLog is what a container of a pod has printed, from its first line, and prints as long as it is
-// followed.
+// openLog is what a container of a pod has printed, from its first line, and prints as long as it
+// is followed.
 func (c *kubeClient) openLog(ctx context.Context, namespace, pod, container string, follow bool) (io.ReadCloser, error) {
 	query := url.Values{"container": {container}}
 	if follow {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// execLogin asks another program for tokens, as what a kubeconfig calls exec says: a credential plugin
-// of client-go.
+// execLogin asks another program for tokens, as what a kubeconfig calls exec says: a credential
+// plugin of client-go.
 type execLogin struct {
 	path    string
 	args    []string

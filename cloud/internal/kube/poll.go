@@ -68,7 +68,9 @@ func (s *Service) pollJob(ctx context.Context, c *kubeClient, x flow.External, n
 
 // endCondition is how a job has ended; nil = it goes on.
 func (j *kubeJob) endCondition() *jobCondition {
-	i := slices.IndexFunc(j.Status.Conditions, func(c jobCondition) bool { return (c.Type == "Complete" || c.Type == "Failed") && c.Status == "True" })
+	i := slices.IndexFunc(j.Status.Conditions, func(c jobCondition) bool {
+		return (c.Type == "Complete" || c.Type == "Failed") && c.Status == "True"
+	})
 	if i < 0 {
 		return nil
 	}
@@ -87,7 +89,8 @@ func newestPod(pods []pod) (last *pod) {
 }
 
 // fatalReasons are reasons for which a container waits that do not pass by themselves.
-var fatalReasons = []string{"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+var fatalReasons = []string{"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName",
+	"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
 // runningStatus is how a job is that goes on. From when it runs on its log is followed.
 func (s *Service) runningStatus(c *kubeClient, x flow.External, n *jobNote, p *pod) flow.ExternalStatus {
@@ -139,7 +142,8 @@ func (p *pod) findTerminated() *terminatedState {
 }
 
 // endedStatus is what a job has come to: how its container has ended, and what it has printed.
-func (s *Service) endedStatus(ctx context.Context, c *kubeClient, x flow.External, n *jobNote, p *pod, end *jobCondition) (flow.ExternalStatus, error) {
+func (s *Service) endedStatus(ctx context.Context, c *kubeClient, x flow.External, n *jobNote, p *pod,
+	end *jobCondition) (flow.ExternalStatus, error) {
 	over := p.findTerminated()
 	if over == nil { // it was ended before it had begun, or with the host
 		return failedStatus(cmp.Or(p.Status.Message, end.Message, end.Reason, "it has ended before it ran")), nil
@@ -166,8 +170,8 @@ func (s *Service) endedStatus(ctx context.Context, c *kubeClient, x flow.Externa
 	return filed, err
 }
 
-// buildResult is what a job has said, and how it has ended. It is asked for once more when its task has
-// not taken it.
+// buildResult is what a job has said, and how it has ended. It is asked for once more when its task
+// has not taken it.
 func (w *logWatch) buildResult(over *terminatedState, n *jobNote) flow.ExternalStatus {
 	w.hearing.Lock()
 	defer w.hearing.Unlock()
@@ -184,8 +188,8 @@ func (w *logWatch) buildResult(over *terminatedState, n *jobNote) flow.ExternalS
 	return *w.result
 }
 
-// exitText is what is said of a container that has ended badly; "" = well. When it is sure, nothing that
-// it has said matters.
+// exitText is what is said of a container that has ended badly; "" = well. When it is sure, nothing
+// that it has said matters.
 func (t *terminatedState) exitText(n *jobNote) (text string, sure bool) {
 	switch {
 	case t.Reason == "OOMKilled" && n.Memory != "":

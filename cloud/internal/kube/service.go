@@ -110,8 +110,8 @@ type jobNote struct {
 	Files     *outside.Files `json:"files,omitempty"`
 }
 
-// readNote says which job a piece of work is. A program may say that it waits for whatever it likes,
-// and is to reach no job by that: neither another attempt's nor one that is not ours.
+// readNote says which job a piece of work is. A program may say that it waits for whatever it
+// likes, and is to reach no job by that: neither another attempt's nor one that is not ours.
 func (s *Service) readNote(x flow.External) (n jobNote, err error) {
 	if x.ID != s.jobName(x.Job) || json.Unmarshal(x.Data, &n) != nil || !slices.Contains(s.opts.Namespaces, n.Namespace) {
 		return n, fmt.Errorf("the job %.100q was not begun for this attempt: only a node with service: %s begins one that is waited for", x.ID, Name)

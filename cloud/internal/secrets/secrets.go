@@ -43,8 +43,8 @@ func New(o Options) (*Manager, error) {
 
 var versionForm = regexp.MustCompile(`^projects/[\w.:-]+/secrets/[\w-]+/versions/[\w-]+$`)
 
-// versionName is the full name of what a text names: a secret of the default project, or a full name,
-// with a version or without.
+// versionName is the full name of what a text names: a secret of the default project, or a full
+// name, with a version or without.
 func (m *Manager) versionName(text string) (string, error) {
 	name := text
 	if !strings.Contains(name, "/") {
