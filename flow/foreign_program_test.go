@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,4 +60,28 @@ func TestAParamNamedLikeAProgramIsAnyOtherValue(t *testing.T) {
 	require.NoError(t, err)
 	tb.work()
 	require.Equal(t, 1, jobs)
+}
+
+// TestJobsOfAStepShareItsParams counts allocations: reading the params for each unit would make a
+// list of n elements cost n² steps.
+func TestJobsOfAStepShareItsParams(t *testing.T) {
+	allocations := func(params int) float64 {
+		const definition = `{start: a, nodes: {a: {kind: foreach, service: w, parallel_mode: concurrent, prep: {input_key: $params.list}}}}`
+		tb := newTable(t, flowtest.Plan(t, "# in YAML\n"+definition))
+		given := map[string]any{"list": []int{1, 2}}
+		for i := range params {
+			given[fmt.Sprint("p", i)] = i
+		}
+		b, err := json.Marshal(given)
+		require.NoError(t, err)
+		_, err = tb.do(flow.Start{Version: "v", Params: b})
+		require.NoError(t, err)
+		address := tb.state.Root.Step.Address()
+		address.Attempt = 1
+		return testing.AllocsPerRun(10, func() {
+			_, ok := tb.state.Job(address)
+			require.True(t, ok)
+		})
+	}
+	require.Equal(t, allocations(1), allocations(1000))
 }

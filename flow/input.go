@@ -182,14 +182,13 @@ func (st *Step) unitInput(i int) json.RawMessage { return st.scope.mode.unitInpu
 // stepInput is what a step works on.
 func (st *Step) stepInput() json.RawMessage { return st.scope.mode.stepInput(st) }
 
-// mergeParams returns the params of a unit's job: what a branch or item says laid over those of the
+// mergeParams returns the params of a unit's job: those of its branch or item laid over those of the
 // step. A program among them is the definition's, never one that the task was started with.
 func mergeParams(st *Step, exec *Exec) json.RawMessage {
-	params, own := st.Params, st.Node.Params
 	if len(exec.Params) > 0 && !st.Node.Single {
-		params, own = expr.Merge(params, exec.Params), expr.Merge(own, exec.Params)
+		return expr.Merge(st.jobParams, exec.Params)
 	}
-	return withOwnProgram(params, own)
+	return st.jobParams
 }
 
 // withOwnProgram returns params in which only the definition's own params name a program, in all

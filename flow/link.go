@@ -118,9 +118,10 @@ func (sc *Scope) sharedSize() *int {
 	return &size
 }
 
-// unfoldUnits makes of a step's input and params what its units are about. Evolving and linking do
-// it, so that whoever reads a state need not change it.
+// unfoldUnits derives from a step's input and params what all its units share. Evolving and linking
+// call it, so that readers of a state need not change it.
 func (st *Step) unfoldUnits() {
+	st.jobParams = withOwnProgram(st.Params, st.Node.Params)
 	switch st.Node.Kind {
 	case KindParallel:
 		st.names, st.execs = st.Node.parallelBranches(st.Params, st.scope)

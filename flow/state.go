@@ -123,6 +123,7 @@ type Step struct {
 	execs       []Exec            // of a parallel's branches; see unfoldUnits
 	names       []string          // of those
 	items       []json.RawMessage // that the units of a foreach or fanout are about
+	jobParams   json.RawMessage   // Params in which only the definition names a program
 	sharedInput json.RawMessage   // input that all units of a fanout have, or have their item laid over
 
 	size        int       // bytes of the units' outputs
