@@ -6,14 +6,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// reserveFactor is how many times the bounds what frees work may go to: reports, heartbeats and
+// reserveFactor multiplies the bounds for commands that free capacity. Reports, heartbeats and
 // cancels are how a member at its limit gets below it again.
 const reserveFactor = 4
 
-// errFull is the answer to new work while too much is waiting.
+// errFull is the answer to new work while the member is at its limit of waiting work.
 var errFull = flow.Errorf(flow.Busy, "the member is at its limit of waiting work: try again in a moment")
 
-// admitCommand lets in what a member has room for.
+// admitCommand returns nil if the member has room for the command, else the error for the caller.
 func (m *Member) admitCommand(cmd flow.Command) error {
 	if err := m.checkAvailable(); err != nil {
 		return err
@@ -34,8 +34,8 @@ func (m *Member) admitCommand(cmd flow.Command) error {
 	return nil
 }
 
-// freesCapacity reports whether a command lets go of something, or keeps what is under way from
-// being done again.
+// freesCapacity reports whether a command frees something, or keeps running work from being
+// repeated.
 func freesCapacity(cmd flow.Command) bool {
 	switch cmd.(type) {
 	case flow.Report, flow.Extend, flow.GiveBack, flow.Note, flow.Cancel, flow.Pause, flow.Begin, flow.Working, flow.Inquire, flow.Granted, flow.Evict, flow.Bring:
@@ -44,8 +44,8 @@ func freesCapacity(cmd flow.Command) bool {
 	return false
 }
 
-// trackRequest counts a request until its answer comes, whether or not somebody still waits for
-// that.
+// trackRequest counts a request until its answer comes, even when the caller no longer waits for
+// it.
 func (m *Member) trackRequest(cmd flow.Command, reply func(commandAnswer)) func(commandAnswer) {
 	bytes := int64(bytesOf(cmd))
 	m.messages.Add(1)
@@ -57,7 +57,7 @@ func (m *Member) trackRequest(cmd flow.Command, reply func(commandAnswer)) func(
 	}
 }
 
-// bytesOf are those of a command's values.
+// bytesOf returns the size of a command's values.
 func bytesOf(cmd flow.Command) int {
 	switch c := cmd.(type) {
 	case flow.Start:

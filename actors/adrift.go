@@ -6,18 +6,20 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Work outside is adrift when it was begun for an attempt that is over: the member that has begun
-// it names it in the job's report, the task says that nobody waits for it, and its tracker calls it
-// off.
+// External work is orphaned when it was started for an attempt that has ended. The member that
+// started it names it in the job's report, the task answers that the attempt has ended, and the
+// tracker cancels the work.
 
-// hasDeferredWork reports whether a job's report names work outside that was begun for it. When its
-// task is over, and has no actor any more, that has to end: nobody else knows of it.
+// hasDeferredWork reports whether a job's report names external work that was started for the job.
+// If the task has ended and has no actor anymore, that work must be canceled here, because no other
+// component knows of it.
 func (f *activeJob) hasDeferredWork() bool {
 	r, ok := f.report.(flow.Report)
 	return ok && len(r.Deferred) > 0
 }
 
-// forwardDeferredWork tells of work outside that was begun for a job while the task ended.
+// forwardDeferredWork forwards reports of external work that was started for jobs while the task
+// ended.
 func (t *task) forwardDeferredWork() {
 	if t.inbox == nil {
 		return
@@ -31,8 +33,8 @@ func (t *task) forwardDeferredWork() {
 	})
 }
 
-// cancelOrphaned has work end which no row in the store tells of. That is tried as often as of any
-// other, as long as this member is there.
+// cancelOrphaned cancels external work that has no row in the store. It retries as often as for any
+// other external work, while this member runs.
 func (x *externalWatcher) cancelOrphaned(jobs []flow.External) {
 	x.m.runBackground(func() {
 		for _, job := range jobs {

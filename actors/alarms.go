@@ -18,7 +18,7 @@ func (h *effectPerformer) armTimer() {
 	h.m.timers.setTimer(h.timer, at)
 }
 
-// takeDueAlarms takes the alarms whose time has come.
+// takeDueAlarms removes and returns the alarms whose time has come.
 func (h *effectPerformer) takeDueAlarms(now int64) []flow.Alarm {
 	var due []flow.Alarm
 	for len(h.alarms) > 0 && h.alarms[0].At <= now {
@@ -28,22 +28,22 @@ func (h *effectPerformer) takeDueAlarms(now int64) []flow.Alarm {
 	return due
 }
 
-// manyAlarms is from how many on somebody looks which of them still have a reason: a long task, or
-// a step of many units, with long timeouts would gather millions.
+// manyAlarms is the number of alarms above which an actor looks for alarms without a reason. A long
+// task, or a step of many units, with long timeouts would otherwise collect millions.
 const manyAlarms = 1024
 
-// idleAlarms asks a task which of a step's alarms have no reason any more, and is the answer.
+// idleAlarms asks a task which of a step's alarms no longer have a reason. It is also the answer.
 type idleAlarms struct {
 	among alarmHeap
 	reply *actor.PID
 }
 
-// hasManyAlarms says that there are so many alarms that it is worth while to look through them.
+// hasManyAlarms reports whether there are enough alarms to make a search for idle ones worthwhile.
 func (h *effectPerformer) hasManyAlarms() bool {
 	return len(h.alarms) >= max(h.pruneAlarmsAt, manyAlarms)
 }
 
-// findIdleAlarms are those alarms that have no reason any more.
+// findIdleAlarms returns the alarms that no longer have a reason.
 func (t *task) findIdleAlarms(among alarmHeap) alarmHeap {
 	if t.loading || t.state == nil {
 		return nil
@@ -51,8 +51,8 @@ func (t *task) findIdleAlarms(among alarmHeap) alarmHeap {
 	return slices.DeleteFunc(slices.Clone(among), t.state.Awaits)
 }
 
-// dropAlarms takes alarms out: if one of them gets a reason again, that is told after it was found
-// to have none. The timer may ring for nothing then.
+// dropAlarms removes alarms. If one of them gets a reason again, the task announces that after it
+// reported the alarm as idle, so nothing is lost. The timer may then fire without need.
 func (h *effectPerformer) dropAlarms(idle alarmHeap) {
 	gone := make(map[flow.Alarm]bool, len(idle))
 	for _, a := range idle {

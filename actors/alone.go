@@ -9,13 +9,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// leasePollInterval is how often a member that waits for the lease of another looks whether it was
-// renewed.
+// leasePollInterval is how often a member that waits for another member's lease checks whether it
+// was renewed.
 const leasePollInterval = 100 * time.Millisecond
 
-// becomeSoleMember makes the member the only one on a store that others may join: whoever came
-// before is waited for until his lease has run out, and then fenced. One that renews meanwhile is
-// persistence.ErrTaken, wrapped in a text that names it.
+// becomeSoleMember makes the member the only one on a store that others may join. It waits until
+// the leases of earlier members have expired, then fences those members. If one of them renews
+// meanwhile, the error is persistence.ErrTaken, wrapped in a text that names it.
 func (m *Member) becomeSoleMember(ctx context.Context) error {
 	err := m.fenceAndClaimAll(ctx)
 	if errors.Is(err, persistence.ErrTaken) {
@@ -25,7 +25,7 @@ func (m *Member) becomeSoleMember(ctx context.Context) error {
 }
 
 func (m *Member) fenceAndClaimAll(ctx context.Context) error {
-	seen := map[string]int64{} // when leases of others ran out, as first seen
+	seen := map[string]int64{} // when the leases of others expire, as first seen
 	for {
 		waits, err := m.fenceOthers(ctx, seen)
 		if err != nil {
@@ -43,8 +43,8 @@ func (m *Member) fenceAndClaimAll(ctx context.Context) error {
 	}
 }
 
-// fenceOthers reports whether somebody's lease still runs. Those who joined later wait for this
-// member.
+// fenceOthers fences earlier members and reports whether the lease of any of them still runs.
+// Members that joined later wait for this one.
 func (m *Member) fenceOthers(ctx context.Context, seen map[string]int64) (waits bool, err error) {
 	c, err := m.store.Cluster(ctx)
 	if err != nil {

@@ -7,10 +7,12 @@ import (
 )
 
 // Carrier carries out the jobs of one exec type on this member: local functions, scripts, calls to
-// push workers. Carry is called in a goroutine of its own, at most as many at once as Config says
-// for the type. ctx ends when the job is withdrawn, times out, or the member goes. The report's
-// Address is filled in by the caller; an Output must be valid JSON or nil. A panic in Carry
-// is reported as the attempt's error.
+// push workers.
+//   - Carry is called in a goroutine of its own, at most as many at once as Config allows for the
+//     type.
+//   - ctx ends when the job is withdrawn, when it times out, or when the member stops.
+//   - The caller fills in the report's Address. An Output must be valid JSON or nil.
+//   - A panic in Carry is reported as the attempt's error.
 type Carrier interface {
 	Carry(ctx context.Context, job flow.Job) flow.Report
 }

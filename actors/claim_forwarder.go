@@ -8,25 +8,27 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// claimForwarder sends claims of pollers here to the members that own the tasks: for each owner one
-// batch is on its way while the next gathers. It is no part of the orderForwarder, because a claim
-// is not sent again when its owner does not answer: there may be other jobs.
+// claimForwarder sends claims of this member's pollers to the members that own the tasks. For each
+// owner, one batch is in flight while the next one gathers. It is separate from the orderForwarder
+// because a claim is not retried when its owner does not answer: there may be other jobs.
 type claimForwarder struct {
-	m                *Member
-	mu               sync.Mutex
-	pendingByOwner   map[string][]*outgoingClaim // by owner, those with something on its way: what waits meanwhile
-	unreachableUntil map[string]int64            // owners that did not answer, and until when nobody tries again
+	m  *Member
+	mu sync.Mutex
+	// pending claims by owner, for owners with a batch in flight
+	pendingByOwner map[string][]*outgoingClaim
+	// by owner that did not answer: time of the next try
+	unreachableUntil map[string]int64
 }
 
-// outgoingClaim is a claim on its way.
+// outgoingClaim is a claim for another member.
 type outgoingClaim struct {
 	order engine.Order
 	size  int // bytes of the job that the answer brings
 	done  func(engine.Outcome)
 }
 
-// What a batch of claims holds at most, so that its answer is no larger than members take; how long
-// it is tried; and for how long the owner is left alone when nobody has answered.
+// Limits of a batch of claims, so that its answer is not larger than members accept; how long it is
+// tried; and how long an owner that did not answer is left alone.
 const (
 	maxClaims      = 500
 	maxClaimBytes  = maxJobBytes
@@ -34,15 +36,15 @@ const (
 	unreachableFor = int64(3_000) // milliseconds
 )
 
-// errOwnerUnreachable is the answer to a claim on a job whose owner cannot be reached.
+// errOwnerUnreachable is the answer to a claim whose owner cannot be reached.
 var errOwnerUnreachable = flow.Errorf(flow.Busy, "the member that has the job's task did not answer just now")
 
 func newClaimForwarder(m *Member) *claimForwarder {
 	return &claimForwarder{m: m, pendingByOwner: map[string][]*outgoingClaim{}, unreachableUntil: map[string]int64{}}
 }
 
-// forwardClaim asks the owner of a task for a job of the given size. Done hears what came of it,
-// once.
+// forwardClaim asks the owner of a task for a job of the given size. It calls done with the
+// outcome, once.
 func (f *claimForwarder) forwardClaim(task string, claim flow.Claim, size int, done func(engine.Outcome)) {
 	owner := f.m.cfg.Others.Owner(task)
 	c := &outgoingClaim{engine.Order{Task: task, Command: claim}, size, done}
@@ -51,8 +53,8 @@ func (f *claimForwarder) forwardClaim(task string, claim flow.Claim, size int, d
 	}
 }
 
-// enqueueClaim is false for an owner that was not to be reached just now. One claim tries again
-// when that is over.
+// enqueueClaim queues a claim. It returns false if the owner was unreachable a short time ago.
+// After that pause, a single claim tries again.
 func (f *claimForwarder) enqueueClaim(owner string, c *outgoingClaim) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,8 +73,8 @@ func (f *claimForwarder) enqueueClaim(owner string, c *outgoingClaim) bool {
 	return true
 }
 
-// isOwnerUnreachable reports whether the owner of a task of another member was not to be reached
-// just now, so that nobody asks it.
+// isOwnerUnreachable reports whether a task belongs to another member that was unreachable a short
+// time ago, so that no claim is sent there.
 func (f *claimForwarder) isOwnerUnreachable(task string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +84,7 @@ func (f *claimForwarder) isOwnerUnreachable(task string) bool {
 	return f.m.nowMillis() < f.unreachableUntil[f.m.cfg.Others.Owner(task)]
 }
 
-// sendClaims sends what waits for an owner until there is nothing more.
+// sendClaims sends the claims for an owner, batch by batch, until none is left.
 func (f *claimForwarder) sendClaims(owner string) {
 	for {
 		batch := f.takeBatch(owner)
@@ -113,7 +115,7 @@ func (f *claimForwarder) takeBatch(owner string) []*outgoingClaim {
 	return waiting[:n:n]
 }
 
-// sendBatch has claims decided by their owner, and says whether it has answered any.
+// sendBatch lets the owner decide a batch of claims, and reports whether it answered any.
 func (f *claimForwarder) sendBatch(batch []*outgoingClaim) (answered bool) {
 	orders := make(engine.Orders, len(batch))
 	for i, c := range batch {
@@ -130,8 +132,8 @@ func (f *claimForwarder) sendBatch(batch []*outgoingClaim) (answered bool) {
 	return answered
 }
 
-// recordReachability remembers whether an owner answers. What has been waiting for one that does
-// not is for nobody any more.
+// recordReachability stores whether an owner answers. If it does not, the claims that wait for it
+// are returned and have to fail.
 func (f *claimForwarder) recordReachability(owner string, answered bool) (void []*outgoingClaim) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,48 +13,51 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// committer has one queue of commits and, while there is something in it, up to so many goroutines
-// that write, its lanes, each a batch at a time. While batches are being written the next one
-// gathers; the first lane that the store has answered takes all that waits, if it is worth it. It
-// is no actor: a mailbox between the tasks and the queue would only be a second queue.
+// committer writes commits in groups. It has one queue and, while the queue is not empty, up to
+// maxLanes goroutines that each write one batch at a time (lanes). While batches are being written
+// the next one gathers. The first lane that gets its answer from the store takes all waiting
+// commits, if there are enough. It is not an actor: a mailbox between the tasks and the queue would
+// only be a second queue.
 type committer struct {
 	m               *Member
 	mu              sync.Mutex
 	waiting         []*pendingCommit
-	awaitingObjects map[*pendingCommit]bool // what they refer to is being written
-	tasks           map[string]bool         // of which a commit is being written: never two of one at a time
-	maxLanes        int
-	runningLanes    int
-	inFlight        int // commits that are being written, and not for long
+	awaitingObjects map[*pendingCommit]bool // commits whose objects are being written
+	// tasks with a commit being written: never two commits of one task at a time
+	tasks        map[string]bool
+	maxLanes     int
+	runningLanes int
+	inFlight     int // commits being written, without those of slow batches
 
-	calls map[*commitCall]bool // to the store, that have not been answered
+	calls map[*commitCall]bool // store calls without an answer yet
 }
 
-// commitCall is one that writes a batch.
+// commitCall is a store call that writes a batch.
 type commitCall struct {
 	startedAt time.Time
 	cancel    context.CancelFunc
 }
 
-// maxBatch is how many tasks one batch holds at most, maxBatchBytes how much of theirs: a batch
-// that has more gets no further one. A store has a limit for one statement, takes its time, and has
-// copies of all that is in it.
+// maxBatch is the most tasks in one batch. maxBatchBytes is the size at which a batch gets no
+// further commit. A store has a limit for one statement, needs time for it, and holds copies of
+// everything in it.
 const (
 	maxBatch      = 500
 	maxBatchBytes = 4 << 20
 )
 
 type (
-	// pendingCommit is a commit on its way; reply gets written.
+	// pendingCommit is a commit that is not answered yet; reply gets a commitResult.
 	pendingCommit struct {
 		commit     persistence.Commit
-		newObjects []persistence.Object // that are to be written first
+		newObjects []persistence.Object // to be written before the commit
 		reply      *actor.PID
 		gen        int
 	}
 	commitResult struct {
 		gen int
-		err error // nil, unkept, ErrStale, ErrUnknown, ErrExists, ErrNoVersion, ErrRefused
+		// nil, objectWriteError, ErrStale, ErrUnknown, ErrExists, ErrNoVersion, ErrRefused
+		err error
 	}
 )
 
@@ -76,8 +79,8 @@ func (c *committer) enqueueCommit(w *pendingCommit) {
 	c.startLane()
 }
 
-// writeObjects has the objects written that a commit refers to. Where that is not possible the
-// commit is not written either.
+// writeObjects writes the objects that a commit refers to. If that fails, the commit is not written
+// either.
 func (c *committer) writeObjects(w *pendingCommit) {
 	err := c.m.cfg.Payloads.WriteMade(c.m.ctx, w.newObjects)
 	c.mu.Lock()
@@ -102,12 +105,13 @@ func (c *committer) startLane() {
 	}
 }
 
-// isBatchDue is true when as many commits wait as are being written: what a batch costs is shared
-// by all that is in it, so fewer wait for the lane that is about to be answered.
+// isBatchDue reports whether at least as many commits wait as are being written. The cost of a
+// batch is shared by all its commits, so fewer commits wait for the lane that gets its answer next.
 func (c *committer) isBatchDue() bool { return len(c.waiting) > 0 && len(c.waiting) >= c.inFlight }
 
-// runLane writes batches until nothing waits. Before each it lets those run who are about to add to
-// it: that costs an idle member nothing and makes the batches of a busy one several times larger.
+// runLane writes batches until no commit waits. Before each batch it yields to goroutines that are
+// about to add commits: that costs an idle member nothing and makes the batches of a busy one
+// several times larger.
 func (c *committer) runLane() {
 	for {
 		runtime.Gosched()
@@ -119,7 +123,7 @@ func (c *committer) runLane() {
 	}
 }
 
-// maxLaneWait is how long others wait for a batch that is larger than theirs.
+// maxLaneWait is how long other commits wait for a batch that is larger than theirs.
 const maxLaneWait = 100 * time.Millisecond
 
 func (c *committer) writeCounted(batch []*pendingCommit) {
@@ -140,8 +144,8 @@ func (c *committer) writeCounted(batch []*pendingCommit) {
 	c.writeBatch(batch)
 }
 
-// takeBatch forms the next batch. A second commit of a task waits for the first one; there is one
-// only when the task's actor crashed and a new one was quick.
+// takeBatch forms the next batch. A second commit of a task waits for the first one; that happens
+// only when the task's actor crashed and the new one is quick.
 func (c *committer) takeBatch() []*pendingCommit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,13 +170,13 @@ func (c *committer) takeBatch() []*pendingCommit {
 		size += len(w.commit.Events) + w.commit.Snapshot.Len()
 	}
 	if c.waiting = left; len(batch) == 0 {
-		c.runningLanes-- // what is left waits for a lane that goes on
+		c.runningLanes-- // the remaining commits wait for a lane that continues
 	}
 	c.inFlight += len(batch)
 	return batch
 }
 
-// isWritingFor reports whether a commit of a task of some shards is on its way.
+// isWritingFor reports whether a commit of a task in the given shards is pending.
 func (c *committer) isWritingFor(shards persistence.ShardSet) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +203,7 @@ func (c *committer) finishBatch(batch []*pendingCommit) {
 	c.m.snapshots.releaseBatch(batch)
 }
 
-// writeBatch sends a batch until the store has answered each of its commits.
+// writeBatch writes a batch, with retries, until the store has answered each of its commits.
 func (c *committer) writeBatch(batch []*pendingCommit) {
 	commits := make([]persistence.Commit, len(batch))
 	for i, w := range batch {
@@ -227,7 +231,7 @@ func (c *committer) writeBatch(batch []*pendingCommit) {
 			c.splitBatch(batch, err)
 			return
 		case errors.Is(err, persistence.ErrFenced) || c.m.ctx.Err() != nil:
-			return // nothing of this member is written any more, so nobody gets an answer
+			return // this member can no longer write anything, so no task gets an answer
 		}
 		health.updateHealth(func(h *storeHealth, _ time.Time) { h.failBatch(err) })
 		c.m.outages.recordFailure(notWritten, batch[0].commit.Task, err)
@@ -237,7 +241,7 @@ func (c *committer) writeBatch(batch []*pendingCommit) {
 	}
 }
 
-// commitOnce sends a batch once.
+// commitOnce sends a batch to the store once.
 func (c *committer) commitOnce(batch []persistence.Commit) ([]error, error) {
 	ctx, cancel := c.m.storeCall()
 	defer cancel()
@@ -253,8 +257,8 @@ func (c *committer) commitOnce(batch []persistence.Commit) ([]error, error) {
 	return c.m.store.Commit(ctx, c.m.incarnation, batch)
 }
 
-// cancelCallsBefore ends calls that began before a time, to be sent again: their connections may be
-// dead without a word, while the store answers on others.
+// cancelCallsBefore cancels calls that started before the given time, so that they are retried.
+// Their connections may be silently dead while the store answers on others.
 func (c *committer) cancelCallsBefore(before time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,13 +269,13 @@ func (c *committer) cancelCallsBefore(before time.Time) {
 	}
 }
 
-// storeCallTimeout bounds one call to the store. A connection that is gone without a word would
-// hold whoever waits for its answer for ever; after this time it counts as broken.
+// storeCallTimeout bounds one call to the store. A silently dead connection would block its caller
+// forever; after this time it counts as broken.
 const storeCallTimeout = 30 * time.Second
 
 func (m *Member) storeCall() (context.Context, func()) { return m.timeoutContext(storeCallTimeout) }
 
-// timeoutContext is a context that ends with the member, or when its time is over.
+// timeoutContext returns a context that ends with the member, or after d.
 func (m *Member) timeoutContext(d time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(m.ctx)
 	stop := m.cfg.Host.Clock.AfterFunc(d, cancel)
@@ -281,7 +285,8 @@ func (m *Member) timeoutContext(d time.Duration) (context.Context, func()) {
 	}
 }
 
-// splitBatch finds the commit that the store refuses: the others are not to suffer from it.
+// splitBatch finds the commit that the store refuses, so that the others in the batch are still
+// written.
 func (c *committer) splitBatch(batch []*pendingCommit, err error) {
 	if len(batch) == 1 {
 		c.answerBatch(batch, []error{err})
@@ -298,7 +303,7 @@ func (c *committer) answerBatch(batch []*pendingCommit, errs []error) {
 	}
 }
 
-// sleepFor waits, false when the member goes.
+// sleepFor waits for d. It returns false when the member stops.
 func (m *Member) sleepFor(d time.Duration) bool {
 	ctx, cancel := context.WithCancel(m.ctx)
 	defer cancel()

@@ -2,14 +2,14 @@ package actors
 
 import "time"
 
-// How many deliveries to hooks are forgotten at once, how often those are looked for whose time is
-// over, and how long the pause is before the next ones.
+// deliveriesBatch is how many hook deliveries are deleted at once. deliveriesEvery is the pause
+// between searches for expired deliveries.
 const (
 	deliveriesBatch = 1000
 	deliveriesEvery = 5 * time.Minute
 )
 
-// forgetDeliveries has the owner of one shard forget them for all members.
+// forgetDeliveries deletes expired deliveries. The owner of one shard does it for all members.
 func (m *Member) forgetDeliveries() {
 	m.runBackground(func() {
 		wait := deliveriesEvery

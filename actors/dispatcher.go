@@ -5,23 +5,23 @@ import (
 	"sync"
 )
 
-// dispatcher runs the mailboxes of actors: as many goroutines as there are processors take them off
-// one line, the longest waiting first. What an actor does is short and never blocks, so a goroutine
-// for each that is awake would only add the cost of changing from one to the next.
+// dispatcher runs the mailboxes of actors. As many goroutines as there are processors take them
+// from one queue, the longest waiting first. The work of an actor is short and never blocks, so one
+// goroutine per awake actor would only add the cost of switching.
 type dispatcher struct {
 	mu          sync.Mutex
-	hasWork     sync.Cond // the line
-	mailboxes   []func()  // a ring
+	hasWork     sync.Cond // signaled when a mailbox is queued
+	mailboxes   []func()  // ring buffer
 	head        int
 	count       int
-	maxWorkers  int // goroutines
-	workers     int // of them, of which …
-	idleWorkers int // … so many wait
+	maxWorkers  int // limit of goroutines
+	workers     int // running goroutines …
+	idleWorkers int // … and how many of them wait
 	closed      bool
 }
 
-// mailboxesPerYield is how many mailboxes a goroutine runs before it lets others have its
-// processor: those who carry out jobs, and the lanes of the committer that the store has answered.
+// mailboxesPerYield is how many mailboxes a goroutine runs before it yields its processor to
+// goroutines that carry out jobs, and to lanes of the committer that got an answer.
 const mailboxesPerYield = 32
 
 func newDispatcher() *dispatcher {
@@ -30,7 +30,7 @@ func newDispatcher() *dispatcher {
 	return d
 }
 
-// Schedule and Throughput make it an actor.Dispatcher.
+// Schedule queues a mailbox. Schedule and Throughput implement actor.Dispatcher.
 func (d *dispatcher) Schedule(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -45,7 +45,7 @@ func (d *dispatcher) Schedule(f func()) {
 	}
 }
 
-// Throughput is how many messages an actor handles before another goroutine gets its processor.
+// Throughput returns how many messages an actor handles before its goroutine yields.
 func (d *dispatcher) Throughput() int { return 300 }
 
 func (d *dispatcher) runMailboxes() {
@@ -61,8 +61,8 @@ func (d *dispatcher) runMailboxes() {
 	}
 }
 
-// nextMailbox waits for a mailbox; nil when the dispatcher is closed and none is left, or when
-// there are more goroutines than there are to be.
+// nextMailbox waits for a mailbox. It returns nil when the dispatcher is closed and no mailbox is
+// left, or when there are more goroutines than allowed.
 func (d *dispatcher) nextMailbox() func() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,8 +96,8 @@ func (d *dispatcher) push(f func()) {
 	d.count++
 }
 
-// runAside does something that may take long, perhaps in the middle of a mailbox: meanwhile one
-// more goroutine runs those in line.
+// runAside runs something that may take long, perhaps within a mailbox. Meanwhile one more
+// goroutine runs the queued mailboxes.
 func (d *dispatcher) runAside(do func()) {
 	d.mu.Lock()
 	d.maxWorkers++
@@ -114,7 +114,7 @@ func (d *dispatcher) runAside(do func()) {
 	do()
 }
 
-// close ends the goroutines as soon as nothing is left to do.
+// close ends the goroutines when no mailbox is left.
 func (d *dispatcher) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,20 +7,22 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// journalDraft is the next row of a journal, and what is heard once it is written.
+// journalDraft is the next row of a journal, with the effects and answers that are released when it
+// is written.
 type journalDraft struct {
-	row               flow.Row
-	encodedRow        []byte          // the row, once it is sent
-	ended             flow.TaskStatus // "" when the task goes on: it did not end, or was retried at once
+	row        flow.Row
+	encodedRow []byte // the row, after it is sent
+	// "" when the task continues: it did not end, or was retried at once
+	ended             flow.TaskStatus
 	effects           []flow.Effect
 	tallies           []flow.Tally
-	approvals         []flow.Approval // that begin or end
+	approvals         []flow.Approval // approvals that start or end
 	answers           []pendingAnswer
-	requestCount      int                  // how many of them carry a request id
-	started           int                  // attempts
+	requestCount      int                  // how many of the answers carry a request id
+	started           int                  // number of started attempts
 	newObjects        []persistence.Object // that the row refers to
-	heartbeatAttempts []flow.Address       // attempts whose workers have told something
-	putsToRest        bool                 // it puts the task to rest
+	heartbeatAttempts []flow.Address       // attempts with news of their workers
+	putsToRest        bool                 // the row puts the task to rest
 }
 
 type pendingAnswer struct {
@@ -28,7 +30,7 @@ type pendingAnswer struct {
 	a   commandAnswer
 }
 
-// addDecision adds a decision. Its events are not kept beside the row.
+// addDecision adds a decision. Its events are kept in the row only.
 func (p *journalDraft) addDecision(d flow.Decision, cmd *taskCommand, a commandAnswer) {
 	p.row.Add(d.Events)
 	p.noteEvents(d.Events)
@@ -50,12 +52,12 @@ func (p *journalDraft) addDecision(d flow.Decision, cmd *taskCommand, a commandA
 	}
 }
 
-// isFull reports whether a draft holds as many requests as a task remembers: were its answer lost,
-// more of them could not be told from new ones.
+// isFull reports whether a draft holds as many requests as a task remembers. If its answer were
+// lost, the task could not recognize repetitions of further ones.
 func (p *journalDraft) isFull() bool { return p != nil && p.requestCount >= flow.KeptRequests }
 
-// sendAnswers tells what is stored. A claim may be over by then: while the store did not answer its
-// time has run out.
+// sendAnswers sends the answers of a stored row. A claim may have expired by then, while the store
+// did not answer.
 func (p *journalDraft) sendAnswers(state *flow.State) {
 	for _, x := range p.answers {
 		if claim, ok := x.cmd.command.(flow.Claim); ok && x.a.err == nil && !state.Holds(claim.Address, claim.Token) {
@@ -76,7 +78,8 @@ func (p *journalDraft) commands() []*taskCommand {
 	return list
 }
 
-// noteEvents notes what the task ended as, and whose workers are heard of.
+// noteEvents records the status in which the task ended, and the attempts with news of their
+// workers.
 func (p *journalDraft) noteEvents(events []flow.Event) {
 	for i := range events {
 		switch e := &events[i]; e.Type {
@@ -91,15 +94,15 @@ func (p *journalDraft) noteEvents(events []flow.Event) {
 }
 
 const (
-	// columnsInterval is how old cursor and counters in listings may become while a task is busy.
-	// At rest they are those of the last row.
+	// columnsInterval is how old, in milliseconds, the cursor and counters in listings may become
+	// while a task is busy. At rest they are those of the last row.
 	columnsInterval = 1000
-	// At rest and at the end a snapshot is written when it saves a reader more than it costs to
-	// write.
+	// smallJournal is the journal size above which a snapshot is written at rest and at the end: it
+	// saves a reader more than it costs to write.
 	smallJournal = 16 << 10
 )
 
-// buildCommit makes the store's form of a draft. The state is the one after it.
+// buildCommit converts a draft to the store's form. The state is the one after the draft.
 func (t *task) buildCommit(p *journalDraft) persistence.Commit {
 	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: p.row.Bytes(), At: t.state.UpdatedAt}
 	p.encodedRow = c.Events
@@ -115,7 +118,8 @@ func (t *task) buildCommit(p *journalDraft) persistence.Commit {
 		c.Approvals = persistence.ApprovalRows(t.state, p.approvals)
 	}
 	switch due := persistence.CheckpointDue(t.journal, t.snapshot); {
-	case due && (t.state.Status.Ended() || t.m.snapshots.hasRoom(nil)): // it may as well be the next row that has one
+	// otherwise one of the next rows gets the checkpoint
+	case due && (t.state.Status.Ended() || t.m.snapshots.hasRoom(nil)):
 		t.takeSnapshot(&c)
 		c.Checkpoint = true
 	case t.state.Status.Ended() && t.journal >= smallJournal:
@@ -125,10 +129,10 @@ func (t *task) buildCommit(p *journalDraft) persistence.Commit {
 	return c
 }
 
-// canPark reports whether a row may put the task to rest at once, since all that is left is to
-// wait, and for long. Not one with which jobs are withdrawn: whoever finds the task unfinished
-// after a crash says so again. A journal that is worth a snapshot has it when nothing has come for
-// a while.
+// canPark reports whether a row may put the task to rest at once because it only waits, and for
+// long. A row that withdraws jobs may not: after a crash the member that finds the task unfinished
+// repeats the withdrawal. A journal that is worth a snapshot gets it after a period without
+// commands.
 func (t *task) canPark(p *journalDraft) (due int64, ok bool) {
 	if len(t.cutCommands) > 0 || t.unfinished || t.restsWithSnapshot() || slices.ContainsFunc(p.effects, withdrawsJob) {
 		return 0, false
@@ -157,10 +161,10 @@ func (t *task) addColumns(c *persistence.Commit) {
 	*c.Columns = col
 }
 
-// restsWithSnapshot reports whether one is written when the task rests, because that saves more
-// than it costs: a short journal is as quick to fold, and a large state would be written as often
-// as its task rests. So many rows as are worth a checkpoint are there when there was no room for
-// that.
+// restsWithSnapshot reports whether a snapshot is written when the task rests because it saves more
+// than it costs. A short journal is as quick to fold, and a large state would be written each time
+// its task rests. A large snapshot is still written if the journal is due for a checkpoint, which
+// happens when there was no room for it before.
 func (t *task) restsWithSnapshot() bool {
 	return t.journal >= smallJournal && (t.snapshot < persistence.LargeSnapshot || persistence.CheckpointDue(t.journal, t.snapshot))
 }

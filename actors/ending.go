@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// backgroundGrace bounds how long a member that ends waits for what it does in the background.
+// backgroundGrace bounds how long a stopping member waits for its background work.
 const backgroundGrace = 5 * time.Second
 
-// awaitBackground waits for work in the background, which was called off. A carrier that does not
-// listen to its context is left behind, and named: a process that cannot end is worse.
+// awaitBackground waits for background work, which has been canceled. A carrier that ignores its
+// context is abandoned and named in the log, because a process that cannot end is worse.
 func (m *Member) awaitBackground() {
 	timeUp := make(chan struct{})
 	defer m.cfg.Host.Clock.AfterFunc(backgroundGrace, func() { close(timeUp) })()
@@ -31,7 +31,7 @@ func (m *Member) awaitBackground() {
 // maxNamedStragglers bounds how many jobs a log line names.
 const maxNamedStragglers = 10
 
-// stragglingJobs are jobs whose carriers have not returned.
+// stragglingJobs returns the ids of jobs whose carriers have not returned.
 func (m *Member) stragglingJobs() []string {
 	flights := m.stoppedJobs.Load()
 	if flights == nil {

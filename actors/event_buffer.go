@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// eventBuffer is memory for the events of a decision, until they are in a row. They are most of
-// what a step would allocate.
+// eventBuffer is reusable memory for the events of a decision until they are in a row. They would
+// be most of the allocations of a step.
 type eventBuffer struct {
 	all  []flow.Event
 	pool *sync.Pool
@@ -19,11 +19,12 @@ func newEventBuffers(size int) *sync.Pool {
 	return p
 }
 
-// Buffers are for a decision about one thing, or about many reports.
+// smallBuffers and largeBuffers hold buffers for a decision about one command, or about many
+// reports.
 var smallBuffers, largeBuffers = newEventBuffers(8), newEventBuffers(flow.MaxReports + 8)
 
-// eventBufferFor is the buffer for a command. Nobody may keep what is in a buffer, so those who ask
-// for events get them without.
+// eventBufferFor returns the buffer for a command. Events in a buffer must not be kept, so a
+// command whose caller asks for events gets none.
 func eventBufferFor(cmd *taskCommand) *eventBuffer {
 	if cmd.events {
 		return nil
@@ -41,7 +42,7 @@ func (b *eventBuffer) emptyEvents() []flow.Event {
 	return b.all[:0]
 }
 
-// recycleBuffer gives a buffer to whoever needs one next. Without one there is nothing to leave.
+// recycleBuffer returns a buffer to its pool. It does nothing if b is nil.
 func (b *eventBuffer) recycleBuffer(events []flow.Event) {
 	if b != nil {
 		b.clearEvents(events)
@@ -49,8 +50,8 @@ func (b *eventBuffer) recycleBuffer(events []flow.Event) {
 	}
 }
 
-// clearEvents empties a buffer of the events of a decision. One that they did not fit in has grown
-// with them, and is large from then on: it grows once, not in each decision.
+// clearEvents clears the events of a decision from a buffer. A buffer that was too small has grown
+// and moves to the large ones: it grows once, not in each decision.
 func (b *eventBuffer) clearEvents(events []flow.Event) {
 	clear(events)
 	if cap(events) > len(b.all) {

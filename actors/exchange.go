@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// Exchange carries out orders, and claims jobs for a poller meanwhile: of those that wait the
-// oldest, and those that begin by the orders as they begin, so that beginning and claim are one row
-// with what the order did.
+// Exchange carries out orders and meanwhile claims jobs for a poller. It takes the oldest of the
+// waiting jobs, and jobs that the orders start as they start. So the start and the claim are in one
+// row with the results of the order.
 func (m *Member) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
 	if err := m.checkPoll(&x.Next); err != nil {
 		return engine.Exchanged{}, err
@@ -25,13 +25,14 @@ func (m *Member) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchan
 	}
 	q.finishOrders(p)
 	jobs, err := answerOf(ctx, m, done, nil)
-	if err != nil { // what became of the orders is known
+	if err != nil { // the outcomes of the orders are known
 		m.sendMessage(m.sessions, leavePoll{p})
 	}
 	return engine.Exchanged{Outcomes: outcomes, Jobs: jobs}, nil
 }
 
-// addOrderPoll has a poll wait that comes with orders. It gets what is there.
+// addOrderPoll adds a poll that comes with orders to the waiting ones. It gets the jobs that are
+// ready.
 func (q *queue) addOrderPoll(p *poller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -43,7 +44,7 @@ func (q *queue) addOrderPoll(p *poller) {
 	q.grantJobs(p)
 }
 
-// finishOrders has a poll answered whose orders are.
+// finishOrders lets a poll be answered after its orders have been.
 func (q *queue) finishOrders(p *poller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

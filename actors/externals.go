@@ -10,28 +10,28 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// externalWatcher looks after the work outside that tasks of this member's shards wait for. Such a
-// task is a row, and not in memory; so is each piece of its work. When which of them is to be
-// looked at is in the store, and here is one timer for the earliest. A few are looked at at once;
-// what that came to is written together, and only an end brings a task into memory. Nothing is lost
-// with a member: whoever gets the shard looks on.
+// externalWatcher polls the external work that tasks of this member's shards wait for. Such a task
+// is a row and not in memory, and so is each piece of its work. The store holds the time of each
+// next poll, and the watcher has one timer for the earliest. It polls a few pieces at once and
+// writes their results together; only an end brings a task into memory. Nothing is lost with a
+// member: the next owner of the shard continues to poll.
 type externalWatcher struct {
 	m           *Member
 	mu          sync.Mutex
-	busy        map[persistence.ExternalID]bool // being looked at, or what that came to is being written
-	pendingRows []persistence.ExternalRow       // those of them that nobody is at
-	activePolls int                             // how many are being looked at
-	notes       []persistence.ExternalNote      // to be written
+	busy        map[persistence.ExternalID]bool // being polled, or its result is being written
+	pendingRows []persistence.ExternalRow       // busy rows that no goroutine polls yet
+	activePolls int                             // number of goroutines that poll
+	notes       []persistence.ExternalNote      // results to be written
 
 	reading, writing bool
-	mayHaveMore      bool // there may be others that are due
-	rereadNeeded     bool // something has changed since they were read
+	mayHaveMore      bool // there may be other due rows
+	rereadNeeded     bool // something has changed since the rows were read
 	timerAt          int64
-	stopTimer        func() bool // of the timer for that time
+	stopTimer        func() bool // stops the timer for timerAt
 }
 
-// How many are read at once, and looked at at once; how often they are read in any case, because
-// word of them may have been lost.
+// externalsAtOnce is how many due rows are read at once. externalPollers is how many are polled at
+// once. externalRescan is how often they are read in any case, because a notice may be lost.
 const (
 	externalsAtOnce = 100
 	externalPollers = 50
@@ -42,7 +42,7 @@ func newExternals(m *Member) *externalWatcher {
 	return &externalWatcher{m: m, busy: map[persistence.ExternalID]bool{}}
 }
 
-// triggerRead reads what is due, unless there is enough to look at already. It never blocks.
+// triggerRead reads the due rows, unless enough are pending already. It never blocks.
 func (x *externalWatcher) triggerRead() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -50,7 +50,7 @@ func (x *externalWatcher) triggerRead() {
 	x.readIfIdle()
 }
 
-// readIfIdle reads what is due when there is nothing to look at. The lock is held.
+// readIfIdle reads the due rows when none is pending. The caller holds the lock.
 func (x *externalWatcher) readIfIdle() {
 	if !x.reading && len(x.pendingRows) == 0 {
 		x.reading = true
@@ -58,7 +58,7 @@ func (x *externalWatcher) readIfIdle() {
 	}
 }
 
-// readDue has those looked at that are due, and sets the timer for the one that is next.
+// readDue reads the due rows, starts polls for them, and sets the timer for the next one.
 func (x *externalWatcher) readDue() {
 	x.mu.Lock()
 	x.rereadNeeded = false
@@ -68,7 +68,7 @@ func (x *externalWatcher) readDue() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.reading, x.mayHaveMore = false, err == nil && len(rows) == limit
-	if x.rereadNeeded { // since they were read
+	if x.rereadNeeded { // something changed since the read
 		defer x.readIfIdle()
 	}
 	x.armTimer(x.m.nowMillis() + externalRescan.Milliseconds())
@@ -101,7 +101,7 @@ func (x *externalWatcher) queryDue(limit int) ([]persistence.ExternalRow, error)
 	return rows, err
 }
 
-// startPollers has as many looked at at once as may be.
+// startPollers starts as many polls as the limit allows.
 func (x *externalWatcher) startPollers() {
 	for n := min(externalPollers-x.activePolls, len(x.pendingRows)); n > 0; n-- {
 		x.activePolls++
@@ -109,8 +109,8 @@ func (x *externalWatcher) startPollers() {
 	}
 }
 
-// pollPending looks at those in line until there is none. One of another member's task meanwhile is
-// left to that one.
+// pollPending polls pending rows until none is left. It skips rows of tasks that have moved to
+// another member.
 func (x *externalWatcher) pollPending() {
 	for {
 		row, ok := x.takeRow()
@@ -137,7 +137,7 @@ func (x *externalWatcher) takeRow() (row persistence.ExternalRow, ok bool) {
 	return row, false
 }
 
-// enqueueNote has written what looking at one came to.
+// enqueueNote queues the result of a poll to be written.
 func (x *externalWatcher) enqueueNote(n persistence.ExternalNote) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -148,7 +148,7 @@ func (x *externalWatcher) enqueueNote(n persistence.ExternalNote) {
 	}
 }
 
-// writeNotes writes what there is to note, again and again: more comes meanwhile.
+// writeNotes writes the queued results until none is left: more may come meanwhile.
 func (x *externalWatcher) writeNotes() {
 	for {
 		x.mu.Lock()
@@ -162,14 +162,14 @@ func (x *externalWatcher) writeNotes() {
 	}
 }
 
-// storeNotes is false when the member goes.
+// storeNotes writes results, with retries. It returns false when the member stops.
 func (x *externalWatcher) storeNotes(notes []persistence.ExternalNote) bool {
 	for {
 		ctx, cancel := x.m.storeCall()
 		err := x.m.store.NoteExternals(ctx, x.m.incarnation, notes)
 		cancel()
 		if errors.Is(err, persistence.ErrFenced) {
-			return false // others look on
+			return false // the next owners continue to poll
 		}
 		x.m.recordStoreCall(externalsNotWritten, "", err)
 		if err == nil {
@@ -182,7 +182,7 @@ func (x *externalWatcher) storeNotes(notes []persistence.ExternalNote) bool {
 	}
 }
 
-// releaseNoted lets those be looked at again when it is their time.
+// releaseNoted allows pieces whose results are stored to be polled again at their next time.
 func (x *externalWatcher) releaseNoted(notes []persistence.ExternalNote) {
 	x.mu.Lock()
 	for i := range notes {
@@ -198,14 +198,14 @@ func (x *externalWatcher) releaseNoted(notes []persistence.ExternalNote) {
 	}
 }
 
-// releaseRow lets one be looked at by whoever has its task now.
+// releaseRow allows a piece to be polled by the member that owns its task now.
 func (x *externalWatcher) releaseRow(id persistence.ExternalID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.busy, id)
 }
 
-// armTimer has the timer ring at a time, if it would ring later.
+// armTimer sets the timer to a time, if it would fire later.
 func (x *externalWatcher) armTimer(at int64) {
 	if x.timerAt != 0 && x.timerAt <= at || x.m.ctx.Err() != nil {
 		return
@@ -224,7 +224,8 @@ func (x *externalWatcher) armTimer(at int64) {
 	})
 }
 
-// addExternals makes and ends the rows of work outside, with the events they follow from.
+// addExternals adds the changes to rows of external work to the commit of the events that they
+// follow from.
 func (t *task) addExternals(c *persistence.Commit, e flow.Effect) {
 	if c.Externals == nil {
 		c.Externals = &persistence.ExternalChanges{}
@@ -246,7 +247,8 @@ func (t *task) addExternals(c *persistence.Commit, e flow.Effect) {
 	}
 }
 
-// recallsOf finds the work outside of a task that cannot be read, each as what calls it off.
+// recallsOf finds the external work of a task that cannot be read. It returns the effects that
+// cancel the work.
 func (m *Member) recallsOf(task string) (recalls []flow.Effect, err error) {
 	ctx, cancel := m.storeCall()
 	defer cancel()

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// logFailedTask has the log told of a task that has failed. What it failed with is the users', and
-// in the task.
+// logFailedTask logs that a task has failed. The log line leaves out the error, which belongs to
+// the users and is in the task.
 func (m *Member) logFailedTask(id string, s *flow.State, status flow.TaskStatus) {
 	if status != flow.TaskFailed {
 		return

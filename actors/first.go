@@ -8,17 +8,18 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Beginning is what a task begins with, for whoever stores it himself, in a transaction that no
-// member has a part in: there is the task, at rest and due at once. So it needs no owner to be
-// written, and whoever owns it when that is stored takes it up like any other that is due.
+// Beginning is the first row of a task, for a caller that stores it itself, in a transaction
+// without a member. The task is then at rest and due at once. So no owner is needed to write it,
+// and the owner at that time takes it like any other due task.
 type Beginning struct {
-	Commit  persistence.Commit
-	Repeats *persistence.TaskRow // the task that the same start has created before, and that would not take it any longer; nil = none
+	Commit persistence.Commit
+	// task that the same start has created before and that can no longer take it; nil if none
+	Repeats *persistence.TaskRow
 	newest  bool
 }
 
-// Begin makes the first row of a task's journal: that it was created, and no more. What follows
-// from that its owner decides.
+// Begin creates the first row of a task's journal: only that the task was created. Its owner
+// decides what follows.
 func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error) {
 	msg, err := m.newTask(ctx, n)
 	if err != nil {
@@ -43,13 +44,12 @@ func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error
 	return &Beginning{Commit: commit, newest: msg.newest}, nil
 }
 
-// Same reports whether a task that is there already was begun by the same request: nil, or why it
-// was not.
+// Same returns nil if an existing task was started by the same request, else the reason why not.
 func (b *Beginning) Same(there *persistence.TaskRow) error {
 	_, err := compareStart(b.Commit.Create, b.newest, there)
 	return err
 }
 
-// isFirstRow says that the row which was written just now counts as the beginning of its task: it
-// is the first one, or the first that a member has stored.
+// isFirstRow reports whether the row that was just written counts as the start of its task: it is
+// the first row, or the first that a member has stored.
 func (t *task) isFirstRow() bool { return t.create != nil || t.begunApart }

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// findJob is a job that was given to this member before. One that it was given at an earlier time
-// is over, whatever it may be about to report: meanwhile its worker was somewhere else with it.
+// findJob returns a job that was given to this member before. An earlier delivery of the job has
+// ended, whatever it may still report: meanwhile its worker had the job elsewhere.
 func (s *sessions) findJob(key jobKey, given int) *activeJob {
 	f := s.activeJobs[key]
 	if f == nil || f.delivery >= given {
@@ -20,8 +20,7 @@ func (s *sessions) findJob(key jobKey, given int) *activeJob {
 	return nil
 }
 
-// newJob keeps the dispatch as it has come: the job is large, and a copy would be a second one in
-// memory.
+// newJob keeps the dispatch as it is: the job is large, and a copy would double its memory.
 func (s *sessions) newJob(key jobKey, dispatch flow.Effect, w jobRoute, in *inbox) *activeJob {
 	f := &activeJob{key: key, dispatch: dispatch, route: w}
 	f.delivery = f.dispatch.(flow.Dispatch).Job.Given
@@ -40,7 +39,7 @@ func (s *sessions) addJob(f *activeJob) {
 
 func (s *sessions) removeJob(f *activeJob) {
 	if s.activeJobs[f.key] != f {
-		return // it was forgotten before
+		return // it was removed before
 	}
 	delete(s.activeJobs, f.key)
 	if f.olderOfTask != nil {
@@ -57,7 +56,7 @@ func (s *sessions) removeJob(f *activeJob) {
 	f.olderOfTask, f.newerOfTask = nil, nil
 }
 
-// withdrawUnowed withdraws what a task is no longer owed.
+// withdrawUnowed withdraws the jobs that a task no longer needs.
 func (s *sessions) withdrawUnowed(m outstandingJobs) {
 	f := s.newestByTask[m.task]
 	if f == nil {
@@ -78,7 +77,8 @@ func (s *sessions) withdrawUnowed(m outstandingJobs) {
 	}
 }
 
-// isWithinStep reports whether a place is in a step or below it; every place is within none.
+// isWithinStep reports whether an address is in a step or below it. If the step is empty, every
+// address is.
 func isWithinStep(at, step flow.Address) bool {
 	if step.Node == "" || at.Scope == step.Scope && at.Node == step.Node && at.Visit == step.Visit {
 		return true
@@ -87,7 +87,8 @@ func isWithinStep(at, step flow.Address) bool {
 	return at.Scope == scope || strings.HasPrefix(at.Scope, scope+"/")
 }
 
-// jobsInOrder are flights in the order of their jobs: whoever repeats a run finds the same one.
+// jobsInOrder returns the matching jobs sorted by address, so that repeated runs get the same
+// order.
 func (s *sessions) jobsInOrder(which func(*activeJob) bool) (list []*activeJob) {
 	for _, f := range s.activeJobs {
 		if which(f) {

@@ -7,20 +7,20 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Jobs for pollers of other members' tasks. A member keeps no track of them: the store has them
-// all. It is told of new ones, and looks there for one that nobody waits for here as soon as
-// somebody comes. Because word may get lost, it also looks for all there are while a poller waits:
-// every rescanInterval, and so seldom that it reads no more than a page each rescanPagePause. What
-// it reads because it was told of a job counts for nothing there: else much word would put off for
-// long what one finds of whom there was none.
+// This file handles poller jobs of tasks that other members own. A member keeps no list of them:
+// the store has them all. It is notified of new ones, and reads a job that no poller waits for here
+// when a poller comes. Because a notice may be lost, it also searches the store while a poller
+// waits: every rescanInterval, and seldom enough that it reads no more than a page per
+// rescanPagePause. Reads that follow a notice do not count for this pause. Otherwise many notices
+// would long delay the search for jobs whose notice was lost.
 const (
 	rescanInterval  = int64(5_000) // milliseconds
 	rescanPagePause = int64(1_000)
 )
 
-// A job that was claimed, or is held by somebody else, is left alone until the claim ends, as far
-// as that is known: its row stays in the store all the time. One that was not to be had for another
-// reason is left alone for claimDeferral. Of one that is returned before there is word.
+// A job that was claimed, or is held by another session, is left alone until the claim ends, if
+// that time is known: its row stays in the store all the time. A job that could not be claimed for
+// another reason is left alone for claimDeferral. If a job is returned earlier, there is a notice.
 const (
 	claimDeferral = int64(10_000)
 	maxDeferred   = 100_000
@@ -30,11 +30,11 @@ const (
 type (
 	jobsOffered struct{ offers []engine.Offer }
 	rescanDue   struct{ at int64 }
-	rescanJobs  struct{} // a member has gone: what it had is others'
+	rescanJobs  struct{} // a member has left: its jobs belong to others
 )
 
-// acceptOffers gives jobs of other members' tasks to pollers that wait here. If none does, the next
-// one finds them in the store.
+// acceptOffers gives jobs of other members' tasks to pollers that wait here. Without such a poller,
+// the next one finds them in the store.
 func (q *queue) acceptOffers(m jobsOffered) {
 	for _, o := range m.offers {
 		task, at, err := flow.ParseJobID(o.Job)
@@ -54,7 +54,7 @@ func (q *queue) acceptOffers(m jobsOffered) {
 	}
 }
 
-// markStoredJob has the next poller who may have a job find it in the store.
+// markStoredJob makes the next matching poller search the store for a job.
 func (q *queue) markStoredJob(r *queuedJob) {
 	if _, known := q.ready[r.service]; !known {
 		q.ready[r.service] = nil
@@ -64,7 +64,7 @@ func (q *queue) markStoredJob(r *queuedJob) {
 	}
 }
 
-// addWanted notes a job for which nobody here waits.
+// addWanted records a job for which no poller waits here.
 func (q *queue) addWanted(r *queuedJob) {
 	if q.m.cfg.Others != nil {
 		q.wanted = append(q.wanted, engine.Offer{Job: flow.JobID(r.key.task, r.key.at), Service: r.service, FlowID: r.flow,
@@ -72,7 +72,7 @@ func (q *queue) addWanted(r *queuedJob) {
 	}
 }
 
-// announceWanted tells the others of the jobs that were noted.
+// announceWanted announces the recorded jobs to the other members.
 func (q *queue) announceWanted() {
 	if len(q.wanted) > 0 {
 		q.m.cfg.Others.Wanted(q.wanted)
@@ -80,8 +80,8 @@ func (q *queue) announceWanted() {
 	}
 }
 
-// isRescanDue says that it is time to look for jobs that this member has not heard of. When it is
-// not yet, that is done later.
+// isRescanDue reports whether it is time to search for jobs without a notice. If it is not, it
+// schedules the search.
 func (q *queue) isRescanDue() bool {
 	if q.m.owned.ownsAll {
 		return false
@@ -93,7 +93,7 @@ func (q *queue) isRescanDue() bool {
 	return next <= q.m.nowMillis()
 }
 
-// scheduleRescan has the queue look at a time, or before.
+// scheduleRescan makes the queue search at the given time, or earlier.
 func (q *queue) scheduleRescan(at int64) {
 	m, now := q.m, q.m.nowMillis()
 	if q.rescanAt > now && q.rescanAt <= at {
@@ -103,20 +103,19 @@ func (q *queue) scheduleRescan(at int64) {
 	m.cfg.Host.Clock.AfterFunc(flow.Milliseconds(at-now), func() { m.sendMessage(m.sessions, rescanDue{at}) })
 }
 
-// rescanIfDue looks for jobs in the store as long as somebody waits for some.
+// rescanIfDue searches the store for jobs while a poller waits.
 func (q *queue) rescanIfDue(m rescanDue) {
 	if m.at != q.rescanAt {
 		return
 	}
-	q.rescanAt = 0 // by the store's time it may not be that late yet
+	q.rescanAt = 0 // by the store's clock, it may not be that late yet
 	if q.waiting.Len() > 0 && !q.closed && q.isRescanDue() {
 		q.readServices()
 	}
 }
 
-// rescanNow looks in the store at once. Of jobs that a member had which has gone there may have
-// been word before it was known here that it has: they were claimed of nobody, and left in the
-// store.
+// rescanNow searches the store at once. Notices of a departed member's jobs may have come before
+// this member knew of the departure. Then their claims failed and the jobs stayed in the store.
 func (q *queue) rescanNow() {
 	q.rescannedAt, q.rescanPages = 0, 0
 	if q.waiting.Len() > 0 && !q.closed && q.isRescanDue() {
@@ -124,7 +123,7 @@ func (q *queue) rescanNow() {
 	}
 }
 
-// spillService has the ready lists of a service looked through in the store once more.
+// spillService makes all ready lists of a service search the store again.
 func (q *queue) spillService(service string) {
 	if q.m.owned.ownsAll {
 		return
@@ -135,7 +134,7 @@ func (q *queue) spillService(service string) {
 	}
 }
 
-// deferClaim leaves a job alone that is being claimed, or held until a time.
+// deferClaim leaves a job alone that is being claimed, or is held until a time.
 func (q *queue) deferClaim(key jobKey, until int64) {
 	if q.m.owned.ownsAll {
 		return
@@ -150,10 +149,10 @@ func (q *queue) deferClaim(key jobKey, until int64) {
 	q.deferredUntil[key] = until
 }
 
-// isClaimable reports whether a job that is in the store may be to be had.
+// isClaimable reports whether a job in the store may be available.
 func (q *queue) isClaimable(key jobKey) bool { return q.deferredUntil[key] <= q.m.nowMillis() }
 
-// sendClaim claims a job of a task, wherever that is.
+// sendClaim claims a job of a task on any member.
 func (q *queue) sendClaim(r *queuedJob, claim flow.Claim, answered func(engine.Outcome)) {
 	m, now, task := q.m, q.m.nowMillis(), r.key.task
 	remote := func() { m.claimForwarder.forwardClaim(task, claim, r.size+jobBytes, answered) }
@@ -170,7 +169,7 @@ func (q *queue) sendClaim(r *queuedJob, claim flow.Claim, answered func(engine.O
 	}})
 }
 
-// returnClaim returns a claim whose answer may have got lost on its way from another member.
+// returnClaim returns a claim if the answer of the other member may have been lost.
 func (q *queue) returnClaim(a claimAnswered) {
 	if !q.m.owned.ownsTask(a.ref.key.task) {
 		q.m.orderForwarder.sendCommand(a.ref.key.task, flow.GiveBack{Address: a.ref.key.at, Token: a.claim.Token})

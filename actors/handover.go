@@ -13,14 +13,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// shardHandover is shards that are being handed over.
+// shardHandover is a set of shards that this member is handing over.
 type shardHandover struct {
 	shards []int
 	done   func()
 }
 
-// gainShards takes the tasks of shards. What has waited for one that was on its way out brings it
-// back when it is at rest. Nobody waits any more for a handover of theirs.
+// gainShards takes the tasks of shards. Commands that waited for a departing task bring it back
+// when it is at rest. Pending handovers of these shards are dropped.
 func (t *tasks) gainShards(m shardsGained) {
 	now := t.m.nowMillis()
 	for _, shard := range m.shards {
@@ -33,7 +33,8 @@ func (t *tasks) gainShards(m shardsGained) {
 	t.m.externals.triggerRead()
 }
 
-// loseShards takes nothing more for the tasks of some shards, and puts to rest those in memory.
+// loseShards refuses further commands for the tasks of some shards, and puts those in memory to
+// rest.
 func (t *tasks) loseShards(c actor.Context, m loseShards) {
 	for _, shard := range m.shards {
 		t.m.owned.since[shard].Store(0)
@@ -51,7 +52,7 @@ func (t *tasks) loseShards(c actor.Context, m loseShards) {
 	t.watchHandover(h, handoverWarnAfter)
 	for _, id := range slices.Sorted(maps.Keys(t.pauses)) {
 		if !t.m.owned.ownsTask(id) {
-			t.reviveTask(c, id) // its pause would hold up all the others
+			t.reviveTask(c, id) // its pause would delay all the others
 		}
 	}
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
@@ -63,9 +64,9 @@ func (t *tasks) loseShards(c actor.Context, m loseShards) {
 	t.finishHandovers()
 }
 
-// handOverMore asks tasks of other members to rest. No more are asked at once than of those that
-// are idle: the commits of all would stand before those of who works on, and be so many that new
-// work is refused.
+// handOverMore asks tasks of other members to rest. It asks no more at once than of idle tasks.
+// Otherwise the commits of all would delay those of active tasks, and be so many that the member
+// refuses new work.
 func (t *tasks) handOverMore() {
 	if t.restAsked > maxAsked/2 {
 		return
@@ -79,8 +80,8 @@ func (t *tasks) handOverMore() {
 	}
 }
 
-// countInMemory keeps how many tasks of a shard are in memory, or will be after the pause since a
-// crash.
+// countInMemory changes the number of a shard's tasks that are in memory, or that return to it
+// after a crash.
 func (t *tasks) countInMemory(task string, by int) {
 	if t.m.owned.ownsAll {
 		return
@@ -92,7 +93,7 @@ func (t *tasks) countInMemory(task string, by int) {
 	}
 }
 
-// finishHandovers ends the handovers of which nothing is in memory any more.
+// finishHandovers ends the handovers whose tasks have all left memory.
 func (t *tasks) finishHandovers() {
 	t.handovers = slices.DeleteFunc(t.handovers, func(h *shardHandover) bool {
 		if slices.ContainsFunc(h.shards, func(shard int) bool { return t.inMemory[shard] > 0 }) {
@@ -103,11 +104,11 @@ func (t *tasks) finishHandovers() {
 	})
 }
 
-// handoverWarnAfter is after how long it is told which tasks hold up a handover, and after twice as
-// long again, and so on.
+// handoverWarnAfter is the time after which the log names the tasks that delay a handover. The time
+// doubles after each log line.
 const handoverWarnAfter = 5 * time.Second
 
-// handoverDelayed says that a handover has taken a while.
+// handoverDelayed reports that a handover has not ended yet.
 type handoverDelayed struct {
 	handover *shardHandover
 	took     time.Duration
@@ -117,10 +118,10 @@ func (t *tasks) watchHandover(h *shardHandover, took time.Duration) {
 	t.m.cfg.Host.Clock.AfterFunc(took, func() { t.m.sendMessage(t.m.tasks, handoverDelayed{h, took}) })
 }
 
-// maxNamed is how many tasks are named that hold up a handover.
+// maxNamed is how many tasks that delay a handover the log names.
 const maxNamed = 10
 
-// logDelayedHandover tells which tasks a handover waits for.
+// logDelayedHandover logs the tasks that a handover waits for.
 func (t *tasks) logDelayedHandover(m handoverDelayed) {
 	if !slices.Contains(t.handovers, m.handover) {
 		return
@@ -137,9 +138,9 @@ func (t *tasks) logDelayedHandover(m handoverDelayed) {
 	t.watchHandover(m.handover, 2*m.took)
 }
 
-// redirectMessage is for what has come for a task of another member: who waits is told, and what
-// jobs have reported, or a poller gives back, is brought there. Whatever else the new owner does by
-// itself.
+// redirectMessage handles a message for a task of another member. Waiting callers get the error
+// Moved. Reports of jobs, and claims that pollers give back, are forwarded. The new owner does
+// everything else by itself.
 func (t *tasks) redirectMessage(message any) {
 	cmd, ok := message.(*taskCommand)
 	switch {
@@ -151,14 +152,15 @@ func (t *tasks) redirectMessage(message any) {
 	}
 }
 
-// unknownJob is a job that this member is said to carry for another one's task, and does not know.
+// unknownJob is a job that this member should carry out for another member's task, but does not
+// know.
 type unknownJob struct {
 	job   jobKey
 	given int
 }
 
-// returnUnknownJob gives a job back. What it may have reported before it was forgotten has come
-// here by now.
+// returnUnknownJob gives a job back. Any report from before the job was forgotten has arrived here
+// by now.
 func (t *tasks) returnUnknownJob(m unknownJob) {
 	task := m.job.task
 	if !t.m.owned.ownsTask(task) && t.entries[task] == nil && !t.m.orderForwarder.hasReported(m.job, m.given) {
@@ -171,14 +173,14 @@ func isGiveBack(cmd *taskCommand) bool {
 	return ok
 }
 
-// awaitsReply reports whether somebody waits for the answer to a message.
+// awaitsReply reports whether a caller waits for the answer to a message.
 func awaitsReply(message any) bool {
 	cmd, ok := message.(*taskCommand)
 	return ok && cmd.reply != nil
 }
 
-// finishMove forgets a task that has been handed over, when its actor has passed on all it had. One
-// that was given back meanwhile is taken up again.
+// finishMove forgets a task that has been handed over, after its actor has passed on all its work.
+// If the task was given back meanwhile, it is loaded again.
 func (t *tasks) finishMove(c actor.Context, k *task) {
 	e := t.currentEntry(k)
 	if e == nil {
@@ -197,7 +199,7 @@ func (t *tasks) finishMove(c actor.Context, k *task) {
 	t.retireMore(c)
 }
 
-// recoverOrphans has every task in memory take over what a member carried that is gone.
+// recoverOrphans makes every task in memory recover the jobs of members that are gone.
 func (t *tasks) recoverOrphans(c actor.Context) {
 	recovering := t.m.recoverCommand("")
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
@@ -212,20 +214,21 @@ func (t *tasks) recoverOrphans(c actor.Context) {
 	}
 }
 
-// stepFlush passes through the actors of a task's steps, behind everything that they were handed
+// stepFlush passes through the actors of a task's steps, behind all effects that they received
 // before.
 type stepFlush struct {
-	at         int64
-	remaining  atomic.Int64 // actors that it has not passed
-	stepMissed atomic.Bool  // one has crashed: what it was to dispatch only the task knows
+	at        int64
+	remaining atomic.Int64 // actors that it has not passed yet
+	// a step's actor has crashed: only the task knows its pending dispatches
+	stepMissed atomic.Bool
 	done       func()
 
 	mu            sync.Mutex
 	crashingSteps []flow.Address // steps whose actors keep crashing
 }
 
-// noteMissedStep notes that it did not come to a step's actor, which has crashed. One that is to
-// come back does so by itself.
+// noteMissedStep records that the flush did not reach the crashed actor of a step. An actor that
+// will be restarted recovers by itself.
 func (f *stepFlush) noteMissedStep(k *stepChild) {
 	f.stepMissed.Store(true)
 	if k.crashes >= manyCrashes {
@@ -235,7 +238,7 @@ func (f *stepFlush) noteMissedStep(k *stepChild) {
 	}
 }
 
-// flushChildren has the actors of the steps inside flush.
+// flushChildren sends the flush to the actors of nested steps.
 func (h *effectPerformer) flushChildren(c actor.Context, f *stepFlush) {
 	for _, at := range h.stepsAt() {
 		k := h.children[at]
@@ -251,19 +254,18 @@ func (h *effectPerformer) flushChildren(c actor.Context, f *stepFlush) {
 	}
 }
 
-// stepsFlushed says that the step actors of a task have dispatched all they were handed.
+// stepsFlushed reports that a task's step actors have dispatched everything they received.
 type stepsFlushed struct{ *stepFlush }
 
-// flushTimeout is how long, in milliseconds, the step actors of a task may take; one that has
-// crashed since never answers.
+// flushTimeout is how long, in milliseconds, the step actors of a task may take. An actor that
+// crashed meanwhile never answers.
 const flushTimeout = 1000
 
-// handOver puts the task to rest because another member is to have it. From now on what comes waits
-// with the parent; what has been decided is stored, what is to be dispatched is dispatched, and
-// jobs under way go on.
+// handOver puts the task to rest because another member will own it. New commands wait with the
+// parent. Decisions get stored, their dispatches are sent, and active jobs continue.
 func (t *task) handOver(c actor.Context, later bool) {
 	if t.resting > restLeaving || later && t.resting == restNone {
-		return // it is on its way, or nobody wants that any more
+		return // it is resting already, or the request is outdated
 	}
 	t.resting = restLeaving
 	t.dropCut()
@@ -283,21 +285,21 @@ func (t *task) handOver(c actor.Context, later bool) {
 	}
 }
 
-// leaveUnloaded lets another member have a task that the store did not give to this one. Nothing
-// was decided here.
+// leaveUnloaded releases to another member a task that this one could not load. No decisions were
+// made here.
 func (t *task) leaveUnloaded(c actor.Context) {
-	t.gen++ // what the store says by now is for nobody
+	t.gen++ // makes later answers of the store outdated
 	waiting := t.waiting
 	t.waiting = nil
 	for _, cmd := range waiting {
 		c.Send(t.m.tasks, cmd)
 	}
-	t.inbox.detachOwner() // jobs from before the store failed go on
+	t.inbox.detachOwner() // jobs from before the failure of the store continue
 	t.resting, t.movesAway = restDone, true
 	c.Send(t.m.tasks, taskRested{t, true})
 }
 
-// flushSteps has the task rest when its step actors have dispatched all they were handed.
+// flushSteps puts the task to rest when its step actors have dispatched everything they received.
 func (t *task) flushSteps(c actor.Context) {
 	now := t.m.nowMillis()
 	if t.flushing != nil && now-t.flushing.at < flushTimeout {
@@ -315,10 +317,11 @@ func (t *task) finishFlush(c actor.Context, m stepsFlushed) {
 	switch {
 	case m.stepFlush != t.flushing || t.resting != restLeaving:
 	case !t.idleNow():
-		t.flushing = nil // restLater asks again
+		t.flushing = nil // restLater retries
 	case m.stepMissed.Load():
 		t.flushing = nil
-		for _, at := range m.crashingSteps { // the word that says so waits with the parent
+		// the message that fails the step waits with the parent
+		for _, at := range m.crashingSteps {
 			t.decideCommand(c, &taskCommand{command: failCrashingStep(at)})
 		}
 	default:

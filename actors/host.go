@@ -11,19 +11,20 @@ import (
 	"github.com/troupe-engine/troupe/internal/goroutines"
 )
 
-// Host is what the actors stand on: how their work is scheduled, how blocking work is done beside
+// Host is the environment of the actors: how their work is scheduled, how blocking work runs beside
 // them, and the clock. The zero value is the real one; the simulator brings its own.
 type Host struct {
-	// Dispatcher runs mailboxes. nil = a goroutine for each processor does.
+	// Dispatcher runs mailboxes. If nil, one goroutine per processor does.
 	Dispatcher actor.Dispatcher
-	// Go runs work that may block. nil = in goroutines that are used again.
+	// Go runs work that may block. If nil, it runs in reused goroutines.
 	Go func(func())
-	// Clock tells the time. nil = the real one.
+	// Clock is the clock. If nil, it is the real one.
 	Clock Clock
-	// Park is called before a wait, with what says that it is over. nil = nothing: waits block.
+	// Park is called before a wait, with a function that reports whether the wait has ended. If
+	// nil, waits block.
 	Park func(over func() bool)
-	// Probe, when set, sees each message of a task or step before its actor does; a panic in it is
-	// that actor's. It is how tests and the simulator make actors crash.
+	// Probe, if set, receives each message of a task or step before its actor does. A panic in it
+	// counts as that actor's panic. Tests and the simulator use it to crash actors.
 	Probe func(actor string, message any)
 }
 
@@ -33,7 +34,7 @@ func (h Host) callProbe(actor string, message any) {
 	}
 }
 
-// Clock is monotonic; it says how much time has passed, not what time it is.
+// Clock is monotonic: it measures elapsed time, not the time of day.
 type Clock interface {
 	Now() time.Time
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
@@ -45,8 +46,8 @@ func (realClock) Now() time.Time { return time.Now() }
 
 func (realClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
-// endingClock is a Clock whose long timers end with the member: one that waits for an hour would
-// keep all of the member in memory.
+// endingClock is a Clock whose long timers end with the member. A timer of an hour would otherwise
+// keep the whole member in memory.
 type endingClock struct {
 	Clock
 	mu         sync.Mutex
@@ -54,14 +55,14 @@ type endingClock struct {
 	closed     bool
 }
 
-// longTimer lets go of what it would have done when it is stopped: the real clock may keep a
-// stopped timer until its time has come.
+// longTimer releases its function when it is stopped: the real clock may keep a stopped timer until
+// its time has come.
 type longTimer struct {
-	do   func() // nil = it has rung, or was stopped
+	do   func() // nil if the timer has fired or was stopped
 	stop func() bool
 }
 
-// longTimerMin is from when on a timer is a long one.
+// longTimerMin is the duration from which a timer counts as long.
 const longTimerMin = 10 * time.Second
 
 func newEndingClock(c Clock) *endingClock {
@@ -90,7 +91,7 @@ func (e *endingClock) AfterFunc(d time.Duration, f func()) func() bool {
 	}
 }
 
-// takeAction is what a timer is there for, which only the first one who asks gets.
+// takeAction returns a timer's function to the first caller, and nil to later ones.
 func (e *endingClock) takeAction(t *longTimer) (do func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +100,7 @@ func (e *endingClock) takeAction(t *longTimer) (do func()) {
 	return do
 }
 
-// close stops those that wait. None begins any more.
+// close stops the pending long timers. No new ones start afterwards.
 func (e *endingClock) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,27 +125,28 @@ func (h Host) orDefault(g *goroutines.Pool, d *dispatcher) Host {
 	return h
 }
 
-// timerQueue is one heap of due times over all actors: each has at most one entry, its earliest.
+// timerQueue is one heap of due times for all actors. Each actor has at most one entry, its
+// earliest.
 type timerQueue struct {
 	mu      sync.Mutex
 	now     func() int64 // the store's time
 	clock   Clock
 	heap    timerHeap
-	stop    func() bool // of the clock's alarm
-	armedAt int64       // what it is set to; 0 = not set
+	stop    func() bool // stops the clock's alarm
+	armedAt int64       // time that the alarm is set to; 0 if not set
 	closed  bool
 }
 
-// actorTimer is an actor's place in the heap.
+// actorTimer is an actor's entry in the heap.
 type actorTimer struct {
 	at    int64
-	index int // -1 when not in the heap
+	index int // -1 if not in the heap
 	fire  func()
 }
 
 func newTimer(fire func()) *actorTimer { return &actorTimer{index: -1, fire: fire} }
 
-// setTimer moves a timer to a time; 0 takes it out.
+// setTimer sets a timer to a time; 0 removes it.
 func (t *timerQueue) setTimer(e *actorTimer, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,7 +170,7 @@ func (t *timerQueue) setTimer(e *actorTimer, at int64) {
 // armClock sets the clock's alarm to the earliest entry.
 func (t *timerQueue) armClock() {
 	if len(t.heap) == 0 || t.armedAt != 0 && t.armedAt <= t.heap[0].at {
-		return // an alarm that rings too early only looks again
+		return // an alarm that fires too early only checks again
 	}
 	if t.stop != nil {
 		t.stop()

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// journalNotifier tells those who watch a task that its journal has grown. It carries no content:
-// watchers read the journal, so they miss nothing however slow they are.
+// journalNotifier notifies the watchers of a task that its journal has grown. A notice carries no
+// content: watchers read the journal, so they miss nothing however slow they are.
 type journalNotifier struct {
-	count atomic.Int64 // watchers, so that a commit nobody watches costs one load
+	count atomic.Int64 // watchers; a commit without watchers costs one load
 	mu    sync.Mutex
 	tasks map[string]map[chan struct{}]bool
 	done  chan struct{}
@@ -19,7 +19,7 @@ func newHub() *journalNotifier {
 	return &journalNotifier{tasks: map[string]map[chan struct{}]bool{}, done: make(chan struct{})}
 }
 
-// watchTask returns a channel that holds a token whenever there was something new.
+// watchTask returns a channel that holds a token whenever the journal has grown.
 func (h *journalNotifier) watchTask(task string) (grown <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()

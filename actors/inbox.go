@@ -12,32 +12,33 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// reportLinger is how long the first report of a step waits for others while jobs of the step are
-// under way. One decision and one row are for all of them then.
+// reportLinger is how long the first report of a step waits for others while more of the step's
+// jobs are active. One decision and one row then handle all of them.
 const reportLinger = time.Millisecond
 
-// inbox is where the jobs of one actor land: a step's, or a task's own. Whoever carried out a job
-// puts it there, in any goroutine; the actor takes all of them together. An inbox outlives a crash
-// of its actor.
+// inbox collects the reports of jobs for one actor: a step's, or a task's own. The goroutine that
+// carried out a job puts the report there; the actor takes all of them together. An inbox survives
+// a crash of its actor.
 type inbox struct {
 	m         *Member
 	taskOwner *taskOwner
-	parent    *inbox // that of the step, or task, around this one; nil = it is the task's
+	parent    *inbox // inbox of the enclosing step or task; nil for the task's own
 
-	mu           sync.Mutex
-	actor        *actor.PID   // that empties it; nil while it is away after a crash
-	reported     []*activeJob // with a report each
-	expectedJobs int          // jobs that will land here
-	notified     bool         // the actor has been told to come
+	mu sync.Mutex
+	// actor that empties the inbox; nil while it is restarting after a crash
+	actor        *actor.PID
+	reported     []*activeJob // jobs with their reports
+	expectedJobs int          // jobs whose reports will come here
+	notified     bool         // the actor has been notified
 	lingerTimer  func() (stopped bool)
 	closed       bool
-	children     map[*inbox]int // those inside it, by their order
+	children     map[*inbox]int // inboxes of nested steps, by creation order
 	childCount   int
 }
 
-// taskOwner is who decides what lands in the inboxes of a task and its steps: the task's actor.
-// When that has crashed, the actor of all tasks keeps it for the next one. nil = the task has moved
-// to another member.
+// taskOwner is the actor that decides about the reports in the inboxes of a task and its steps: the
+// task's actor. After a crash of that, the actor of all tasks keeps the reports for the next one.
+// nil means that the task has moved to another member.
 type taskOwner struct{ atomic.Pointer[actor.PID] }
 
 func ownerAt(pid *actor.PID) *taskOwner {
@@ -46,7 +47,7 @@ func ownerAt(pid *actor.PID) *taskOwner {
 	return o
 }
 
-// sendToOwner gives reports to whoever decides about them.
+// sendToOwner sends reports to the actor or the member that decides about them.
 func (in *inbox) sendToOwner(cmd *taskCommand) {
 	if owner := in.taskOwner.Load(); owner != nil {
 		in.m.sendMessage(owner, cmd)
@@ -55,24 +56,24 @@ func (in *inbox) sendToOwner(cmd *taskCommand) {
 	in.m.orderForwarder.sendCommand(cmd.task, cmd.command)
 }
 
-// detachOwner gives what has landed, here and inside, to the orderForwarder, and what lands from
-// now on. Nobody comes for it any more, but it is not void.
+// detachOwner passes the reports of this inbox and of nested ones to the orderForwarder, now and in
+// future. No actor collects them anymore, but they still count.
 func (in *inbox) detachOwner() {
 	in.taskOwner.Store(nil)
 	in.drainReports(in.sendReports, false)
 }
 
-// hasMoved reports whether that has been done.
+// hasMoved reports whether the inbox was detached because its task moved.
 func (in *inbox) hasMoved() bool { return in.taskOwner.Load() == nil }
 
 func (in *inbox) sendReports(landed []*activeJob) {
 	in.sendToOwner(reportsOf(landed[0].key.task, landed))
 }
 
-// collectReports tells an actor that there is something in its inbox.
+// collectReports notifies an actor that its inbox holds reports.
 type collectReports struct{}
 
-// addChild makes an inbox for a step inside.
+// addChild creates an inbox for a nested step.
 func (in *inbox) addChild() *inbox {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -85,8 +86,8 @@ func (in *inbox) addChild() *inbox {
 	return k
 }
 
-// setActor gives an inbox to an actor, which may be another one than before; nil = to nobody at the
-// moment.
+// setActor sets the actor of an inbox, which may differ from the previous one; nil if there is none
+// at the moment.
 func (in *inbox) setActor(to *actor.PID) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -94,14 +95,14 @@ func (in *inbox) setActor(to *actor.PID) {
 	in.notifyIfReady()
 }
 
-// expectJobs counts jobs that will land.
+// expectJobs adds to the number of jobs whose reports will come.
 func (in *inbox) expectJobs(n int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.expectedJobs += n
 }
 
-// expectFewer counts jobs that will not land here after all.
+// expectFewer subtracts jobs whose reports will not come here after all.
 func (in *inbox) expectFewer(n int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -109,8 +110,8 @@ func (in *inbox) expectFewer(n int) {
 	in.notifyIfReady()
 }
 
-// addReport takes a job that has been carried out. Without a report only its place is told. When
-// nobody comes for it any more, the task is told at once.
+// addReport adds the report of a finished job. Without a report, the job only frees its place. If
+// no actor collects reports here anymore, the task gets the report at once.
 func (in *inbox) addReport(f *activeJob) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -126,8 +127,8 @@ func (in *inbox) addReport(f *activeJob) {
 	in.notifyIfReady()
 }
 
-// notifyIfReady has the actor come if there is enough, or nothing left to wait for. A plain step
-// has no others to wait for.
+// notifyIfReady notifies the actor if there are enough reports, or no others to wait for. A plain
+// step has no others to wait for.
 func (in *inbox) notifyIfReady() {
 	switch {
 	case in.notified || in.actor == nil || len(in.reported) == 0:
@@ -152,7 +153,8 @@ func (in *inbox) notifyAfterLinger() {
 	}
 }
 
-// takeReports hands over what has landed. Nobody else sees the inbox empty before that is done.
+// takeReports passes the reports to hand. It holds the lock meanwhile, so other goroutines do not
+// see the inbox empty before that is done.
 func (in *inbox) takeReports(hand func([]*activeJob)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -172,8 +174,8 @@ func (in *inbox) takeReportsLocked(hand func([]*activeJob)) {
 	}
 }
 
-// drainReports empties an inbox and all inside it, which nobody comes to any more if this is the
-// last time.
+// drainReports empties an inbox and all nested ones. If last, nothing collects from the nested ones
+// anymore.
 func (in *inbox) drainReports(hand func([]*activeJob), last bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -181,8 +183,8 @@ func (in *inbox) drainReports(hand func([]*activeJob), last bool) {
 	in.takeReportsLocked(hand)
 }
 
-// drainChildren empties what is inside. Nothing lands in an inbox after that is emptied for the
-// last time and before it is closed.
+// drainChildren empties the nested inboxes. If last, it closes each one under the same lock, so no
+// report can arrive between the last collection and the close.
 func (in *inbox) drainChildren(hand func([]*activeJob), last bool) {
 	inside := slices.SortedFunc(maps.Keys(in.children), func(k, l *inbox) int { return in.children[k] - in.children[l] })
 	for _, k := range inside {
@@ -197,8 +199,8 @@ func (in *inbox) drainChildren(hand func([]*activeJob), last bool) {
 	}
 }
 
-// drainCrashed hands over what has landed for an actor that has crashed, and all inside it. What
-// lands from now on is told.
+// drainCrashed passes on the reports for an actor that has crashed, with those of nested inboxes.
+// Later reports go to the actor of all tasks at once.
 func (in *inbox) drainCrashed(hand func([]*activeJob)) {
 	in.taskOwner.Store(in.m.tasks)
 	in.mu.Lock()
@@ -208,7 +210,7 @@ func (in *inbox) drainCrashed(hand func([]*activeJob)) {
 	in.closed = true
 }
 
-// close gives up an inbox whose step is over. What is in it nobody waits for.
+// close closes an inbox whose step has ended. The reports in it are no longer needed.
 func (in *inbox) close() {
 	in.parent.mu.Lock()
 	delete(in.parent.children, in)
@@ -218,8 +220,8 @@ func (in *inbox) close() {
 	in.closed = true
 }
 
-// isAbandoned reports whether nobody comes for what lands here, because the step is over, or one
-// that it is in.
+// isAbandoned reports whether no actor collects reports here anymore, because the step or an
+// enclosing one has ended.
 func (in *inbox) isAbandoned() bool {
 	for ; in != nil; in = in.parent {
 		in.mu.Lock()
@@ -232,7 +234,7 @@ func (in *inbox) isAbandoned() bool {
 	return false
 }
 
-// reportsOf makes one command of the reports of some jobs.
+// reportsOf combines the reports of some jobs into one command.
 func reportsOf(task string, landed []*activeJob) *taskCommand {
 	if len(landed) == 1 {
 		return &taskCommand{task: task, command: landed[0].report}

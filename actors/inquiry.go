@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Jobs of tasks that other members have by now are withdrawn by those. One that ends before it has
-// said so leaves nobody who knows that there is something to withdraw: what is over the next owner
-// does not look at. So who carries such a job asks its task now and then whether anybody waits for
-// it.
+// Jobs of tasks that have moved are withdrawn by their new owners. If an owner ends before its
+// withdrawal is sent, the withdrawal is lost: the next owner ignores what has ended. So a member
+// that carries out such jobs asks their tasks from time to time whether they are still needed.
 
-// inquiryInterval is how often. A job that is new is asked for the next time: most are over by
-// then.
+// inquiryInterval is the pause between inquiries. A new job is skipped the first time: most have
+// ended by the next one.
 const inquiryInterval = 30 * time.Second
 
-// What is asked at once, and for how long. Who does not answer is asked the next time.
+// maxInquiries is how many jobs one request asks for, and inquiryTimeout how long it may take.
+// Tasks that do not answer are asked again the next time.
 const (
 	maxInquiries   = 500
 	inquiryTimeout = 2 * time.Second
@@ -25,14 +25,14 @@ const (
 
 // Messages to the sessions actor.
 type (
-	// inquireForeign has it look for jobs to ask for.
+	// inquireForeign makes the sessions actor look for jobs to ask for.
 	inquireForeign struct{}
-	// jobsUnwanted are jobs that nobody waits for.
+	// jobsUnwanted are jobs that are no longer needed.
 	jobsUnwanted struct{ flights []*activeJob }
 )
 
-// inquireLater begins anew in a while. A member that has all tasks for good carries nothing for
-// others.
+// inquireLater schedules the next inquiry. A member that owns all tasks permanently carries out no
+// jobs for others.
 func (s *sessions) inquireLater() {
 	m := s.m
 	if m.cfg.Others != nil && !m.owned.ownsAll {
@@ -40,7 +40,7 @@ func (s *sessions) inquireLater() {
 	}
 }
 
-// inquireForeign asks for the jobs whose tasks have gone to other members, or never were here.
+// inquireForeign asks for the jobs whose tasks belong to other members.
 func (s *sessions) inquireForeign() {
 	var due []*activeJob
 	for _, f := range s.jobsInOrder((*activeJob).isForeign) {
@@ -60,7 +60,7 @@ func (s *sessions) inquireForeign() {
 	})
 }
 
-// findEndedJobs are those that nobody waits for, as far as it is known.
+// findEndedJobs returns the jobs that are known to be no longer needed.
 func (m *Member) findEndedJobs(flights []*activeJob) (over []*activeJob) {
 	orders := make(engine.Orders, len(flights))
 	for i, f := range flights {
@@ -77,7 +77,7 @@ func (m *Member) findEndedJobs(flights []*activeJob) (over []*activeJob) {
 	return over
 }
 
-// withdrawUnwanted lets go of jobs, unless they are known as others by now.
+// withdrawUnwanted withdraws jobs that are no longer needed, unless they were replaced meanwhile.
 func (s *sessions) withdrawUnwanted(m jobsUnwanted) {
 	for _, f := range m.flights {
 		if s.activeJobs[f.key] == f {
@@ -86,8 +86,7 @@ func (s *sessions) withdrawUnwanted(m jobsUnwanted) {
 	}
 }
 
-// isForeign reports whether what a job reports is brought to another member, as far as this one
-// knows.
+// isForeign reports whether a job's report goes to another member, as far as this one knows.
 func (f *activeJob) isForeign() bool {
 	in := f.inbox.Load()
 	return in != nil && in.hasMoved()

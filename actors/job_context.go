@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// jobContext is the context of a job. Unlike one of the standard library's it costs next to nothing
-// as long as nobody waits for its end, which few functions do: only then one is made that ends with
-// the member's.
+// jobContext is the context of a job. Unlike a context of the standard library it costs almost
+// nothing until a function waits for its end, which few do. Only then a real context is created,
+// which also ends with the member.
 type jobContext struct {
 	member   context.Context
 	mu       sync.Mutex
 	canceled bool
-	inner    context.Context // nil until somebody waits
+	inner    context.Context // nil until a caller waits
 	cancel   context.CancelFunc
 }
 
@@ -21,7 +21,7 @@ func (c *jobContext) Deadline() (time.Time, bool) { return c.member.Deadline() }
 
 func (c *jobContext) Done() <-chan struct{} { return c.innerContext().Done() }
 
-// Value answers the standard library, too, when it derives a context from this one.
+// Value also answers the standard library when it derives a context from this one.
 func (c *jobContext) Value(key any) any { return c.innerContext().Value(key) }
 
 func (c *jobContext) Err() error {
@@ -45,7 +45,7 @@ func (c *jobContext) innerContext() context.Context {
 	return c.inner
 }
 
-// endJob calls the job off, or says that it is over.
+// endJob ends the context because the job was canceled or has ended.
 func (c *jobContext) endJob() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,33 +9,33 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// jobForwarder gives jobs to the members that are to carry them out, by their incarnations, and
-// tells them which ones nobody waits for any longer: in order, and again and again until that
-// member has heard it, or is gone. It gives none of a task that has moved: the next owner does, and
-// a job that comes late might be carried out a second time. A withdrawal may come late: it ends one
-// time of the job's being given, so it takes none away that the next owner has given since.
+// jobForwarder sends jobs to the members that carry them out, by incarnation, and withdraws jobs
+// that are no longer needed. It sends in order and retries until the member has answered or is
+// gone. It sends no job of a task that has moved: the next owner does, and a late job might be
+// carried out twice. A withdrawal may arrive late: it names one delivery of the job, so it does not
+// cancel a delivery that the next owner has made since.
 type jobForwarder struct {
 	m             *Member
 	mu            sync.Mutex
-	lineByCarrier map[string]*jobLine // by carrier, while something is on its way there
+	lineByCarrier map[string]*jobLine // by carrier, while something is in flight to it
 }
 
 type jobLine struct{ away, waiting []pendingErrand }
 
-// pendingErrand is an errand that waits to be sent, and the inbox of the actor whose job it is.
+// pendingErrand is an errand that waits to be sent, with the inbox of the actor that owns the job.
 type pendingErrand struct {
 	engine.Errand
 	inbox *inbox
 }
 
-// isVoid reports whether a job is not to be given any more: its step is over, or its task has
-// moved. A task that has been elsewhere and is back has another inbox: what the job has come to
-// meanwhile is not known here.
+// isVoid reports whether a job must not be sent anymore: its step has ended, or its task has moved.
+// A task that moved away and came back has another inbox: the state of the job meanwhile is not
+// known here.
 func (l *pendingErrand) isVoid(m *Member) bool {
 	return !l.Withdrawn && (!m.owned.ownsTask(l.Job.Task) || l.inbox.hasMoved() || l.inbox.isAbandoned())
 }
 
-// What is given at once, and how long the carrier may take to answer.
+// Limits of one batch, and how long the carrier may take to answer.
 const (
 	maxErrands     = 500
 	maxErrandBytes = 4 << 20
@@ -54,8 +54,8 @@ func (f *jobForwarder) enqueueErrand(carrier string, e engine.Errand, in *inbox)
 	line.waiting = append(line.waiting, pendingErrand{e, in})
 }
 
-// sendErrands sends what there is for a carrier until there is no more. What one that is gone was
-// to get is taken over.
+// sendErrands sends the errands for a carrier until none is left. If the carrier is gone, its jobs
+// are recovered.
 func (f *jobForwarder) sendErrands(carrier string) {
 	try := 0
 	for batch := f.takeBatch(carrier); len(batch) > 0; batch = f.takeBatch(carrier) {
@@ -80,7 +80,7 @@ func (f *jobForwarder) sendErrands(carrier string) {
 	}
 }
 
-// takeBatch is what is sent at once. When there is nothing, the line is no more.
+// takeBatch returns the next batch. If there is none, it removes the line.
 func (f *jobForwarder) takeBatch(carrier string) []pendingErrand {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +109,7 @@ func errandsOf(batch []pendingErrand) engine.Errands {
 	return all
 }
 
-// requeueBatch keeps what was sent in vain.
+// requeueBatch puts a batch that failed back in front of the line.
 func (f *jobForwarder) requeueBatch(carrier string, batch []pendingErrand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +117,7 @@ func (f *jobForwarder) requeueBatch(carrier string, batch []pendingErrand) {
 	line.away, line.waiting = nil, slices.Concat(batch, line.waiting)
 }
 
-// isSendingFor reports whether jobs of tasks of some shards are being sent.
+// isSendingFor reports whether jobs of tasks in some shards are in flight.
 func (f *jobForwarder) isSendingFor(shards persistence.ShardSet) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +129,7 @@ func (f *jobForwarder) isSendingFor(shards persistence.ShardSet) bool {
 	return false
 }
 
-// recoverUnsent has the tasks take over what a carrier was to be given that is gone.
+// recoverUnsent makes the tasks recover the jobs that a departed carrier did not get.
 func (f *jobForwarder) recoverUnsent(carrier string) {
 	f.mu.Lock()
 	line := slices.Concat(f.lineByCarrier[carrier].away, f.lineByCarrier[carrier].waiting)

@@ -9,24 +9,25 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// lease keeps the member's right to write, and the store's time with it: what the store said at the
-// last renewal, carried on by the monotonic clock. A wrong clock on this host does no harm.
+// lease holds the member's right to write, and the store's time: the time from the last renewal,
+// advanced by the monotonic clock. So a wrong clock on this host does no harm.
 type lease struct {
 	m *Member
 
-	mu           sync.Mutex
-	storeTime    time.Time     // the store's time …
-	localTime    time.Time     // … when this was the local one …
-	aheadBy      time.Duration // … and by how much it was ahead of that here, because the local clock had run too fast
-	renewed      time.Time     // local time before the last renewal was sent
-	generation   int64         // of the cluster
+	mu        sync.Mutex
+	storeTime time.Time // the store's time …
+	localTime time.Time // … at this local time …
+	// … and by how much the time was ahead of it then, because the local clock had run too fast
+	aheadBy      time.Duration
+	renewed      time.Time // local time before the last successful renewal was sent
+	generation   int64     // of the cluster; changes with its members
 	lostSignal   chan struct{}
 	fenced       bool
 	lastRenewal  renewalRecord
-	rewound      *Rewind   // why the member was fenced; nil = another one has fenced it, or it was not
-	givenUp      bool      // the member has given it up by itself
-	failingSince time.Time // local time since when it cannot be renewed; zero = it can
-	soundSince   time.Time // local time since when no renewal has failed or come late
+	rewound      *Rewind   // why this member ended its history; nil if it did not
+	givenUp      bool      // the member itself has given the lease up
+	failingSince time.Time // local time since which renewals fail; zero if they do not
+	soundSince   time.Time // local time since which no renewal has failed or been late
 }
 
 func (l *lease) now() time.Time {
@@ -35,8 +36,8 @@ func (l *lease) now() time.Time {
 	return l.storeTimeAt(l.m.cfg.Host.Clock.Now())
 }
 
-// storeTimeAt is the store's time at a local one. Where it was ahead it goes half as fast until it
-// is not.
+// storeTimeAt returns the store's time at a local time. If the time was ahead of the store's, it
+// advances at half speed until it no longer is.
 func (l *lease) storeTimeAt(local time.Time) time.Time {
 	passed := local.Sub(l.localTime)
 	return l.storeTime.Add(passed + max(0, l.aheadBy-passed/2))
@@ -56,8 +57,8 @@ func (l *lease) renew(ctx context.Context) error {
 	return err
 }
 
-// recordRenewal notes what a renewal told, and says whether the cluster has changed since the one
-// before.
+// recordRenewal stores the result of a renewal, and reports whether the cluster has changed since
+// the previous one.
 func (l *lease) recordRenewal(before time.Time, pulse persistence.Pulse, err error) (changed bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,22 +73,23 @@ func (l *lease) recordRenewal(before time.Time, pulse persistence.Pulse, err err
 		l.soundSince = time.Time{}
 		return false, err
 	}
-	// Renewals that come later than every third time may have missed that somebody else lost his
-	// lease meanwhile.
+	// A late renewal, more than three fifths of the lease after the last one, may have missed that
+	// another member lost its lease meanwhile.
 	if late := before.Sub(l.renewed) >= l.m.cfg.Lease*3/5; late || l.soundSince.IsZero() {
 		l.soundSince = before
 	}
 	l.renewed = before
 	l.lastRenewal.recordPulse(pulse)
 	l.setStoreTime(before, pulse.Now)
-	changed = l.generation != 0 && l.generation != pulse.Generation // the first one tells nobody anything new
+	// the first renewal brings no news
+	changed = l.generation != 0 && l.generation != pulse.Generation
 	l.generation = pulse.Generation
 	l.m.format.Store(int64(pulse.Format))
 	return changed, nil
 }
 
-// setStoreTime takes the time that the store told between question and answer. Time must not run
-// backwards for tasks: a step back is taken only when it is large.
+// setStoreTime takes the time that the store returned, measured between request and answer. Time
+// must not run backwards for tasks: it steps back only if the difference is large.
 func (l *lease) setStoreTime(before, store time.Time) {
 	local := l.m.cfg.Host.Clock.Now()
 	latest, current := store.Add(local.Sub(before)), l.storeTimeAt(local)
@@ -102,8 +104,8 @@ func (l *lease) setStoreTime(before, store time.Time) {
 	}
 }
 
-// isHeld reports whether nobody else can have the lease. On a store that is locked it holds also
-// when its time is over, unless the store fails.
+// isHeld reports whether no other member can have the lease. On a store that is locked, the lease
+// is held even after it expires, unless the store fails.
 func (l *lease) isHeld() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +113,7 @@ func (l *lease) isHeld() bool {
 	return !l.fenced && (runs || l.m.store.Locked() && l.failingSince.IsZero())
 }
 
-// heldFor is for how long the lease has been held without trouble.
+// heldFor returns how long the lease has been held without a failed or late renewal.
 func (l *lease) heldFor() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +124,7 @@ func (l *lease) heldFor() time.Duration {
 	return now.Sub(l.soundSince)
 }
 
-// remainingTime is what is left of the lease as far as this member knows.
+// remainingTime returns how long the lease still runs, as far as this member knows.
 func (l *lease) remainingTime() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,8 +140,8 @@ func (l *lease) lostChannel() <-chan struct{} {
 	return l.lostSignal
 }
 
-// markGivenUp says that the member gives its lease up: that it has none from then on is no
-// surprise.
+// markGivenUp records that the member gives up its lease itself, so that the missing lease is no
+// error afterwards.
 func (l *lease) markGivenUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,11 +154,11 @@ func (l *lease) hasEnded() bool {
 	return l.givenUp || l.fenced
 }
 
-// maxRenewPause is between two renewals at most: with a renewal a member hears that others came or
-// went, however long its lease is.
+// maxRenewPause is the longest pause between two renewals. A renewal is how a member learns that
+// others joined or left, however long its lease is.
 const maxRenewPause = time.Second
 
-// keepRenewing renews five times per lease, and each second at least, until the member goes.
+// keepRenewing renews five times per lease, and at least once a second, until the member ends.
 func (l *lease) keepRenewing() {
 	every := min(l.m.cfg.Lease/5, maxRenewPause)
 	var again func()
@@ -173,8 +175,8 @@ func (l *lease) keepRenewing() {
 	l.m.cfg.Host.Clock.AfterFunc(every, again)
 }
 
-// renewOnce renews once, and has the member notice what that tells about its store, or that the
-// lease runs out meanwhile.
+// renewOnce renews once. It updates the member's view of its store's health, also if the lease
+// expires meanwhile.
 func (l *lease) renewOnce(ctx context.Context) error {
 	defer l.m.watchdog.checkHealthIn(max(l.remainingTime(), 0))()
 	err := l.renew(ctx)
@@ -190,16 +192,15 @@ func (l *lease) renewOnce(ctx context.Context) error {
 	return err
 }
 
-// failedSince returns since when the lease could not be renewed before the last try; zero = it
-// could.
+// failedSince returns the time since which renewals have failed; zero if the last one succeeded.
 func (l *lease) failedSince() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failingSince
 }
 
-// renewContext is how long a renewal may take: where others can get the lease, so long that there
-// is time for another one, because what this one has sent may be lost.
+// renewContext returns a context that bounds a renewal. If other members can take the lease, it
+// leaves time for a second try, because the first request may be lost.
 func (l *lease) renewContext() (context.Context, context.CancelFunc) {
 	if l.m.store.Locked() {
 		return context.WithCancel(l.m.ctx)
@@ -207,7 +208,7 @@ func (l *lease) renewContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(l.m.ctx, l.m.cfg.Lease*2/5)
 }
 
-// logRenewal logs what a renewal changed. Only keep calls it, one renewal after the other.
+// logRenewal logs what a renewal changed. Only keepRenewing calls it, one renewal after another.
 func (l *lease) logRenewal(err error) {
 	now := l.m.cfg.Host.Clock.Now()
 	before := l.recordOutcome(err, now)
@@ -225,8 +226,8 @@ func (l *lease) logRenewal(err error) {
 	}
 }
 
-// recordOutcome notes whether a renewal failed, and tells since when those before it did; zero =
-// they did not.
+// recordOutcome stores whether a renewal failed. It returns the time since which previous renewals
+// failed; zero if they did not.
 func (l *lease) recordOutcome(err error, now time.Time) (before time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// libraryHandler lets into our log what fails inside of the actor library. The rest it would say,
-// at every start and of every crash, we say ourselves where it happens; and with its details, which
-// are messages, values of users would be in the log.
+// libraryHandler passes only errors inside the actor library to our log. The package itself logs
+// starts and crashes where they happen. The library's details are messages, which would put users'
+// values into the log.
 type libraryHandler struct{ to slog.Handler }
 
 func libraryLog(to *slog.Logger) actor.ConfigOption {
@@ -20,7 +20,7 @@ func (l libraryHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelError && l.to.Enabled(ctx, level)
 }
 
-// crashLogPrefix begins its line about an actor that crashed.
+// crashLogPrefix starts the library's line about a crashed actor.
 const crashLogPrefix = "[Supervision]"
 
 func (l libraryHandler) Handle(ctx context.Context, r slog.Record) error {

@@ -13,26 +13,30 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// limiter sees to the keys of this member's shards: it has the store decide who is given one, and
-// tells their tasks. What it has to look at it is told by those who ask and those who let go, here
-// and on other members; what nobody told of it finds by looking at all keys in turn, slowly.
-// Nothing depends on who asks the store: it decides, and tells whoever has not answered.
+// limiter manages the keys of this member's shards: it lets the store decide which attempts and
+// tasks get a permit, and notifies their tasks. Tasks that ask for a permit or release one notify
+// it, here and from other members. A slow sweep over all keys finds changes whose notices were
+// lost. The result does not depend on which member asks the store: the store decides, and names all
+// holders that have not answered.
 type limiter struct {
-	m           *Member
-	mu          sync.Mutex
-	pendingKeys map[string]bool // keys to be decided about; true = nobody knows who has heard of the last decision
-	keyQueue    []string        // those of them that nobody is at, in the order in which somebody asked
-	activeKeys  map[string]bool // keys that are being decided about
-	runners     int
-	foreignKeys map[string]bool // keys of others, who have yet to be told; true as in open
+	m  *Member
+	mu sync.Mutex
+	// keys to decide about; true if it is unknown which tasks received the last decision
+	pendingKeys map[string]bool
+	// those keys that are not being decided, in the order of the requests
+	keyQueue   []string
+	activeKeys map[string]bool // keys being decided
+	runners    int
+	// keys of other members that have yet to be notified; true as in pendingKeys
+	foreignKeys map[string]bool
 	notifying   bool
-	scheduledAt map[string]int64 // keys whose rates have room again at a time
+	scheduledAt map[string]int64 // keys whose rates have room again, by time
 
-	rulings, failures atomic.Int64 // decisions that the store was asked for, and those that failed
+	rulings, failures atomic.Int64 // decisions requested from the store, and failed ones
 }
 
-// How many decisions are under way at once, how often keys are looked for that nobody told of, and
-// how many; and how many keys are read at once.
+// maxRulers is how many decisions run at once. keySweepInterval is the pause between sweeps,
+// keySweepBatch how many keys a sweep covers, and keyReadBatch how many keys one read returns.
 const (
 	maxRulers        = 4
 	keySweepInterval = 5 * time.Second
@@ -44,8 +48,7 @@ func newLimiter(m *Member) *limiter {
 	return &limiter{m: m, pendingKeys: map[string]bool{}, activeKeys: map[string]bool{}, foreignKeys: map[string]bool{}, scheduledAt: map[string]int64{}}
 }
 
-// notifyKeyChange says that something has changed about a key: somebody asks for it, or lets go. It
-// never blocks.
+// notifyKeyChange reports that a task asks for a permit of a key, or releases one. It never blocks.
 func (l *limiter) notifyKeyChange(key string, anew bool) {
 	if l.m.owned.ownsTask(key) {
 		l.enqueueKey(key, anew)
@@ -60,7 +63,7 @@ func (l *limiter) notifyKeyChange(key string, anew bool) {
 	}
 }
 
-// notifyOwners tells the owners of keys, those together that came together.
+// notifyOwners notifies the owners of keys, in one batch.
 func (l *limiter) notifyOwners() {
 	l.mu.Lock()
 	others := l.foreignKeys
@@ -69,7 +72,7 @@ func (l *limiter) notifyOwners() {
 	said := map[bool]*engine.Keys{false: {}, true: {Anew: true}}
 	for _, key := range slices.Sorted(maps.Keys(others)) {
 		anew := others[key]
-		if l.m.owned.ownsTask(key) { // it is the member's by now
+		if l.m.owned.ownsTask(key) { // the member owns it now
 			l.enqueueKey(key, anew)
 			continue
 		}
@@ -79,7 +82,7 @@ func (l *limiter) notifyOwners() {
 	l.m.cfg.Others.Stir(*said[true])
 }
 
-// enqueueKey has a key decided about.
+// enqueueKey queues a key for a decision.
 func (l *limiter) enqueueKey(key string, anew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,14 +97,14 @@ func (l *limiter) enqueueKey(key string, anew bool) {
 	}
 }
 
-// countPending is how many keys are to be decided about.
+// countPending returns how many keys wait for a decision.
 func (l *limiter) countPending() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.pendingKeys)
 }
 
-// rulePending decides until there is nothing to be decided about.
+// rulePending decides until no key is pending.
 func (l *limiter) rulePending() {
 	for {
 		q, ok := l.takeKey()
@@ -112,8 +115,8 @@ func (l *limiter) rulePending() {
 	}
 }
 
-// takeKey takes the key that nobody is at for which somebody asked first: one that is asked for all
-// the time keeps no other waiting. A member that goes leaves them to the next owners.
+// takeKey takes the longest pending key that is not being decided, so that a busy key does not
+// delay others. A stopping member leaves the keys to the next owners.
 func (l *limiter) takeKey() (q persistence.PermitQuestion, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,14 +132,14 @@ func (l *limiter) takeKey() (q persistence.PermitQuestion, ok bool) {
 	return q, true
 }
 
-// isIdle reports whether nothing is being decided.
+// isIdle reports whether no decision is in progress.
 func (l *limiter) isIdle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.runners == 0
 }
 
-// releaseKey lets others be at a key again.
+// releaseKey allows the next decision about a key.
 func (l *limiter) releaseKey(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +161,7 @@ func (l *limiter) ruleKey(q persistence.PermitQuestion) {
 	case err != nil:
 		l.failures.Add(1)
 		l.m.sleepFor(storePause(l.m.outages.recordFailure(notRuled, q.Key, err)))
-		l.enqueueKey(q.Key, true) // it may have been decided all the same
+		l.enqueueKey(q.Key, true) // the store may have decided nevertheless
 		return
 	}
 	l.m.outages.recordSuccess(notRuled, q.Key)
@@ -174,7 +177,7 @@ func (l *limiter) ruleKey(q persistence.PermitQuestion) {
 	}
 }
 
-// sendRuling has those hear of a decision whom it is about, whoever has their tasks.
+// sendRuling notifies the tasks that a decision concerns, on whichever member they are.
 func (l *limiter) sendRuling(r *persistence.Ruling) {
 	for _, row := range r.Given {
 		l.sendToTask(&row, func(a flow.Address) flow.Command { return flow.Granted{Address: a, Key: row.Key} })
@@ -201,9 +204,8 @@ func (l *limiter) sendToTask(row *persistence.PermitRow, cmd func(flow.Address) 
 	}})
 }
 
-// forwardToOwner has a task hear all the same which has not taken what it was told, because it has
-// crashed, or is not here any more: the orderForwarder finds it wherever it is. Of a member alone
-// the store repeats it.
+// forwardToOwner delivers a decision to a task that did not take it, because it crashed or moved:
+// the orderForwarder finds its owner. A sole member asks the store again later.
 func (l *limiter) forwardToOwner(o engine.Order, key string) {
 	if l.m.cfg.Others == nil {
 		l.scheduleKey(key, l.m.nowMillis()+persistence.PermitToldMS)
@@ -212,7 +214,7 @@ func (l *limiter) forwardToOwner(o engine.Order, key string) {
 	l.m.orderForwarder.enqueueOrder(o)
 }
 
-// scheduleKey looks at a key when its rate has room again.
+// scheduleKey queues a key at the time when its rate has room again.
 func (l *limiter) scheduleKey(key string, at int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,8 +232,8 @@ func (l *limiter) scheduleKey(key string, at int64) {
 	})
 }
 
-// enqueueShards looks at all keys of shards that the member owns from now on: nobody knows what
-// their last owner came to tell.
+// enqueueShards queues all keys of newly owned shards, because the notices of their last owner may
+// be lost.
 func (l *limiter) enqueueShards(shards persistence.ShardSet) {
 	l.m.runBackground(func() {
 		for after := ""; l.m.ctx.Err() == nil; {
@@ -259,8 +261,7 @@ func (l *limiter) openKeys(shards persistence.ShardSet, after string, limit int)
 	return keys, err
 }
 
-// sweepKeys looks at some keys of the member's shards, again and again at the next ones: word of
-// them may have been lost.
+// sweepKeys periodically queues the next keys of the member's shards, because notices may be lost.
 func (l *limiter) sweepKeys() {
 	after := ""
 	var look func()
@@ -284,14 +285,14 @@ func (l *limiter) sweepKeys() {
 	l.m.cfg.Host.Clock.AfterFunc(keySweepInterval, look)
 }
 
-// Stirred says that something has changed about keys of this member's shards.
+// Stirred reports that keys of this member's shards have changed.
 func (m *Member) Stirred(keys engine.Keys) {
 	for _, key := range keys.Names {
 		m.limiter.enqueueKey(key, keys.Anew)
 	}
 }
 
-// addPermits makes and ends the rows of those who ask for keys, with the events they follow from.
+// addPermits adds the changes to permit rows to the commit of the events that they follow from.
 func (t *task) addPermits(c *persistence.Commit, e flow.Effect) {
 	if c.Permits == nil {
 		c.Permits = &persistence.PermitChanges{}
@@ -309,7 +310,7 @@ func (t *task) addPermits(c *persistence.Commit, e flow.Effect) {
 	}
 }
 
-// splitAsks takes what is asked of keys out of effects.
+// splitAsks separates permit requests from other effects.
 func splitAsks(effects []flow.Effect) (asks []flow.Ask, others []flow.Effect) {
 	for _, e := range effects {
 		if ask, ok := e.(flow.Ask); ok {
@@ -321,14 +322,15 @@ func splitAsks(effects []flow.Effect) (asks []flow.Ask, others []flow.Effect) {
 	return asks, others
 }
 
-// requeueAsks says that whoever has asked for keys does not know whether they were given.
+// requeueAsks queues the keys of tasks that do not know whether their permits were granted.
 func (m *Member) requeueAsks(asks []flow.Ask) {
 	for _, ask := range asks {
 		m.limiter.notifyKeyChange(ask.Key, true)
 	}
 }
 
-// permitsOf finds what a task waits for or has, each as what lets go of it.
+// permitsOf finds the permits that a task has or waits for. It returns the effects that release
+// them.
 func (m *Member) permitsOf(task string) ([]flow.Effect, error) {
 	ctx, cancel := m.storeCall()
 	defer cancel()

@@ -2,18 +2,17 @@ package actors
 
 import "github.com/troupe-engine/troupe/flow"
 
-// Liveness knows the workers that tell of their lives, which some do instead of telling of each job
-// they have.
+// Liveness knows the workers that send heartbeats for themselves instead of for each of their jobs.
 type Liveness interface {
-	// Polled notes that a worker has asked for jobs.
+	// Polled records that a worker has polled for jobs.
 	Polled(worker string)
-	// Signs are what is known of a worker; none of one that nobody knows.
+	// Signs returns what is known of a worker; the zero value if it is unknown.
 	Signs(worker string) flow.Signs
-	// Pushed are the services that push workers offer, whether they live or not.
+	// Pushed returns the services that push workers offer, whether those workers are alive or not.
 	Pushed() []string
 }
 
-// workerJoinedAt is when a worker registered, as far as this member knows.
+// workerJoinedAt returns when a worker registered, as far as this member knows.
 func (m *Member) workerJoinedAt(worker string) int64 {
 	if m.cfg.Workers == nil {
 		return 0
@@ -21,9 +20,8 @@ func (m *Member) workerJoinedAt(worker string) int64 {
 	return m.cfg.Workers.Signs(worker).Joined
 }
 
-// withSigns is a command as the core needs it: to a claim that has run out belongs what is known of
-// its worker, and to jobs that were left to workers whose member has gone, which members are alive
-// by now.
+// withSigns completes a command for the core. An expired claim needs what is known of its worker.
+// The recovery of jobs left with workers of a departed member needs the members that are alive now.
 func (t *task) withSigns(cmd flow.Command) flow.Command {
 	ring, ok := cmd.(flow.Ring)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// loader reads tasks from the store in batches: while one batch is read the next one gathers.
+// loader reads tasks from the store in batches: while one batch is read, the next one gathers.
 type loader struct {
 	m       *Member
 	mu      sync.Mutex
@@ -22,32 +22,32 @@ type loadRequest struct {
 	reply func(loadResult)
 }
 
-// loadResult is a task as the store has it. A nil view with no error: there is no such task.
+// loadResult is a task as stored. A nil view without an error means that the task does not exist.
 type loadResult struct {
 	gen          int
 	view         *persistence.View
-	journal      int  // bytes of rows after the snapshot
+	journal      int  // bytes of the rows after the snapshot
 	snapshotSize int  // bytes of the snapshot
-	begunApart   bool // its only row was stored by no member
+	begunApart   bool // its only row was stored by a caller, not by a member
 	resting      bool
 	err          error
-	record       *persistence.Record // of a task that cannot be read
+	record       *persistence.Record // record of a task that cannot be read
 }
 
-// storeReadError is the error of tasks that the store has not told of: there is nothing wrong with
-// them.
+// storeReadError is the error when the store did not return a task. The task itself is all right.
 type storeReadError struct{ error }
 
 func (e storeReadError) Unwrap() error { return e.error }
 
-// How many tasks are read at once, and by how many readers.
+// loadBatch is how many tasks one read returns, and loaders how many reads run at once.
 const (
 	loadBatch = 200
 	loaders   = 4
 )
 
 func (l *loader) loadTask(task string, reply func(loadResult)) {
-	if !flow.IsText(task) { // no task has such an id, and a store may refuse the whole batch because of it
+	// no task has such an id, and it could make the store refuse the whole batch
+	if !flow.IsText(task) {
 		reply(loadResult{})
 		return
 	}
@@ -92,7 +92,7 @@ func (l *loader) readBatch(batch []loadRequest) {
 		switch {
 		case err != nil:
 			b.reply(loadResult{err: err})
-		case l.m.cfg.Payloads != nil: // what became of it may depend on values that are not at hand
+		case l.m.cfg.Payloads != nil: // folding may need values that are not in memory
 			l.m.runBackground(func() { l.foldInBackground(b, records[i]) })
 		default:
 			b.reply(l.foldRecord(ctx, records[i]))
@@ -112,7 +112,7 @@ func (l *loader) foldRecord(ctx context.Context, rec *persistence.Record) loadRe
 	}
 	view, err := l.m.reader.Fold(ctx, rec)
 	if errors.Is(err, persistence.ErrNotFound) {
-		return loadResult{} // it is being deleted
+		return loadResult{} // the task is being deleted
 	}
 	if err != nil {
 		return loadResult{err: err, record: rec}
@@ -127,8 +127,8 @@ func (l *loader) foldRecord(ctx context.Context, rec *persistence.Record) loadRe
 	return out
 }
 
-// begunApart reports whether the only row of a task is one that no member has stored, see Begin. It
-// may be in a snapshot alone.
+// begunApart reports whether the only row of a task was stored by a caller of Begin. The row may
+// exist in a snapshot only.
 func (l *loader) begunApart(ctx context.Context, rec *persistence.Record, s *flow.State) (bool, error) {
 	if len(rec.Rows) > 0 {
 		return s.BegunApart(), nil

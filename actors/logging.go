@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// logContext is the context of what is logged about the task: the line tells where it belongs.
+// logContext returns the context for log lines about the task. It adds the flow and the trace id.
 func (t *task) logContext() context.Context {
 	return logids.With(t.m.ctx, func() []slog.Attr {
 		if t.state == nil {

@@ -19,71 +19,70 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Config says how a member works. Only Store is needed.
+// Config configures a member. Only Store is required.
 type Config struct {
 	Store  persistence.Store
-	Reader *persistence.Reader // nil = one of its own
-	// Name of the member in logs and in the store.
+	Reader *persistence.Reader // a new one if nil
+	// Name is the member's name in logs and in the store.
 	Name string
-	// Cluster it belongs to, by name; URL, where its other members reach this one, and Gossip,
-	// where its gossip is heard (host and port). The store tells them of all three, and of the
-	// Version of the program.
+	// Cluster is the name of the member's cluster. URL is where other members reach this one.
+	// Gossip is its gossip address (host and port). The store shows all three and the program's
+	// Version to the other members.
 	Cluster, URL, Gossip, Version string
-	// Seal is the same for members who have the same secret; others are refused by the store.
+	// Seal is equal for members with the same secret. The store refuses members with another one.
 	Seal string
-	// Others reaches what other members own and carry; nil = there are none, and the member owns
-	// all tasks. With it, a member whose store others can use too owns none until Gain.
+	// Others reaches the tasks and jobs of other members. If nil, there are none and the member
+	// owns all tasks. If set and the store can be shared, the member owns no task before Gain.
 	Others Others
-	// Heard is called with what another member tells that is remembered outside of the actors; nil
-	// = nothing is.
+	// Heard receives news from other members that is kept outside the actors. May be nil.
 	Heard func(engine.News)
-	// Gained is called when the member owns more shards; it must not block. nil = nobody wants to
-	// know.
+	// Gained is called when the member owns more shards; it must not block. May be nil.
 	Gained func()
-	// Changed is called when a renewal of the lease tells that members, or owners of shards, have
+	// Changed is called when a renewal of the lease shows that members, or owners of shards, have
 	// changed. It must not block.
 	Changed func(persistence.Pulse)
 	Limits  flow.Limits
-	// Carriers carry out jobs on this member, by exec type. Jobs of a type without one fail.
+	// Carriers carry out jobs on this member, by exec type. Jobs of a type without a carrier fail.
 	Carriers map[flow.ExecType]Carrier
-	// Relay hands on the jobs for workers that are attached: those of type remote, and those of
-	// type http for which it has somebody. nil = there is none, and jobs of type remote fail.
+	// Relay sends jobs to attached workers: those of type remote, and those of type http for which
+	// a worker is attached. If nil, jobs of type remote fail.
 	Relay Relay
-	// Trackers look after work outside that attempts wait for, by service. That of a service
-	// without one fails.
+	// Trackers poll and cancel the external work that attempts wait for, by service. Work of a
+	// service without a tracker fails.
 	Trackers map[string]Tracker
-	// Concurrency is how many jobs of a type are carried out at once. Default 256.
+	// Concurrency is how many jobs of a type run at once. Default 256.
 	Concurrency map[flow.ExecType]int
-	// Workers that live keep their claims, also without a heartbeat for each. nil = nobody does.
+	// Workers knows which workers are alive. Those keep their claims without a heartbeat per claim.
+	// May be nil.
 	Workers Liveness
-	// Outranked reports whether a worker gets no jobs of a service, since others offer it. nil =
-	// none is.
+	// Outranked reports whether a worker gets no jobs of a service because others offer it. If nil,
+	// no worker is outranked.
 	Outranked func(worker, service string) bool
 	// Visibility is how long a poller may hold a claim without a heartbeat. Default 60 s.
 	Visibility time.Duration
 	// IdleAfter is how long a task that only waits stays in memory. Default 3 s.
 	IdleAfter time.Duration
-	// Lease is how long the member may be silent before another may take over. Default 2 s.
+	// Lease is how long the member may be silent before another one may replace it. Default 2 s.
 	Lease time.Duration
-	// Retention is how long ended tasks are kept. Default 30 days; negative = for ever.
+	// Retention is how long ended tasks are kept. Default 30 days; negative means forever.
 	Retention time.Duration
-	// Chores are done again and again, by one member of the cluster.
+	// Chores are repeated periodically, by one member of the cluster.
 	Chores []Chore
-	// Payloads keeps large values elsewhere than in the store. nil = they are all there.
+	// Payloads stores large values outside the store. If nil, all values are in the store.
 	Payloads Payloads
-	// ValuesAt is where they are then, for people.
+	// ValuesAt describes the place of these values, for operators.
 	ValuesAt string
-	// MaxUncommitted bounds the commits that wait for the store and the requests that wait for
-	// their answers, MaxReady the jobs that wait in memory for this member's carriers; beyond them
-	// new work is refused as busy, and what frees work, such as a report, beyond four times as
-	// much. As many jobs for pollers are kept in memory, more wait in the store. Defaults 20,000
-	// and 100,000.
+	// MaxUncommitted bounds the commits that wait for the store, and the requests that wait for
+	// answers. MaxReady bounds the jobs that wait in memory for this member's carriers. Beyond
+	// these bounds, new work is refused as busy; commands that free capacity, such as reports, are
+	// refused beyond four times as much. MaxReady also bounds the poller jobs in memory; more wait
+	// in the store. Defaults are 20,000 and 100,000.
 	MaxUncommitted, MaxReady int
-	// MaxWaiting bounds the bytes of the values in requests that wait for their answers, likewise.
+	// MaxWaiting bounds the bytes of values in requests that wait for answers, in the same way.
 	// Default 256 MiB.
 	MaxWaiting int
 	Tracing    Tracing
-	// NodeMetrics: attempts are also counted by the nodes that they were of.
+	// NodeMetrics enables counts of attempts by node.
 	NodeMetrics bool
 	Logger      *slog.Logger
 	Host        Host
@@ -116,7 +115,7 @@ func (c Config) orDefault() Config {
 	return c
 }
 
-// Member is one running member: its actors and what they share.
+// Member is one running member: its actors and their shared parts.
 type Member struct {
 	cfg         Config
 	store       persistence.Store
@@ -125,11 +124,11 @@ type Member struct {
 	system      *actor.ActorSystem
 	incarnation string
 	owned       shardOwnership
-	format      atomic.Int64 // that journals are written in
+	format      atomic.Int64 // format of new journal rows
 
 	tasks          *actor.PID
 	sessions       *actor.PID
-	queue          atomic.Pointer[queue] // of the sessions
+	queue          atomic.Pointer[queue] // the queue of the sessions actor
 	committer      *committer
 	snapshots      snapshotBudget
 	timers         *timerQueue
@@ -150,37 +149,38 @@ type Member struct {
 	migratedJobs   migratedJobs
 	outages        storeOutages
 	goneMu         sync.Mutex
-	goneMembers    map[string]flow.Departure // other members, by incarnation: when this one was told that they are
+	// departed members, by incarnation, with the time of the notice
+	goneMembers map[string]flow.Departure
 
-	ctx             context.Context // of everything the member does by itself
+	ctx             context.Context // context of the member's own work
 	cancel          context.CancelFunc
 	stopping        atomic.Bool
 	workMu          sync.Mutex
-	closed          bool           // no background work begins any more
-	backgroundWork  sync.WaitGroup // background work that Kill waits for
-	backgroundCount atomic.Int64   // how much of it there is
+	closed          bool           // no more background work may start
+	backgroundWork  sync.WaitGroup // the work that Kill waits for
+	backgroundCount atomic.Int64   // number of pieces of background work
 
-	stoppedJobs atomic.Pointer[map[jobKey]*activeJob] // what was when the sessions ended
+	stoppedJobs atomic.Pointer[map[jobKey]*activeJob] // active jobs when the sessions actor ended
 
-	failed bounded.Lines // in the log, of tasks
+	failed bounded.Lines // limits the log lines about failed tasks
 
-	taskActors       atomic.Int64 // that live
-	stepActors       atomic.Int64 // likewise
+	taskActors       atomic.Int64 // task actors in memory
+	stepActors       atomic.Int64 // step actors in memory
 	steps            atomic.Int64
-	ready            atomic.Int64 // jobs in line for this member's carriers
-	queued           atomic.Int64 // jobs in memory for pollers
+	ready            atomic.Int64 // jobs that wait for this member's carriers
+	queued           atomic.Int64 // poller jobs in memory
 	messages         atomic.Int64 // requests without an answer …
-	waitingBytes     atomic.Int64 // … and what their values have
+	waitingBytes     atomic.Int64 // … and the bytes of their values
 	uncommitted      atomic.Int64
-	unstoredAttempts atomic.Int64 // attempts that were decided upon and are not stored
-	recoveries       atomic.Int64 // tasks that are being taken up because they were under way
+	unstoredAttempts atomic.Int64 // attempts that are decided and not stored yet
+	recoveries       atomic.Int64 // unfinished tasks that are being loaded
 	rested           atomic.Int64
 }
 
-// maxIdle is how many goroutines wait for work that may block.
+// maxIdle is how many idle goroutines are kept for work that may block.
 const maxIdle = 256
 
-// Start joins the store and begins to work: tasks that were under way are taken up again.
+// Start joins the store and starts the member. Unfinished tasks are loaded and continue.
 func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
 	pool, dispatcher := goroutines.New(maxIdle), newDispatcher()
@@ -217,7 +217,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	return m, nil
 }
 
-// joinStore takes a place among the members of the store, and a lease. Who has no others owns
+// joinStore registers the member in the store and takes a lease. A member without others owns
 // everything.
 func (m *Member) joinStore(ctx context.Context) error {
 	cfg := &m.cfg
@@ -248,7 +248,7 @@ func (m *Member) joinStore(ctx context.Context) error {
 func (m *Member) spawnActors() {
 	m.system = actor.NewActorSystem(
 		libraryLog(m.log),
-		// Whoever was the last to write to an actor that has gone leaves a goroutine for this long.
+		// The last sender to a stopped actor leaves a goroutine for this long.
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
 	m.sessions = m.spawnActor(func() actor.Actor { return newSessions(m) })
@@ -268,16 +268,16 @@ func (m *Member) spawnActor(make func() actor.Actor) *actor.PID {
 
 func (m *Member) sendMessage(pid *actor.PID, message any) { m.system.Root.Send(pid, message) }
 
-// nowMillis is the store's time in Unix milliseconds.
+// nowMillis returns the store's time in Unix milliseconds.
 func (m *Member) nowMillis() int64 { return m.lease.now().UnixMilli() }
 
-// Now is the store's time.
+// Now returns the store's time.
 func (m *Member) Now() time.Time { return m.lease.now() }
 
-// Incarnation names this life of the member in the store.
+// Incarnation returns the id of this run of the member in the store.
 func (m *Member) Incarnation() string { return m.incarnation }
 
-// runBackground runs work that may block; Kill waits for it. After Kill there is none.
+// runBackground starts work that may block; Kill waits for it. After Kill it starts nothing.
 func (m *Member) runBackground(f func()) {
 	m.workMu.Lock()
 	defer m.workMu.Unlock()
@@ -293,7 +293,8 @@ func (m *Member) runBackground(f func()) {
 	})
 }
 
-// Ready reports whether the member can do its work: it is there, and what it writes is stored.
+// Ready returns nil if the member can work: it is running and its writes reach the store. Else it
+// returns the reason.
 func (m *Member) Ready() error {
 	reason, err := m.unavailableReason()
 	if reason != "" {
@@ -304,7 +305,7 @@ func (m *Member) Ready() error {
 
 var errStopping = flow.Errorf(flow.Busy, "the member is shutting down")
 
-// checkAvailable reports why the member takes no requests; nil = it does.
+// checkAvailable returns why the member takes no requests, or nil if it does.
 func (m *Member) checkAvailable() error {
 	reason, err := m.unavailableReason()
 	if reason != "" {
@@ -313,8 +314,8 @@ func (m *Member) checkAvailable() error {
 	return err
 }
 
-// unavailableReason returns why the store is away ("" = it is not), or another error that keeps the
-// member from its work.
+// unavailableReason returns why the store is unavailable ("" if it is not), or another error that
+// prevents the member's work.
 func (m *Member) unavailableReason() (reason string, err error) {
 	if m.stopping.Load() {
 		return "", errStopping
@@ -329,35 +330,35 @@ func (m *Member) unavailableReason() (reason string, err error) {
 	return reason, err
 }
 
-// errOutOfTouch is the answer of a member without a lease: other members may do what this one
-// cannot.
+// errOutOfTouch is the answer of a member without a lease. Other members may be able to do the
+// work.
 var errOutOfTouch = engine.Unable(flow.Errorf(flow.Busy, "the member has lost its lease on the store: ask another one, or again in a moment"))
 
-// Held is for how long the member has held its lease without trouble: no renewal has failed, or
-// come late. After an outage of the store others deserve as long before they are taken for dead.
+// Held returns how long the member has held its lease without a failed or late renewal. After an
+// outage of the store, other members get at least that long before they count as dead.
 func (m *Member) Held() time.Duration { return m.lease.heldFor() }
 
-// Lost is closed when the member was fenced off and has to end.
+// Lost returns a channel that is closed when the member was fenced and has to end.
 func (m *Member) Lost() <-chan struct{} { return m.lease.lostChannel() }
 
-// restGrace bounds how long tasks may take to go to rest when the member stops, and countGrace how
-// long the store may take to hear what was counted.
+// restGrace bounds how long tasks may take to rest when the member stops. countGrace bounds how
+// long the store may take to accept the last statistics.
 const (
 	restGrace  = 5 * time.Second
 	countGrace = 2 * time.Second
 )
 
-// Settle waits until none of the jobs that this member itself carries out is under way, or ctx
-// ends. A member that has handed over its tasks waits like that while it still answers for the
-// others; one that has not may wait in vain.
+// Settle waits until the member itself carries out no more jobs, or ctx ends. A member that has
+// handed over its tasks waits with it while it still answers the others. For a member that has not,
+// new jobs may keep Settle waiting.
 func (m *Member) Settle(ctx context.Context) {
 	settled := make(chan struct{})
 	m.sendMessage(m.sessions, awaitSettled{done: func() { close(settled) }})
 	m.waitDone(ctx, settled)
 }
 
-// Stop takes no more work, lets what is committing finish, puts every task to rest and leaves.
-// ctx bounds how long jobs on this member may take to finish; what does not is carried out again
+// Stop accepts no more work, finishes pending commits, puts every task to rest and leaves the
+// store. ctx bounds how long jobs on this member may take to finish; unfinished jobs are repeated
 // after the next start.
 func (m *Member) Stop(ctx context.Context) error {
 	if m.stopping.Swap(true) {
@@ -381,7 +382,8 @@ func (m *Member) Stop(ctx context.Context) error {
 	for !(m.limiter.isIdle() && m.orderForwarder.isEmpty() && m.statistics.sending.Load() == 0) && resting.Err() == nil && m.sleepFor(restRecheck) {
 	}
 	m.lease.markGivenUp()
-	leaving, cancel := m.detachedTimeout(ctx, m.cfg.Lease) // then it has run out by itself
+	// by then the lease has expired by itself
+	leaving, cancel := m.detachedTimeout(ctx, m.cfg.Lease)
 	defer cancel()
 	err := m.store.Leave(leaving, m.incarnation)
 	m.Kill()
@@ -391,7 +393,7 @@ func (m *Member) Stop(ctx context.Context) error {
 	return nil
 }
 
-// detachedTimeout is a context of its own time, whatever is left of ctx.
+// detachedTimeout returns a context with its own timeout, independent of the end of ctx.
 func (m *Member) detachedTimeout(ctx context.Context, d time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := m.cfg.Host.Clock.AfterFunc(d, cancel)
@@ -410,7 +412,7 @@ func (m *Member) waitDone(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// Kill ends everything at once, as a crash would: nothing is put to rest and the lease runs out by
+// Kill ends everything at once, as a crash would: no task is put to rest, and the lease expires by
 // itself.
 func (m *Member) Kill() {
 	m.stopping.Store(true)
@@ -433,7 +435,7 @@ func (m *Member) Kill() {
 	m.clock.close()
 }
 
-// Stats tells what the member is doing.
+// Stats returns counts of the member's current work.
 func (m *Member) Stats() Stats {
 	return Stats{
 		Actors:      map[string]int64{"task": m.taskActors.Load(), "step": m.stepActors.Load()},

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// memberMetrics are what only the inside of the member sees.
+// memberMetrics are the metrics from inside the member.
 type memberMetrics struct {
 	batch   prometheus.Histogram
 	latency prometheus.Histogram
@@ -52,12 +52,12 @@ func (x *memberMetrics) observeCommit(tasks int, took time.Duration) {
 	x.latency.Observe(took.Seconds())
 }
 
-// observeDispatch notes that somebody begins with a job that was ready for so long.
+// observeDispatch records how long a job was ready before it started.
 func (x *memberMetrics) observeDispatch(service string, ms int64) {
 	x.tallies.serviceTallyFor(service).wait().Observe(float64(max(ms, 0)) / 1000)
 }
 
-// Collectors are the member's metrics for Prometheus.
+// Collectors returns the member's metrics for Prometheus.
 func (m *Member) Collectors() []prometheus.Collector {
 	x := m.metrics
 	return slices.Concat([]prometheus.Collector{x.batch, x.latency}, x.tallies.collectors(), []prometheus.Collector{&x.numbers}, x.gauges)

@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxNames is of how many names numbers are told apart: names are whatever jobs say. The others are
-// told as one.
+// maxNames is the number of metric names with a count of their own, because jobs choose the names.
+// Further names are counted together.
 const maxNames = 1000
 
 const otherNames = "other"
 
-// jobNumbers are those that jobs have told of themselves, by name, since this member began. The
-// zero value has none; all methods are safe for concurrent use.
+// jobNumbers are the numbers that jobs have reported, by name, since this member started. The zero
+// value is empty; all methods are safe for concurrent use.
 type jobNumbers struct {
 	mu    sync.Mutex
 	names map[string]*numberTotal
@@ -26,8 +26,7 @@ type numberTotal struct {
 	sum   float64
 }
 
-// addReported counts a list as it is stored. What is no such list, which any worker may send,
-// counts nothing.
+// addReported adds a list as it is stored. Workers may send anything, so it ignores invalid lists.
 func (t *jobNumbers) addReported(list json.RawMessage) {
 	if len(list) == 0 {
 		return
@@ -53,7 +52,7 @@ func (t *jobNumbers) addReported(list json.RawMessage) {
 	}
 }
 
-// totalFor is the total of a name. The lock is held.
+// totalFor returns the total for a name. The caller holds the lock.
 func (t *jobNumbers) totalFor(name string) *numberTotal {
 	if t.names[name] == nil && len(t.names) >= maxNames {
 		name = otherNames
@@ -66,10 +65,10 @@ func (t *jobNumbers) totalFor(name string) *numberTotal {
 
 var jobNumberDesc = prometheus.NewDesc("troupe_job_metric", "Numbers that jobs have told of themselves, by their name: how many, and their sum.", []string{"name"}, nil)
 
-// Describe is a part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (t *jobNumbers) Describe(ch chan<- *prometheus.Desc) { ch <- jobNumberDesc }
 
-// Collect is a part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (t *jobNumbers) Collect(ch chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,45 +9,47 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// orderForwarder sends orders of this member to the owners of their tasks: what jobs have reported
-// whose tasks have moved, until an owner has taken it. Of each shard, which has one owner, one
-// batch is on its way while the next one gathers.
+// orderForwarder sends this member's orders to the owners of their tasks, with retries until an
+// owner has accepted them. These are mainly reports of jobs whose tasks have moved. Each shard has
+// one owner, and for each shard one batch is in flight while the next one gathers.
 type orderForwarder struct {
 	m           *Member
 	mu          sync.Mutex
-	lineByShard map[int]*orderLine // by shard, those with something in them
+	lineByShard map[int]*orderLine // by shard, non-empty lines
 
-	queuedPermits            map[engine.Order]bool // what is said of keys, again and again, is on its way once
-	reported, reportedBefore map[jobKey]int        // which time of its being given to a carrier was reported, of jobs; all = how it ended
-	rotatedAt                int64                 // since when they are in the first one
+	// permit decisions that are queued already, because they are repeated
+	queuedPermits map[engine.Order]bool
+	// by job: the delivery that was reported lost, or allDeliveries if the job ended
+	reported, reportedBefore map[jobKey]int
+	// when reported was last rotated to reportedBefore
+	rotatedAt int64
 }
 
-// allDeliveries times that a job is given to a carrier: it has ended.
+// allDeliveries stands for all deliveries of a job: it has ended.
 const allDeliveries = -1
 
-// orderLine is the orders for a shard, each of which is sent again until the shard's owner has
-// taken it.
+// orderLine holds the orders for a shard. Each is retried until the shard's owner has accepted it.
 type orderLine struct{ away, waiting engine.Orders }
 
-// What an orderForwarder sends at once, and how long the owner may take to answer.
+// Limits of one batch, and how long the owner may take to answer.
 const (
 	maxOrders     = 500
 	maxOrderBytes = 8 << 20
 	orderTimeout  = 10 * time.Second
 )
 
-// reportedFor is for how long, in milliseconds, it is remembered at least that a job has been
-// reported. A task asks for what it is owed as soon as it has been loaded.
+// reportedFor is the minimum time, in milliseconds, for which the report of a job is remembered. A
+// task asks for its outstanding jobs right after it is loaded.
 const reportedFor = int64(60_000)
 
-// maxReported is after how many reports they are remembered for a shorter time.
+// maxReported is the number of reports beyond which they are remembered for a shorter time.
 const maxReported = 100_000
 
 func newOrderForwarder(m *Member) *orderForwarder {
 	return &orderForwarder{m: m, lineByShard: map[int]*orderLine{}, queuedPermits: map[engine.Order]bool{}}
 }
 
-// sendCommand has a command sent until the owner of its task has taken it.
+// sendCommand sends a command, with retries until the owner of its task has accepted it.
 func (f *orderForwarder) sendCommand(task string, cmd flow.Command) {
 	reports, many := cmd.(flow.Reports)
 	if !many {
@@ -79,7 +81,7 @@ func (f *orderForwarder) enqueueOrder(o engine.Order) {
 	line.waiting = append(line.waiting, o)
 }
 
-// sendOrders sends what is in a line until it is empty.
+// sendOrders sends the orders of a line until it is empty.
 func (f *orderForwarder) sendOrders(shard int) {
 	for try := 0; f.takeBatch(shard); {
 		if f.sendBatch(shard) {
@@ -95,8 +97,8 @@ func (f *orderForwarder) sendOrders(shard int) {
 	}
 }
 
-// takeBatch adds the next orders to those that no owner has taken yet. It is false when there are
-// none: the line is no more.
+// takeBatch adds the next orders to those not yet accepted. It returns false and removes the line
+// if there are none.
 func (f *orderForwarder) takeBatch(shard int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,8 +117,8 @@ func (f *orderForwarder) takeBatch(shard int) bool {
 	return n > 0
 }
 
-// sendBatch sends what is away, and keeps what has to be sent again. It says whether there was
-// none.
+// sendBatch sends the batch, and keeps the orders that need a retry. It reports whether all were
+// accepted.
 func (f *orderForwarder) sendBatch(shard int) bool {
 	f.mu.Lock()
 	away := f.lineByShard[shard].away
@@ -140,7 +142,7 @@ func (f *orderForwarder) sendBatch(shard int) bool {
 	return len(again) == 0
 }
 
-// isDelivered reports whether a task has heard what it was told, whatever it thinks of that.
+// isDelivered reports whether a task has received a command, even if it refused it.
 func isDelivered(err error) bool {
 	switch flow.ErrorKindOf(err) {
 	case flow.Busy, flow.Moved:
@@ -151,8 +153,8 @@ func isDelivered(err error) bool {
 	return true
 }
 
-// rememberReport notes that a job has been reported: it is not carried out again, should its task
-// come back before that is stored, or before the task knows. What nobody has taken is noted again.
+// rememberReport records that a job has been reported, so that the job is not repeated if its task
+// comes back before the report is stored. Orders that were not accepted are recorded again.
 func (f *orderForwarder) rememberReport(o engine.Order) {
 	r, ok := o.Command.(flow.Report)
 	if !ok {
@@ -168,8 +170,8 @@ func (f *orderForwarder) rememberReport(o engine.Order) {
 	}
 }
 
-// hasReported reports whether what a job has reported was given to the forwarder, not long ago: how
-// it ended, or that this member does not carry it out which was given it then.
+// hasReported reports whether the forwarder recently got a report of this job: its end, or that
+// this member lost the given delivery.
 func (f *orderForwarder) hasReported(job jobKey, given int) bool {
 	if f.m.owned.ownsAll {
 		return false
@@ -184,7 +186,7 @@ func (f *orderForwarder) hasReported(job jobKey, given int) bool {
 	return false
 }
 
-// isEmpty reports whether the owners have taken everything.
+// isEmpty reports whether the owners have accepted everything.
 func (f *orderForwarder) isEmpty() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

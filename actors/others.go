@@ -11,44 +11,44 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Others reaches what the other members of a cluster own and carry. Its methods are called by
-// actors: but for Do and Carry, they return at once.
+// Others reaches the tasks and jobs of the other members of a cluster. Actors call its methods,
+// which return at once, except Do and Carry.
 type Others interface {
-	// Do carries out orders at whoever owns their tasks now, here or elsewhere, until they are
-	// answered or ctx ends, and answers each in its place. Each may be repeated. That somebody is
-	// busy answers a claim, and nothing else.
+	// Do carries out orders at the current owners of their tasks, here or on other members, until
+	// they are answered or ctx ends. It returns the answer of each in order. Orders may be
+	// delivered repeatedly. An owner that is busy counts as an answer for a claim only.
 	Do(ctx context.Context, orders engine.Orders) engine.Outcomes
-	// Owner names the incarnation that owns a task as far as is known here; "" = nobody, for the
-	// moment.
+	// Owner returns the incarnation that owns a task, as far as is known here; "" if it has no
+	// owner at the moment.
 	Owner(task string) string
-	// Carry has another member, by its incarnation, carry out jobs, or let go of some. Without an
-	// error that is its business from now on; with one it is not, as far as that can be known. It
-	// may be repeated.
+	// Carry asks another member, by its incarnation, to carry out jobs or to withdraw some. Without
+	// an error that member is now responsible for them. With an error it is not, as far as can be
+	// known. The request may be repeated.
 	Carry(ctx context.Context, carrier string, errands engine.Errands) error
-	// Credits tells all others for which jobs workers are attached to this member. It may get lost.
+	// Credits announces to all members for which jobs workers are attached here. The notice may be
+	// lost.
 	Credits(c *engine.Credits)
-	// Alive are the incarnations of the other members that live.
+	// Alive returns the incarnations of the other members that are alive.
 	Alive() []string
-	// Stir tells the owners of keys that something has changed about them. It may get lost.
+	// Stir notifies the owners of keys that these have changed. The notice may be lost.
 	Stir(keys engine.Keys)
-	// Wanted tells the members on which pollers wait that there are jobs which nobody here has
-	// waited for. It may get lost.
+	// Wanted announces jobs for which no poller waits here to the members with waiting pollers. The
+	// notice may be lost.
 	Wanted(jobs []engine.Offer)
 }
 
-// Messages to the tasks actor about who owns what.
+// Messages to the tasks actor about ownership.
 type (
 	shardsGained struct{ shards []int }
 	loseShards   struct {
 		shards []int
-		done   func() // called once nothing of them is in memory
+		done   func() // called when none of their tasks is in memory
 	}
-	// memberGone says that a member is gone: what it carried is taken over.
+	// memberGone reports that a member is gone: its jobs are recovered.
 	memberGone struct{ incarnation string }
 )
 
-// Gain makes the member the owner of shards from now on: their unfinished and due tasks are taken
-// up.
+// Gain makes the member the owner of shards: it loads their unfinished and due tasks.
 func (m *Member) Gain(shards []int) {
 	if m.owned.ownsAll || len(shards) == 0 {
 		return
@@ -62,14 +62,14 @@ func (m *Member) Gain(shards []int) {
 	}
 }
 
-// Shards are those that the member owns, nil = all; a hint, since they may change at any time.
+// Shards returns the shards that the member owns, nil if all. The result is a hint, since they may
+// change at any time.
 func (m *Member) Shards() persistence.ShardSet { return m.owned.ownedShards() }
 
-// Lose hands shards over: no more commands are taken for their tasks (flow.Moved), which go to rest
-// as soon as what they have decided is stored. What this member carries for them goes on, and
-// reports to whoever has them then. When it is answered without an error none of them is in memory,
-// and nothing of theirs is on its way to the store. After an error it may be asked again, or Gain
-// gives them back.
+// Lose hands shards over. Commands for their tasks are refused (flow.Moved), and the tasks rest
+// after their decisions are stored. Jobs that this member carries out for them continue and report
+// to the new owners. When Lose returns nil, none of the tasks is in memory and no writes for them
+// are pending. After an error the caller may repeat Lose, or Gain returns the shards.
 func (m *Member) Lose(ctx context.Context, shards []int) error {
 	if m.owned.ownsAll {
 		return flow.Errorf(flow.Conflict, "the member is alone on its store: there is nobody to hand its tasks to")
@@ -79,7 +79,8 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 	if _, err := answerOf(ctx, m, done, nil); err != nil {
 		return err
 	}
-	for m.committer.isWritingFor(shards) || m.jobForwarder.isSendingFor(shards) { // with what an actor has sent that crashed, or jobs that were given away
+	// with commits of an actor that crashed, or jobs in flight to other members
+	for m.committer.isWritingFor(shards) || m.jobForwarder.isSendingFor(shards) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -90,8 +91,8 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 	return nil
 }
 
-// Gone says that another member has left in order, or was fenced: what it carried for tasks of this
-// one is taken over.
+// Gone reports that another member has left in order, or was fenced. Its jobs for tasks of this
+// member are recovered.
 func (m *Member) Gone(incarnation string, left bool) {
 	m.forgetGone()
 	m.goneMu.Lock()
@@ -104,8 +105,8 @@ func (m *Member) Gone(incarnation string, left bool) {
 	}
 }
 
-// forgetGone forgets those who went long ago. Nobody waits for their workers any more, and no view
-// calls them alive.
+// forgetGone forgets members that departed long ago. No task waits for their workers anymore, and
+// no view calls them alive.
 func (m *Member) forgetGone() {
 	now, alive := m.nowMillis(), m.cfg.Others.Alive()
 	m.goneMu.Lock()
@@ -115,12 +116,12 @@ func (m *Member) forgetGone() {
 	})
 }
 
-// goneFor is for how long, in milliseconds, it is remembered that a member has gone, after the time
-// for which its workers are waited for.
+// goneFor is how long, in milliseconds, a departure is remembered after the time in which its
+// workers may return.
 const goneFor = 60_000
 
-// aliveMembers are the other members whose jobs go on when this one takes up a task. Who was said
-// to be gone is not alive, whatever the view of the cluster says by then.
+// aliveMembers returns the other members whose jobs continue when this one loads a task. A member
+// that was reported gone is not alive, whatever the cluster's view says.
 func (m *Member) aliveMembers() []string {
 	if m.cfg.Others == nil {
 		return nil
@@ -130,15 +131,14 @@ func (m *Member) aliveMembers() []string {
 	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()), func(incarnation string) bool { return m.goneMembers[incarnation].Member != "" })
 }
 
-// isMemberAlive reports whether another member does.
+// isMemberAlive reports whether another member is alive.
 func (m *Member) isMemberAlive(incarnation string) bool {
 	return slices.Contains(m.aliveMembers(), incarnation)
 }
 
-// Carry has this member carry out jobs of other members' tasks, or let go of some. What it makes of
-// them it reports to whoever has the tasks, also that it does not carry out one after all. After an
-// error it does nothing with them: the tasks may move, and be done with the jobs, before it would
-// come to them.
+// Carry makes this member carry out jobs of other members' tasks, or withdraw some. It reports the
+// results to the owners of the tasks, also if it does not carry out a job after all. After an error
+// it does nothing with them: the tasks may move and finish the jobs before it would start.
 func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
 	if err := m.checkAvailable(); err != nil && !m.stopping.Load() {
 		return err
@@ -147,25 +147,26 @@ func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
 	m.sendMessage(m.sessions, carryForeign{slices.Clone(errands), turn, func() { heard <- struct{}{} }})
 	_, err := answerOf(ctx, m, heard, nil)
 	if err != nil && !turn.CompareAndSwap(false, true) {
-		return nil // they were taken meanwhile
+		return nil // they were accepted meanwhile
 	}
 	return err
 }
 
-// Credited tells for which jobs workers are attached to another member. Of one that does not live,
-// as far as is known, nothing is believed: what is given to it might be taken for lost.
+// Credited stores for which jobs workers are attached to another member. Credits of a member that
+// is not known to be alive are ignored: jobs sent to it might be taken for lost.
 func (m *Member) Credited(c *engine.Credits) {
 	r := m.sharingRelay()
 	if r == nil || !m.isMemberAlive(c.Member) {
 		return
 	}
 	r.Credited(c)
-	if !m.isMemberAlive(c.Member) { // it was said to be gone meanwhile, which the relay may have heard before
+	// it was reported gone meanwhile, perhaps to the relay before these credits
+	if !m.isMemberAlive(c.Member) {
 		r.Gone(c.Member)
 	}
 }
 
-// sharingRelay is the relay if it shares jobs with those of others.
+// sharingRelay returns the relay if it shares jobs with other members' relays, else nil.
 func (m *Member) sharingRelay() Sharing {
 	r, _ := m.cfg.Relay.(Sharing)
 	if m.cfg.Others == nil {
@@ -174,14 +175,14 @@ func (m *Member) sharingRelay() Sharing {
 	return r
 }
 
-// Heard takes note of what another member tells.
+// Heard receives news from another member.
 func (m *Member) Heard(news engine.News) {
 	if m.cfg.Heard != nil {
 		m.cfg.Heard(news)
 	}
 }
 
-// Offered tells of jobs of other members' tasks that pollers here may have.
+// Offered receives jobs of other members' tasks for pollers of this one.
 func (m *Member) Offered(jobs []engine.Offer) {
 	m.sendMessage(m.sessions, jobsOffered{slices.Clone(jobs)})
 }

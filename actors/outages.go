@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// storeOutages are what the store does not do for the moment, by what is said of it. That is said
-// when it begins and when it is over, however often it is tried meanwhile.
+// storeOutages are current failures of the store, by log message. The log gets one line when an
+// outage starts and one when it ends, however many tries there are.
 type storeOutages struct {
 	log        *slog.Logger
 	hasOutages atomic.Bool
@@ -15,7 +15,7 @@ type storeOutages struct {
 	byMessage  map[string]*storeOutage
 }
 
-// What is said of them.
+// Log messages, which identify the kinds of failures.
 const (
 	notWritten          = "a batch could not be written"
 	notRuled            = "who is given a key could not be decided"
@@ -30,14 +30,14 @@ const (
 	notCounted          = "statistics could not be written: those of some seconds are lost"
 )
 
-// storeOutage is over when all works that has failed.
+// storeOutage ends when everything that failed works again.
 type storeOutage struct {
-	failing map[string]bool // e.g. keys
+	failing map[string]bool // e.g. by key
 	times   int
 }
 
-// recordFailure notes that something failed, which is what is said of it, and of which thing of its
-// kind. It answers how often that kind has failed since the outage began.
+// recordFailure records a failure of a kind, which is its log message, for one thing. It returns
+// how often that kind has failed since the outage started.
 func (o *storeOutages) recordFailure(what, thing string, err error) (times int) {
 	o.mu.Lock()
 	is := o.byMessage[what]
@@ -56,7 +56,7 @@ func (o *storeOutages) recordFailure(what, thing string, err error) (times int) 
 	return times
 }
 
-// recordSuccess notes that something has worked.
+// recordSuccess records a success.
 func (o *storeOutages) recordSuccess(what, thing string) {
 	if !o.hasOutages.Load() {
 		return
@@ -77,7 +77,7 @@ func (o *storeOutages) recordSuccess(what, thing string) {
 	}
 }
 
-// recordStoreCall notes how it went. That the member itself ends is no outage.
+// recordStoreCall records the result of a store call. The end of the member itself is no outage.
 func (m *Member) recordStoreCall(what, thing string, err error) {
 	switch {
 	case err == nil:

@@ -7,14 +7,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// shardOwnership says which shards' tasks are this member's. The actor of all tasks changes it and
-// refuses what is for others; to everybody else it is a hint.
+// shardOwnership stores which shards this member owns. The actor of all tasks changes it and
+// refuses commands for others; for all other code it is a hint.
 type shardOwnership struct {
-	ownsAll bool                             // all are, for as long as the member lives
-	since   [persistence.Shards]atomic.Int64 // when it got each, by the store's time; 0 = it is not the member's
+	ownsAll bool // the member owns all shards until it ends
+	// when it got each shard, by the store's time; 0 if it does not own it
+	since [persistence.Shards]atomic.Int64
 }
 
-// ownAll gives a member all tasks for good.
+// ownAll makes the member the permanent owner of all tasks.
 func (o *shardOwnership) ownAll(now int64) {
 	o.ownsAll = true
 	for shard := range o.since {
@@ -26,12 +27,12 @@ func (o *shardOwnership) addShard(shard int, now int64) { o.since[shard].Store(m
 
 func (o *shardOwnership) hasShard(shard int) bool { return o.since[shard].Load() != 0 }
 
-// ownsTask reports whether a task is this member's.
+// ownsTask reports whether the member owns a task.
 func (o *shardOwnership) ownsTask(task string) bool {
 	return o.ownsAll || o.hasShard(persistence.ShardOf(task))
 }
 
-// sinceOf is when the member got a task.
+// sinceOf returns when the member got a task.
 func (o *shardOwnership) sinceOf(task string) int64 {
 	if o.ownsAll {
 		return o.since[0].Load()
@@ -39,7 +40,7 @@ func (o *shardOwnership) sinceOf(task string) int64 {
 	return o.since[persistence.ShardOf(task)].Load()
 }
 
-// ownedShards are those that the member owns; nil = all.
+// ownedShards returns the shards that the member owns; nil if all.
 func (o *shardOwnership) ownedShards() persistence.ShardSet {
 	if o.ownsAll {
 		return nil

@@ -9,32 +9,32 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// stepsPerSecond is how many steps a task may run in a second in which nobody has any work, beyond
-// a first burst of as many. A loop of them would otherwise take all the time there is.
+// stepsPerSecond is how many steps without work, such as conditions, a task may run per second,
+// after an initial burst of as many. A loop of them would otherwise take all processor time.
 const stepsPerSecond = 10_000
 
-// effortOfStep is how many units of work of its conditions count as one more step.
+// effortOfStep is how many units of evaluation effort count as one more step.
 const effortOfStep = 500
 
-// stepPace is how fast a task runs steps without work.
+// stepPace limits how fast a task runs steps without work.
 type stepPace struct {
-	ahead int64 // microseconds for which it has run steps before their time
-	at    int64 // when that was so, in Unix milliseconds
+	ahead int64 // microseconds by which the task is ahead of its pace …
+	at    int64 // … at this time, in Unix milliseconds
 }
 
-// addSteps counts steps that were run.
+// addSteps adds steps that were run.
 func (p *stepPace) addSteps(now int64, steps int) {
 	p.ahead = max(p.ahead-(now-p.at)*1000, 0) + int64(steps)*1_000_000/stepsPerSecond
 	p.at = now
 }
 
-// waitTime is how long the next steps have to wait.
+// waitTime returns how long the next steps have to wait.
 func (p *stepPace) waitTime(now int64) time.Duration {
 	ahead := p.ahead - (now-p.at)*1000
 	return max(time.Duration(ahead)*time.Microsecond-time.Second, 0)
 }
 
-// recordCut notes what goes on with a decision that was cut because of its length.
+// recordCut records the rest of a decision that was cut because it was long.
 func (t *task) recordCut(d flow.Decision, steps int) {
 	if d.More == nil {
 		return
@@ -45,9 +45,9 @@ func (t *task) recordCut(d flow.Decision, steps int) {
 	}
 }
 
-// resumeCutLater has cut decisions continued: after what they have led to is stored, so that it
-// does not pile up, after what other actors have been sent by then, and not before the task's pace
-// allows it.
+// resumeCutLater schedules the rest of cut decisions. They continue after their results are stored,
+// so that those do not pile up, after messages that other actors have received by then, and not
+// before the task's pace allows it.
 func (t *task) resumeCutLater(c actor.Context) {
 	if len(t.cutCommands) == 0 || t.cutScheduled {
 		return
@@ -75,15 +75,15 @@ func (t *task) resumeCut(c actor.Context, m resumeCut) {
 		return
 	}
 	t.cutScheduled = false
-	for range len(t.cutCommands) { // what is still to be decided counts until it is
+	for range len(t.cutCommands) { // pending rests count as pending until they are decided
 		cmd := t.cutCommands[0]
 		t.cutCommands = t.cutCommands[1:]
 		t.decideCommand(c, &taskCommand{command: cmd})
 	}
 }
 
-// dropCut drops what goes on by itself when the task is loaded the next time. Until then the task
-// has something to do, whatever its state looks like.
+// dropCut drops the rests that continue by themselves after the next load. Until then the task
+// counts as unfinished, whatever its state looks like.
 func (t *task) dropCut() {
 	all := len(t.cutCommands)
 	t.cutCommands = slices.DeleteFunc(t.cutCommands, func(cmd flow.Command) bool {

@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// parkUntil is called before every wait of the member's own. Under the real host it returns at once
-// and the wait blocks by itself; the simulator returns when the wait is over.
+// parkUntil is called before every wait of the member itself. With the real host it returns at once
+// and the wait blocks by itself; the simulator returns when the wait has ended.
 func (m *Member) parkUntil(over func() bool) {
 	if m.cfg.Host.Park != nil {
 		m.cfg.Host.Park(over)
 	}
 }
 
-// isClosed reports whether a channel without values is closed; nil never is.
+// isClosed reports whether a channel without values is closed. A nil channel never is.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -26,15 +26,15 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// errTimeUp ends a wait that its caller bounded.
+// errTimeUp ends a wait at the time limit of its caller.
 var errTimeUp = errors.New("the time is up")
 
-// errLost is the answer when nothing of this member is written any more: what was asked for may
-// have been written just before.
+// errLost is the answer when this member can no longer write. The requested change may have been
+// written just before.
 var errLost = flow.Errorf(flow.Busy, "the member was fenced off, since its lease had run out or its store went back in time: ask another one")
 
-// answerOf waits for an answer. When it is there, it wins over whatever else ends the wait, so that
-// nothing depends on chance.
+// answerOf waits for an answer. An available answer wins over other reasons to end the wait, so
+// that the result does not depend on chance.
 func answerOf[T any](ctx context.Context, m *Member, done <-chan T, timeUp <-chan struct{}) (T, error) {
 	lost := m.Lost()
 	m.parkUntil(func() bool {

@@ -10,38 +10,38 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Payloads keeps large values elsewhere than in the store: what comes in leaves a reference behind,
-// and whoever carries out a job gets what that stands for. Its methods may take a while, so no
-// actor asks but for Large, Refers, Refer and DropMade. Where a decision opens a value that is kept
-// by it, the actor waits, and no other.
+// Payloads stores large values outside the store and leaves references in their place. The carrier
+// of a job gets the values themselves. Its methods may take a while, so actors call only Large,
+// Refers, Refer and DropMade. If a decision opens a stored value, its actor waits, and no other
+// one.
 type Payloads interface {
-	// Large reports whether a value is to be kept elsewhere.
+	// Large reports whether a value belongs outside the store.
 	Large(v json.RawMessage) bool
-	// Keep gives what is to travel in place of a value of a task; KeepFields does so for each field
-	// of its params.
+	// Keep stores a value of a task and returns its reference. KeepFields does so for each field of
+	// the task's params.
 	Keep(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error)
 	KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error)
-	// Refer gives what is to stand for a value that a decision has made, and the objects which that
-	// refers to: WriteMade has to write them before it is stored, and DropMade tells that it was,
-	// or will not be.
+	// Refer returns a reference for a value that a decision has made, and the objects behind it.
+	// WriteMade has to write these before the reference is stored. DropMade releases them after
+	// that, or if the reference will not be stored.
 	Refer(task string, v json.RawMessage) (json.RawMessage, []persistence.Object)
 	WriteMade(ctx context.Context, made []persistence.Object) error
 	DropMade(made []persistence.Object)
-	// Refers reports whether there are references in a value. WholeFor is the value with what they
-	// stand for.
+	// Refers reports whether a value contains references. WholeFor returns the value with their
+	// contents.
 	Refers(v json.RawMessage) bool
 	WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessage, error)
-	// Patiently is for jobs: what is asked with it waits for minutes for a place that does not
-	// answer.
+	// Patiently returns a context for jobs: calls with it wait for minutes for a place that does
+	// not answer.
 	Patiently(ctx context.Context) context.Context
-	// Aside gives it what lets others go on while an actor waits for a value.
+	// Aside sets the function that lets other actors continue while one waits for a value.
 	Aside(aside func(do func()))
-	// Foreign lists the objects that a value refers to and that are another task's.
+	// Foreign returns the objects of other tasks that a value refers to.
 	Foreign(task string, v json.RawMessage) []persistence.Object
 }
 
-// offloadValue has a value of a task kept elsewhere, if it is large. What will be refused stays as
-// it is.
+// offloadValue stores a value of a task outside if it is large. A value beyond the limits stays as
+// it is, because it will be refused.
 func (m *Member) offloadValue(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error) {
 	if p := m.cfg.Payloads; p != nil && p.Large(v) && m.cfg.Limits.Takes(v) {
 		return p.Keep(ctx, task, v)
@@ -49,8 +49,8 @@ func (m *Member) offloadValue(ctx context.Context, task string, v json.RawMessag
 	return v, nil
 }
 
-// offloadOutput is a report whose output is kept elsewhere, if it is large. Where that is not
-// possible the attempt has failed.
+// offloadOutput stores a report's output outside if it is large. If that fails, the attempt has
+// failed.
 func (m *Member) offloadOutput(task string, r flow.Report) flow.Report {
 	if p := m.cfg.Payloads; p != nil && r.Error == "" {
 		var err error
@@ -61,7 +61,7 @@ func (m *Member) offloadOutput(task string, r flow.Report) flow.Report {
 	return r
 }
 
-// offloadCommand has the values of a command kept elsewhere that are large.
+// offloadCommand stores the large values of a command outside.
 func (m *Member) offloadCommand(ctx context.Context, task string, cmd flow.Command) (_ flow.Command, err error) {
 	if m.cfg.Payloads == nil {
 		return cmd, nil
@@ -87,7 +87,7 @@ func (m *Member) offloadCommand(ctx context.Context, task string, cmd flow.Comma
 	return cmd, toBusyError(err)
 }
 
-// toBusyError tells whoever has sent a value why it is not taken: sent again it may be.
+// toBusyError converts an error to one that allows the sender to retry.
 func toBusyError(err error) error {
 	if err == nil {
 		return nil
@@ -95,8 +95,8 @@ func toBusyError(err error) error {
 	return flow.Errorf(flow.Busy, "%v", err)
 }
 
-// offloadStart has the values that a task begins with kept elsewhere, and holds for it what it has
-// in common with another one.
+// offloadStart stores the large values of a task's start outside, and holds the objects that it
+// shares with another task.
 func (m *Member) offloadStart(ctx context.Context, id, origin string, start flow.Start) (flow.Start, error) {
 	p := m.cfg.Payloads
 	if p == nil {
@@ -126,7 +126,7 @@ func (m *Member) offloadStart(ctx context.Context, id, origin string, start flow
 	return start, m.holdObjects(ctx, id, origin, held)
 }
 
-// heldAtOnce is how many objects are held by one statement.
+// heldAtOnce is how many objects one statement holds.
 const heldAtOnce = 10_000
 
 func (m *Member) holdObjects(ctx context.Context, id, origin string, held []persistence.Object) error {
@@ -142,14 +142,13 @@ func (m *Member) holdObjects(ctx context.Context, id, origin string, held []pers
 	return nil
 }
 
-// hasReferences reports whether there are references in what a job is about, or something is
-// missing there.
+// hasReferences reports whether a job's values contain references, or lack something.
 func (m *Member) hasReferences(job *flow.Job) bool {
 	p := m.cfg.Payloads
 	return p != nil && (job.Lacks != "" || p.Refers(job.Input) || p.Refers(job.Params) || p.Refers(job.Run))
 }
 
-// resolveValues is a job with what its references stand for.
+// resolveValues returns a job with the contents of its references.
 func (m *Member) resolveValues(ctx context.Context, job flow.Job) (flow.Job, error) {
 	switch {
 	case job.Lacks != "":
@@ -168,18 +167,19 @@ func (m *Member) resolveValues(ctx context.Context, job flow.Job) (flow.Job, err
 	return job, nil
 }
 
-// unresolvedReport is the report on a job whose values cannot be had. Trying again is of no use
-// when they are gone, or too large.
+// unresolvedReport returns the report for a job whose values are unavailable. It is fatal if a
+// retry cannot help, because they are gone or too large.
 func unresolvedReport(err error) flow.Report {
 	return flow.Report{Error: err.Error(), Fatal: errors.Is(err, flow.ErrNoContent) || flow.ErrorKindOf(err) == flow.Limit}
 }
 
-// objectWriteError is why a row is not stored: what it refers to could not be written.
+// objectWriteError is the error when a row is not stored because its objects could not be written.
 type objectWriteError struct{ error }
 
 func (u objectWriteError) Unwrap() error { return u.error }
 
-// referenceFunc is what stands for values that decisions of a task make.
+// referenceFunc returns the function that creates references for values made by the task's
+// decisions.
 func (t *task) referenceFunc() func(json.RawMessage) json.RawMessage {
 	p := t.m.cfg.Payloads
 	if p == nil {
@@ -192,7 +192,7 @@ func (t *task) referenceFunc() func(json.RawMessage) json.RawMessage {
 	}
 }
 
-// releaseObjects tells that nothing refers to what a draft has made but what is stored.
+// releaseObjects releases the objects that a draft has made.
 func (t *task) releaseObjects(p *journalDraft) {
 	if p != nil && len(p.newObjects) > 0 {
 		t.m.cfg.Payloads.DropMade(p.newObjects)
@@ -200,7 +200,7 @@ func (t *task) releaseObjects(p *journalDraft) {
 	}
 }
 
-// dropUnstoredObjects lets go of all that is not stored.
+// dropUnstoredObjects releases all objects that are not stored.
 func (t *task) dropUnstoredObjects() {
 	t.releaseObjects(t.inflight)
 	t.releaseObjects(t.openDraft)

@@ -10,47 +10,47 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// effectPerformer performs effects once they are stored. A task and its step actors have one each:
-// it dispatches and withdraws jobs, keeps alarms, and passes on what belongs to a step that has an
+// effectPerformer performs stored effects. A task and each of its step actors have one. It
+// dispatches and withdraws jobs, keeps alarms, and passes on effects that belong to a step with an
 // actor of its own.
 type effectPerformer struct {
 	m               *Member
 	task            string
-	self            *actor.PID // that has it
-	scope           string     // the scope whose steps it carries directly
-	inbox           *inbox     // where its jobs land
+	self            *actor.PID // its actor
+	scope           string     // scope of the steps that it handles directly
+	inbox           *inbox     // inbox for reports of its jobs
 	children        map[flow.Address]*stepChild
-	childrenByScope map[string]*stepChild // the same by the scope of what is below them
+	childrenByScope map[string]*stepChild // the same, by the scope inside the step
 	alarms          alarmHeap
-	pruneAlarmsAt   int // how many alarms there are when they are looked through the next time
+	pruneAlarmsAt   int // number of alarms at which idle ones are removed next
 	timer           *actorTimer
-	closed          bool // spawning while stopping would hang the stop for ever
+	closed          bool // spawning while the actor stops would block the stop forever
 }
 
-// stepChild is a step actor.
+// stepChild is a step actor below this actor.
 type stepChild struct {
 	at        flow.Address
 	inbox     *inbox
-	pid       *actor.PID // nil while it is away after a crash
-	crashes   int        // in a row
+	pid       *actor.PID // nil while it is restarting after a crash
+	crashes   int        // consecutive crashes
 	crashedAt int64
 	share     effectShare
 }
 
-// Messages to step actors and from them.
+// Messages to and from step actors.
 type (
 	alarmsDue   struct{}
 	respawnStep struct{ at flow.Address }
-	// queryOutstanding asks a task what a step and everything below it is owed. Its answer is an
-	// effect, owed.
+	// queryOutstanding asks a task for the outstanding effects of a step and everything below it.
+	// The answer is an effect, outstandingEffects.
 	queryOutstanding struct{ at flow.Address }
 )
 
-// outstandingEffects is everything that a step and what is below it is owed; whatever else was
-// asked for there is void. It has its place among the effects that a task releases, because it
-// tells of the state between them.
+// outstandingEffects are all outstanding effects of a step and everything below it; earlier ones
+// are void. It is ordered among the effects that a task releases, because it describes the state
+// between them.
 type outstandingEffects struct {
-	flow.Spawn // of the step
+	flow.Spawn // effect that spawns the step
 	effects    []flow.Effect
 }
 
@@ -60,7 +60,7 @@ func (h *effectPerformer) bindActor(self *actor.PID, scope string, in *inbox) {
 	in.setActor(self)
 }
 
-// performEffects does what effects ask for, in order. Those for a child go to it together.
+// performEffects performs effects in order. The effects for one child are sent to it together.
 func (h *effectPerformer) performEffects(c actor.Context, effects []flow.Effect) {
 	last := h.stopEndedSteps(c, effects)
 	var own effectShare
@@ -86,8 +86,8 @@ func (h *effectPerformer) performEffects(c actor.Context, effects []flow.Effect)
 	h.armTimer()
 }
 
-// sendShare gives a child its share of effects. One that is away asks for everything when it is
-// back, but what is to be withdrawn does not wait for it.
+// sendShare sends a child its share of effects. A child that is restarting asks for everything when
+// it is back, but withdrawals do not wait for it.
 func (h *effectPerformer) sendShare(c actor.Context, k *stepChild) {
 	mine := k.share
 	k.share = effectShare{}
@@ -102,15 +102,15 @@ func (h *effectPerformer) sendShare(c actor.Context, k *stepChild) {
 	}
 }
 
-// sendJobEffects has the sessions dispatch and withdraw jobs.
+// sendJobEffects passes dispatches and withdrawals of jobs to the sessions actor.
 func (h *effectPerformer) sendJobEffects(c actor.Context, effects []flow.Effect) {
 	if concernsSessions(effects) {
 		c.Send(h.m.sessions, jobErrand{task: h.task, effects: effects, inbox: h.inbox})
 	}
 }
 
-// concernsSessions reports whether there is anything to dispatch or withdraw: most ends of attempts
-// are only noted.
+// concernsSessions reports whether effects contain a dispatch or withdrawal. Most ends of attempts
+// need neither.
 func concernsSessions(effects []flow.Effect) bool {
 	for _, e := range effects {
 		switch e := e.(type) {
@@ -125,11 +125,10 @@ func concernsSessions(effects []flow.Effect) bool {
 	return false
 }
 
-// effectShare is a part of some effects, in their order: a child's is what it is sent. A run of
-// them is not copied.
+// effectShare is a part of a list of effects, in order. A contiguous run of effects is not copied.
 type effectShare struct {
 	effects []flow.Effect
-	end     int // of the run; 0 = it is a copy
+	end     int // end of the run in the list; 0 if the share is a copy
 }
 
 func (s *effectShare) addEffect(all []flow.Effect, i int) {
@@ -143,17 +142,16 @@ func (s *effectShare) addEffect(all []flow.Effect, i int) {
 	}
 }
 
-// stepEnds says which steps end where in a list of effects.
+// stepEnds stores the positions in a list of effects at which steps end.
 type stepEnds struct {
-	byStep  map[flow.Address]int // the last Prune of each
-	taskEnd int                  // of the task
+	byStep  map[flow.Address]int // last Prune of each step
+	taskEnd int                  // end of the task
 }
 
-// stopEndedSteps stops the actors of the steps that end with these effects, before they are
-// performed: a child that is stopped may never come to what is in its mailbox, so what is to be
-// withdrawn there goes straight to the sessions. Those take nothing from an inbox that is closed,
-// so no job overtakes its withdrawal. What is dispatched and withdrawn by the same effects comes
-// after the word that nothing is owed.
+// stopEndedSteps stops the actors of the steps that end with these effects, before the effects are
+// performed. A stopped child may never read its mailbox, so withdrawals go directly to the sessions
+// actor. That takes nothing from a closed inbox, so no job overtakes its withdrawal. The dispatches
+// and withdrawals of the same effects follow after the notice that the step needs no jobs.
 func (h *effectPerformer) stopEndedSteps(c actor.Context, effects []flow.Effect) (last stepEnds) {
 	for i, e := range effects {
 		switch e := e.(type) {
@@ -171,8 +169,8 @@ func (h *effectPerformer) stopEndedSteps(c actor.Context, effects []flow.Effect)
 	return last
 }
 
-// childForEffect an effect is the child whose step it is about, or is inside of. Jobs for pollers
-// have none: they are in the store already, and who is answered now is to find them.
+// childForEffect returns the child that handles an effect: its step, or one around it. Effects of
+// poller jobs have no child: the jobs are in the store already, and the next poller must find them.
 func (h *effectPerformer) childForEffect(e flow.Effect) *stepChild {
 	if len(h.children) == 0 || isQueueEffect(e) {
 		return nil
@@ -216,8 +214,8 @@ func isQueueEffect(e flow.Effect) bool {
 	return false
 }
 
-// addressOf an effect; unit says that it is about a unit, or what is inside the step, not about the
-// step itself.
+// addressOf returns the address of an effect; unit reports that the effect concerns a unit or the
+// inside of the step, not the step itself.
 func addressOf(e flow.Effect) (a flow.Address, unit bool) {
 	switch e := e.(type) {
 	case flow.Dispatch:
@@ -247,7 +245,8 @@ func spawnedStep(e flow.Effect) flow.Address {
 	return flow.Address{}
 }
 
-// performDirectly performs an effect that is not about a job. Brief is what ends again further on.
+// performDirectly performs an effect that is not about a job. If brief, the step ends later in the
+// same effects.
 func (h *effectPerformer) performDirectly(c actor.Context, e flow.Effect, brief bool) {
 	switch e := e.(type) {
 	case flow.Alarm:
@@ -287,8 +286,8 @@ func (h *effectPerformer) spawnStep(c actor.Context, at flow.Address) {
 	}
 }
 
-// respawnStep brings a crashed step actor back, with all it is owed. What has landed meanwhile is
-// told first.
+// respawnStep restarts a crashed step actor with all its outstanding effects. Reports that arrived
+// meanwhile are sent to the task first.
 func (h *effectPerformer) respawnStep(c actor.Context, at flow.Address) {
 	k := h.children[at]
 	if k == nil || k.pid != nil {
@@ -310,8 +309,9 @@ func (h *effectPerformer) childOf(pid *actor.PID) *stepChild {
 	return nil
 }
 
-// pruneStep stops the actor of a step that is over. Withdrawals of before may be lost with its
-// mailbox, or those of steps inside: the sessions are told that nothing is owed there any more.
+// pruneStep stops the actor of a step that has ended. Earlier withdrawals may be lost with its
+// mailbox, or those of nested steps, so it notifies the sessions actor that the step needs no jobs
+// anymore.
 func (h *effectPerformer) pruneStep(c actor.Context, at flow.Address) {
 	if k := h.children[at]; k != nil {
 		h.stopStep(c, k)
@@ -325,7 +325,7 @@ func (h *effectPerformer) pruneAll(c actor.Context) {
 	}
 }
 
-// stopStep lets go of a step actor.
+// stopStep stops and removes a step actor.
 func (h *effectPerformer) stopStep(c actor.Context, k *stepChild) {
 	k.inbox.close()
 	if k.pid != nil {
@@ -335,12 +335,12 @@ func (h *effectPerformer) stopStep(c actor.Context, k *stepChild) {
 	delete(h.childrenByScope, flow.ChildScope(k.at))
 }
 
-// stepsAt are the steps that have actors, in an order that is always the same.
+// stepsAt returns the steps that have actors, in a deterministic order.
 func (h *effectPerformer) stepsAt() []flow.Address {
 	return slices.SortedFunc(maps.Keys(h.children), flow.Address.Compare)
 }
 
-// resetPerformer lets go of everything but what has landed: the actor has forgotten its state.
+// resetPerformer drops everything except reports, because the actor has dropped its state.
 func (h *effectPerformer) resetPerformer(c actor.Context, landed func([]*activeJob)) {
 	h.inbox.drainReports(landed, true)
 	for _, at := range h.stepsAt() {

@@ -8,40 +8,41 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// What one answer to a poll holds at most: jobs, and bytes of theirs, unless one alone has more.
-// What does not fit is not claimed.
+// Limits of one answer to a poll: the number of jobs and their bytes, unless a single job is
+// larger. Jobs beyond the limits are not claimed.
 const (
 	maxJobs     = 1000
 	maxJobBytes = 8 << 20
-	jobBytes    = 1 << 10 // of a job beside its values
+	jobBytes    = 1 << 10 // bytes of a job besides its values
 )
 
-// poller is one poll that is being answered.
+// poller is one poll in progress.
 type poller struct {
 	engine.Poll
 	jobFilter
-	reply      func(engine.Jobs)
-	granted    []grantedJob
-	claiming   int
-	bytes      int         // of what it has and is claiming
-	full       bool        // the next job would be too much
-	refused    bool        // a claim was
-	noWait     bool        // it takes what is there and does not wait for more
-	withOrders bool        // it comes with orders: what they begin is for it, and it is answered when they are
-	timedOut   bool        // its time is up: answer as soon as no claim is under way
-	stop       func() bool // the time it waits for more jobs than it has
+	reply    func(engine.Jobs)
+	granted  []grantedJob
+	claiming int
+	bytes    int  // bytes of its jobs and pending claims
+	full     bool // the next job would exceed the limit
+	refused  bool // one of its claims was refused
+	noWait   bool // it takes the available jobs and does not wait for more
+	// it comes with orders: it gets the jobs that they start, and is answered with them
+	withOrders bool
+	timedOut   bool        // it is answered when no claim is pending
+	stop       func() bool // stops the timer for the wait for more jobs
 
-	element         *list.Element   // among those without an answer; nil when it has one
-	serviceElements []*list.Element // the same by service
+	element         *list.Element   // in the list of unanswered polls; nil after the answer
+	serviceElements []*list.Element // the same in the list of each service
 }
 
-// grantedJob is a job that a poller has got, and its place among those of the same time.
+// grantedJob is a job that a poller has got, with its order among jobs of the same time.
 type grantedJob struct {
 	engine.Claimed
 	turn string
 }
 
-// grantedJobs returns what a poller has got.
+// grantedJobs returns the jobs that a poller has got.
 func (p *poller) grantedJobs() engine.Jobs {
 	var jobs engine.Jobs
 	for i := range p.granted {
@@ -59,11 +60,11 @@ func newPoller(p engine.Poll, reply func(engine.Jobs)) *poller {
 	return &poller{Poll: p, jobFilter: kindOf(p), noWait: p.Wait <= 0, reply: reply}
 }
 
-// hasRoom reports whether a poller takes more jobs.
+// hasRoom reports whether a poller can take more jobs.
 func (p *poller) hasRoom() bool { return !p.timedOut && !p.full && len(p.granted)+p.claiming < p.Max }
 
-// hasRoomFor reports whether there is room for a job of its size. The order of jobs is kept: none
-// is handed out before one that did not fit.
+// hasRoomFor reports whether there is room for a job of this size. The order of jobs is kept: no
+// job passes one that did not fit.
 func (p *poller) hasRoomFor(r *queuedJob) bool {
 	p.full = len(p.granted)+p.claiming > 0 && p.bytes+r.size+jobBytes > p.Bytes
 	return !p.full
@@ -74,14 +75,14 @@ func (p *poller) reserveJob(r *queuedJob) {
 	p.bytes += r.size + jobBytes
 }
 
-// unreserveJob notes that a job which was taken is not to be had.
+// unreserveJob releases the reservation of a job that could not be claimed.
 func (p *poller) unreserveJob(r *queuedJob) {
 	p.bytes -= r.size + jobBytes
 	p.full, p.refused = false, true
 }
 
-// isAnswerable reports whether a poll can be answered: its time is up, or it has jobs. One that
-// does not wait takes all that is there, also from the store.
+// isAnswerable reports whether a poll can be answered: its time has passed, or it has jobs. One
+// that does not wait takes all available jobs, also from the store.
 func (p *poller) isAnswerable(fetching bool) bool {
 	switch {
 	case p.claiming > 0:
@@ -108,7 +109,7 @@ func (q *queue) addWaiter(p *poller) {
 	}
 }
 
-// removeWaiter forgets a poll.
+// removeWaiter removes a poll.
 func (q *queue) removeWaiter(p *poller) {
 	if p.element == nil {
 		return
@@ -118,7 +119,7 @@ func (q *queue) removeWaiter(p *poller) {
 	if p.stop != nil {
 		p.stop()
 	}
-	for i, place := range p.serviceElements { // a poll that comes with orders has none
+	for i, place := range p.serviceElements { // a poll with orders has none
 		service := p.Services[i]
 		l := q.waiters[service]
 		if l.Remove(place); l.Len() == 0 {
@@ -128,9 +129,8 @@ func (q *queue) removeWaiter(p *poller) {
 	p.serviceElements = nil
 }
 
-// findWaiter is the first poller that waits for a job like this one and has room for it. One that
-// has got jobs can be answered as soon as nothing more is claimed for it, so the next job goes to
-// another one, if there is any.
+// findWaiter returns the first poller that waits for such a job and has room for it. A poller with
+// jobs can be answered when no claim is pending, so the next job preferably goes to another poller.
 func (q *queue) findWaiter(r *queuedJob) (first *poller) {
 	l := q.waiters[r.service]
 	if l == nil || q.closed {
@@ -149,14 +149,13 @@ func (q *queue) findWaiter(r *queuedJob) (first *poller) {
 	return first
 }
 
-// isOutranked reports whether a poller gets no jobs of a service, since others offer it.
+// isOutranked reports whether a poller gets no jobs of a service because others offer it.
 func (q *queue) isOutranked(p *poller, service string) bool {
 	return q.m.cfg.Outranked != nil && q.m.cfg.Outranked(p.Worker, service)
 }
 
-// findOrderPoll is the rider, a poll that has come with what a job follows from, if it is to have
-// that job; nil = it is not. What it may have, too, and waits already goes first: it gets that
-// instead.
+// findOrderPoll returns rider, the poll that came with the orders that started the job, if the job
+// may go to it; else nil. Jobs that wait already come first: then the rider gets those instead.
 func (q *queue) findOrderPoll(rider *poller, r *queuedJob) *poller {
 	if rider == nil || rider.element == nil || q.closed || !rider.hasRoom() || !rider.jobFilter.matchesJob(r) || !slices.Contains(rider.Services, r.service) || q.isOutranked(rider, r.service) {
 		return nil
@@ -171,7 +170,7 @@ func (q *queue) findOrderPoll(rider *poller, r *queuedJob) *poller {
 	return rider
 }
 
-// waitersFor are those who take jobs off a list.
+// waitersFor returns the pollers that take jobs from a list.
 func (q *queue) waitersFor(s *readyList) (all []*poller) {
 	l := q.waiters[s.service]
 	if l == nil {

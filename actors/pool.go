@@ -15,56 +15,59 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// carrierPool is a carrier of this member, its places, and the jobs that wait in line for one. Who
-// has a place carries out one job after the other: short ones cost no change of goroutines.
+// carrierPool holds a carrier of this member, its worker places, and the queue of jobs for them. A
+// worker goroutine carries out one job after another, so short jobs cost no goroutine switch.
 type carrierPool struct {
 	m              *Member
 	carrier        Carrier
 	limit          int
-	notifySessions func() // the sessions, that jobs are done with or a place was given up
+	notifySessions func() // notifies the sessions actor of finished jobs or a released place
 
 	mu             sync.Mutex
-	jobQueue       []*activeJob // first one first
-	withdrawnCount int          // jobs in it that were withdrawn, at most
-	running        int          // places that are taken
-	starting       bool         // by one that has not begun yet
-	closed         bool         // nothing new begins
-	done           []*activeJob // that the sessions have not been told of …
-	notified       bool         // … but will be
+	jobQueue       []*activeJob // oldest first
+	withdrawnCount int          // upper bound of withdrawn jobs in the queue
+	running        int          // places in use
+	starting       bool         // one place is reserved for a goroutine that has not started yet
+	closed         bool         // no new jobs start
+	done           []*activeJob // finished jobs that the sessions actor has not taken yet …
+	notified       bool         // … of which it has been notified
 }
 
-// jobsCarried tells the sessions that jobs are done with.
+// jobsCarried notifies the sessions actor of finished jobs.
 type jobsCarried struct{ way jobRoute }
 
-// activeJob is a job on its way: in line, or being carried out.
+// activeJob is a job that is queued on this member or being carried out.
 type activeJob struct {
-	key           jobKey
-	dispatch      flow.Effect // with the job, which is large
-	route         jobRoute
-	jobCtx        jobContext
-	withdrawn     atomic.Bool // nobody waits for it any longer
-	delivery      int         // how often the job was given to a carrier before
-	stage         atomic.Int32
-	inbox         atomic.Pointer[inbox]    // where it will land, or is to land once more; nil = it lands, or has
-	report        flow.Command             // nil = there is none
-	inquireNext   bool                     // for a while, to the sessions; see inquireForeign
-	startRecorded bool                     // that the job begins now is stored, if that is to be; with a relay only
-	resolved      atomic.Pointer[flow.Job] // the job with the values that it refers to; nil = it is as it was dispatched. With a relay only
+	key       jobKey
+	dispatch  flow.Effect // contains the job, which is large
+	route     jobRoute
+	jobCtx    jobContext
+	withdrawn atomic.Bool // the job is no longer needed
+	delivery  int         // how often the job was given to a carrier before
+	stage     atomic.Int32
+	// inbox for its report; nil if the report is there already
+	inbox       atomic.Pointer[inbox]
+	report      flow.Command // nil if there is none
+	inquireNext bool         // used by the sessions actor only; see inquireForeign
+	// the start of the job is stored, if that is required; with a relay only
+	startRecorded bool
+	// the job with its values loaded; nil if it is as dispatched. With a relay only
+	resolved atomic.Pointer[flow.Job]
 
-	olderOfTask, newerOfTask *activeJob // of the same task, which the sessions know
+	olderOfTask, newerOfTask *activeJob // list of the task's jobs, for the sessions actor
 }
 
-// Stages of a flight.
+// Stages of an activeJob.
 const (
 	stageQueued int32 = iota
 	stageRunning
-	stageDropped // withdrawn while in line
+	stageDropped // withdrawn while it was queued
 	stageDone
 )
 
 func (f *activeJob) dispatchedJob() flow.Job { return f.dispatch.(flow.Dispatch).Job }
 
-// enqueueJobs puts jobs in line.
+// enqueueJobs appends jobs to the queue.
 func (p *carrierPool) enqueueJobs(flights []*activeJob) {
 	p.m.ready.Add(int64(len(flights)))
 	p.mu.Lock()
@@ -74,8 +77,8 @@ func (p *carrierPool) enqueueJobs(flights []*activeJob) {
 	p.startWorker(wake)
 }
 
-// reservePlace takes a place for somebody to begin, one at a time: whoever has begun wakes the
-// next.
+// reservePlace reserves a place for a goroutine that will start. It reserves one at a time: a
+// goroutine that has started starts the next one.
 func (p *carrierPool) reservePlace() bool {
 	if p.closed || p.starting || p.running >= p.limit || len(p.jobQueue) == 0 {
 		return false
@@ -91,11 +94,11 @@ func (p *carrierPool) startWorker(wake bool) {
 	}
 }
 
-// jobsPerYield is how many jobs are carried out in a row before others get the processor: actors,
-// and the lanes of the committer that the store has answered.
+// jobsPerYield is how many jobs a goroutine carries out before it yields the processor to actors,
+// and to lanes of the committer that got an answer.
 const jobsPerYield = 16
 
-// runWorker carries out what is in line until there is nothing more.
+// runWorker carries out queued jobs until none is left.
 func (p *carrierPool) runWorker() {
 	for n, f := 1, p.nextJob(nil); f != nil; n, f = n+1, p.nextJob(f) {
 		p.m.carryJob(f, p.carrier)
@@ -105,8 +108,9 @@ func (p *carrierPool) runWorker() {
 	}
 }
 
-// nextJob notes that a job is done with and takes another one, or gives up the place. Who waits for
-// the places is told of one that was given up unused, too.
+// nextJob records that a job is finished, and takes another one or releases the place. It also
+// notifies the sessions actor of a place that was released unused, because that waits for idle
+// places.
 func (p *carrierPool) nextJob(last *activeJob) *activeJob {
 	p.mu.Lock()
 	if last != nil {
@@ -142,7 +146,7 @@ func (p *carrierPool) popJob() *activeJob {
 	return nil
 }
 
-// takeDone are the jobs that were carried out since the last time.
+// takeDone returns the jobs that were finished since the last call.
 func (p *carrierPool) takeDone() []*activeJob {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,9 +155,9 @@ func (p *carrierPool) takeDone() []*activeJob {
 	return all
 }
 
-// noteWithdrawn notes that a job in line is not wanted any longer; of one under way the context has
-// ended. When that may be half of a long line, it is looked through: what nobody waits for is not
-// to be kept for as long as those take who have the places.
+// noteWithdrawn records that a queued job was withdrawn; for a running job, the context has ended.
+// When up to half of a long queue is withdrawn, those jobs are removed. Otherwise they would stay
+// in memory for as long as the running jobs take.
 func (p *carrierPool) noteWithdrawn(f *activeJob) {
 	if f.stage.Load() != stageDropped {
 		return
@@ -169,7 +173,7 @@ func (p *carrierPool) noteWithdrawn(f *activeJob) {
 	p.m.ready.Add(int64(len(p.jobQueue) - before))
 }
 
-// close has nothing new begin.
+// close prevents further jobs from starting.
 func (p *carrierPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +186,7 @@ func (p *carrierPool) isIdle() bool {
 	return p.running == 0
 }
 
-// carryJob has a job carried out, and its report put where its actor looks for it.
+// carryJob carries out a job and puts its report into its actor's inbox.
 func (m *Member) carryJob(f *activeJob, carrier Carrier) {
 	defer f.stage.Store(stageDone)
 	defer f.jobCtx.endJob()
@@ -190,13 +194,13 @@ func (m *Member) carryJob(f *activeJob, carrier Carrier) {
 	m.metrics.observeDispatch(serviceOf(job.Exec), m.nowMillis()-job.EnqueuedAt)
 	if m.canStart(ctx) && (!job.Again || m.recordStart(ctx, &job)) {
 		report := m.carryResolved(m.withStartListener(ctx, &job), carrier, job)
-		// A job that was called off may have failed only because of that: its attempt is over, or
-		// it is carried out again after the next start.
+		// A canceled job may have failed only because it was canceled. Its attempt has ended, or it
+		// is repeated after the next start.
 		if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
 			f.report = normalizeReport(f.key.at, report)
 		}
 	}
-	f.dispatch = nil // nobody needs the job any more, and its report may wait
+	f.dispatch = nil // the job is no longer needed, and its report may wait
 	if f.withdrawn.Load() && f.hasDeferredWork() {
 		m.sendMessage(m.tasks, reportsOf(f.key.task, []*activeJob{f}))
 		f.report = nil
@@ -204,11 +208,11 @@ func (m *Member) carryJob(f *activeJob, carrier Carrier) {
 	f.inbox.Swap(nil).addReport(f)
 }
 
-// leaseRecheck is how often it is looked whether the lease is held again.
+// leaseRecheck is the pause between checks whether the lease is held again.
 const leaseRecheck = 50 * time.Millisecond
 
-// canStart holds a job while somebody else may have the lease, and the job with it. It is false
-// when the job is not to begin any more: it was called off, or the member goes.
+// canStart blocks a job while another member may have the lease, and with it the job. It returns
+// false if the job must not start anymore, because it was canceled or the member stops.
 func (m *Member) canStart(ctx context.Context) bool {
 	for !m.lease.isHeld() {
 		if m.stopping.Load() || isClosed(m.Lost()) || !m.sleepFor(leaseRecheck) {
@@ -218,14 +222,15 @@ func (m *Member) canStart(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// recordStart has it stored that a job begins now which may be what its carriers die of: so one
-// that ends its member each time is not carried out for ever. It is false when nobody waits for the
-// job any longer.
+// recordStart stores that a job starts now, for a job that may be crashing its carriers. So a job
+// that kills its member each time is not repeated forever. It returns false if the job is no longer
+// needed.
 func (m *Member) recordStart(ctx context.Context, job *flow.Job) bool {
 	return m.reportProgress(ctx, job.Task, flow.Begin{Address: job.Address, Carrier: m.incarnation})
 }
 
-// withStartListener has it stored since when the worker of a job is at it that tells so by files.
+// withStartListener returns a context that stores when the worker of a job has started it, for
+// workers that report by files.
 func (m *Member) withStartListener(ctx context.Context, job *flow.Job) context.Context {
 	if !job.Exec.ByFiles() {
 		return ctx
@@ -234,8 +239,8 @@ func (m *Member) withStartListener(ctx context.Context, job *flow.Job) context.C
 	return carry.Hearing(ctx, func(since int64) { m.reportProgress(ctx, task, flow.Working{Address: at, At: since}) })
 }
 
-// reportProgress has stored what is known of a job while it is carried out. It is false when nobody
-// waits for the job any longer.
+// reportProgress stores news of a running job, with retries. It returns false if the job is no
+// longer needed.
 func (m *Member) reportProgress(ctx context.Context, task string, word flow.Command) bool {
 	for try := 1; ; try++ {
 		answered, err := m.reportProgressOnce(ctx, task, word)
@@ -243,7 +248,7 @@ func (m *Member) reportProgress(ctx context.Context, task string, word flow.Comm
 			return false
 		}
 		switch flow.ErrorKindOf(err) {
-		case flow.Busy, flow.Moved: // the task's actor crashed, or another member has it by now
+		case flow.Busy, flow.Moved: // the task's actor crashed, or another member owns the task now
 			if !m.sleepFor(storePause(try)) {
 				return false
 			}
@@ -255,8 +260,8 @@ func (m *Member) reportProgress(ctx context.Context, task string, word flow.Comm
 	}
 }
 
-// reportProgressOnce tells a task, or the member that has it, of one of its jobs. It is answered
-// unless nobody waits any more.
+// reportProgressOnce sends news of a job to its task, on whichever member that is. answered is
+// false if the job is no longer needed.
 func (m *Member) reportProgressOnce(ctx context.Context, task string, word flow.Command) (answered bool, err error) {
 	if !m.owned.ownsTask(task) {
 		err := m.cfg.Others.Do(ctx, engine.Orders{{Task: task, Command: word}})[0].Err
@@ -271,7 +276,7 @@ func (m *Member) reportProgressOnce(ctx context.Context, task string, word flow.
 	return err == nil, a.err
 }
 
-// carryResolved has a job carried out with its values as they are, and keeps the output.
+// carryResolved loads the values of a job, carries it out, and stores a large output outside.
 func (m *Member) carryResolved(ctx context.Context, carrier Carrier, job flow.Job) flow.Report {
 	job, err := m.resolveValues(ctx, job)
 	if err != nil {
@@ -280,7 +285,7 @@ func (m *Member) carryResolved(ctx context.Context, carrier Carrier, job flow.Jo
 	return m.offloadOutput(job.Task, carryOut(ctx, carrier, job))
 }
 
-// carryOut has the carrier do the job; its panic is the attempt's error.
+// carryOut lets the carrier carry out the job. A panic becomes the attempt's error.
 func carryOut(ctx context.Context, carrier Carrier, job flow.Job) (r flow.Report) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -301,7 +306,7 @@ func firstLines(b []byte, n int) []byte {
 	return b
 }
 
-// normalizeReport is a report as the task takes it.
+// normalizeReport converts a report to the form that the task accepts.
 func normalizeReport(at flow.Address, r flow.Report) flow.Report {
 	r.Address = at
 	if err := flow.CheckJSON(r.Output); err != nil {

@@ -16,34 +16,36 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// queue is the part of sessions where jobs wait for pollers and pollers for jobs. It holds
-// references; the jobs themselves are in their tasks. What does not fit in memory stays in the
-// store, from where a page at a time is fetched before a service runs out.
+// queue is the part of sessions that matches poller jobs with polls. It holds references; the jobs
+// themselves are in their tasks. Jobs beyond the limit stay in the store, and are read a page at a
+// time before a service runs out.
 type queue struct {
-	m               *Member
-	mu              sync.Mutex              // of all below: tasks hand new jobs to those who wait
-	ready           map[string][]*readyList // by service, those that nobody has jobs of left out
-	listCount       int                     // how many there are
-	refs            map[jobKey]*queuedJob
-	openClaims      map[jobKey]*queuedJob // that have not been answered, with what was offered anew meanwhile
-	waiting         *list.List            // of *poller: polls that have no answer yet, first one first
+	m *Member
+	// guards all fields below: tasks pass new jobs to waiting polls
+	mu        sync.Mutex
+	ready     map[string][]*readyList // by service, without services that have no jobs
+	listCount int                     // number of lists
+	refs      map[jobKey]*queuedJob
+	// claims without an answer, with the job if it was offered again meanwhile
+	openClaims      map[jobKey]*queuedJob
+	waiting         *list.List            // of *poller: polls without an answer, oldest first
 	waiters         map[string]*list.List // the same by service
-	servicesKnown   bool                  // ready has every service that the store may have jobs of
+	servicesKnown   bool                  // ready contains every service of jobs in the store
 	readingServices bool
-	servicesAsked   bool // the store was asked for them, also if it failed
+	servicesAsked   bool // the services were read from the store, or the read failed
 	closed          bool
 
 	firstReads int // lists that are being read from the store for the first time
 
-	rescannedAt   int64            // when the store was asked last, for jobs of other members' tasks
-	rescanAt      int64            // when it is asked again
-	rescanPages   int64            // that were read for that
-	deferredUntil map[jobKey]int64 // jobs that are not claimed here until a time
-	wanted        []engine.Offer   // jobs that the others have yet to be told of
+	rescannedAt   int64            // time of the last read of other members' jobs
+	rescanAt      int64            // time of the next one
+	rescanPages   int64            // pages read by the last one
+	deferredUntil map[jobKey]int64 // jobs that are not claimed here before a time
+	wanted        []engine.Offer   // jobs to announce to the other members
 }
 
 type (
-	stopPoll      struct{ poller *poller } // its time is up
+	stopPoll      struct{ poller *poller } // its time has passed
 	answerEarly   struct{ poller *poller } // it has had jobs for a while
 	leavePoll     struct{ poller *poller } // its caller has gone
 	claimAnswered struct {
@@ -53,13 +55,13 @@ type (
 		at     int64
 		engine.Outcome
 	}
-	offerAgain struct{ ref *queuedJob } // its task may have started again
+	offerAgain struct{ ref *queuedJob } // the task may have loaded again
 	pageRead   struct {
 		list *readyList
 		rows []persistence.QueueRow
 		err  error
 	}
-	// servicesRead names the services that the store has jobs of.
+	// servicesRead lists the services of jobs in the store.
 	servicesRead struct {
 		services []string
 		err      error
@@ -70,8 +72,8 @@ func newQueue(m *Member) *queue {
 	return &queue{m: m, ready: map[string][]*readyList{}, refs: map[jobKey]*queuedJob{}, openClaims: map[jobKey]*queuedJob{}, waiting: list.New(), waiters: map[string]*list.List{}, deferredUntil: map[jobKey]int64{}}
 }
 
-// offerJob gives a job to one who waits for it, or puts it where pollers who may have it look. A
-// kind that has read it from the store meanwhile may be the only one that knows it.
+// offerJob gives a job to a waiting poll, or adds it to the lists of matching pollers. A list that
+// read the job from the store may be the only one that has it.
 func (q *queue) offerJob(_ actor.Context, r *queuedJob) {
 	if q.isUnderClaim(r) {
 		return
@@ -97,9 +99,9 @@ func (q *queue) offerJob(_ actor.Context, r *queuedJob) {
 	}
 }
 
-// isUnderClaim reports whether a job is being claimed. That may be what brought its task into
-// memory, which then offers it; or the claim was refused and then the job returned by whoever held
-// it, so the offer is kept until the answer is there.
+// isUnderClaim reports whether a claim of a job is pending. Either the claim loads the task, which
+// then offers the job; or the claim was refused and the job was returned afterwards. So it keeps
+// the offer until the claim is answered.
 func (q *queue) isUnderClaim(r *queuedJob) bool {
 	_, busy := q.openClaims[r.key]
 	if busy {
@@ -122,7 +124,7 @@ func (q *queue) withdrawJob(key jobKey) {
 	}
 }
 
-// removeReady takes a job off its lists.
+// removeReady removes a job from its lists.
 func (q *queue) removeReady(r *queuedJob) {
 	if r.gone {
 		return
@@ -145,7 +147,7 @@ func (q *queue) startPoll(c actor.Context, p *poller) {
 	q.servePoller(c, p)
 }
 
-// servePoller gives a poller what is there for it, and looks where more may be.
+// servePoller gives a poller the available jobs, and starts reads for more.
 func (q *queue) servePoller(_ actor.Context, p *poller) {
 	q.startFirstReads(p)
 	q.grantJobs(p)
@@ -166,14 +168,14 @@ func (q *queue) grantJobs(p *poller) {
 	}
 }
 
-// claimJob asks the task for the job. Its answer comes after the commit.
+// claimJob sends a claim to the task. The answer comes after the commit.
 func (q *queue) claimJob(p *poller, r *queuedJob) {
 	q.withdrawJob(r.key)
 	claim, answered := q.newClaim(p, r)
 	q.sendClaim(r, claim, answered)
 }
 
-// newClaim is the claim on a job for a poller, and who hears what becomes of it.
+// newClaim creates a claim of a job for a poller, and the function that receives its answer.
 func (q *queue) newClaim(p *poller, r *queuedJob) (claim flow.Claim, answered func(engine.Outcome)) {
 	p.reserveJob(r)
 	m, now := q.m, q.m.nowMillis()
@@ -183,9 +185,9 @@ func (q *queue) newClaim(p *poller, r *queuedJob) (claim flow.Claim, answered fu
 	return claim, func(o engine.Outcome) { m.sendMessage(m.sessions, claimAnswered{p, r, claim, now, o}) }
 }
 
-// claimForWaiter claims a job for one who waits when it has just come to be, by a decision that is
-// not stored yet: so its beginning and the claim are one row. nil = nobody waits. The rider, if
-// there is one, has come with what is decided about.
+// claimForWaiter creates a claim for a waiting poll of a job that a decision has just started and
+// that is not stored yet. So the start and the claim are one row. It returns nil if no poll waits.
+// The rider, if any, is the poll that came with the order being decided.
 func (q *queue) claimForWaiter(job *flow.Job, rider *poller) *taskCommand {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -202,9 +204,8 @@ func (q *queue) claimForWaiter(job *flow.Job, rider *poller) *taskCommand {
 	return &taskCommand{task: job.Task, command: claim, unlisted: p.Unlisted, reply: func(a commandAnswer) { answered(outcomeOf(claim, a, now)) }}
 }
 
-// handleClaimAnswer gives a claimed job to its poller, or back when that was answered meanwhile.
-// Those that somebody else has, or nobody wants any more, are replaced by others as soon as it is
-// known how many.
+// handleClaimAnswer gives a claimed job to its poller, or returns it to the task if the poller was
+// answered meanwhile. Refused claims are replaced by others when all answers are there.
 func (q *queue) handleClaimAnswer(c actor.Context, a claimAnswered) {
 	p := a.poller
 	p.claiming--
@@ -218,7 +219,7 @@ func (q *queue) handleClaimAnswer(c actor.Context, a claimAnswered) {
 		q.giveBack(c, engine.Jobs{*a.Job})
 	default:
 		q.m.metrics.observeDispatch(a.ref.service, a.at-a.ref.at)
-		a.Job.ClaimedAt = a.at // its time counts from when it was asked for
+		a.Job.ClaimedAt = a.at // the time counts from the request
 		q.deferClaim(a.ref.key, a.Job.Until)
 		q.addGranted(p, grantedJob{*a.Job, a.ref.turn})
 	}
@@ -232,31 +233,33 @@ func (q *queue) handleClaimAnswer(c actor.Context, a claimAnswered) {
 	}
 }
 
-// handleRefusal leaves a job alone for a while that was not to be had, unless it was offered anew
-// meanwhile.
+// handleRefusal leaves a job alone for a while if it could not be claimed, unless it was offered
+// again meanwhile.
 func (q *queue) handleRefusal(c actor.Context, a claimAnswered, offered *queuedJob) {
-	now, settled := q.m.nowMillis(), isDelivered(a.Err) || errors.Is(a.Err, errOwnerUnreachable) // else it is offered again in any case
+	// otherwise it is offered again in any case
+	now, settled := q.m.nowMillis(), isDelivered(a.Err) || errors.Is(a.Err, errOwnerUnreachable)
 	switch {
 	case settled && offered != nil && q.m.owned.ownsTask(a.ref.key.task):
 		q.offerJob(c, offered)
 	case settled && offered != nil:
 		delete(q.deferredUntil, a.ref.key)
 		q.markStoredJob(offered)
-	case errors.Is(a.Err, errOwnerUnreachable): // nobody was asked, and is until that is over
+	// no claim was sent, nor is one until the pause ends
+	case errors.Is(a.Err, errOwnerUnreachable):
 		delete(q.deferredUntil, a.ref.key)
 	case isDelivered(a.Err):
 		q.deferClaim(a.ref.key, max(a.Held, now+claimDeferral))
-	default: // its actor crashed or is leaving, or nobody knows who has it; the job is still there
+	default: // its actor crashed or is moving, or its owner is unknown; the job still exists
 		q.deferClaim(a.ref.key, now+claimDeferral)
 		q.returnClaim(a)
 		q.offerLater(a.ref)
 	}
 }
 
-// answerEarlyAfter is how long a poll that has got a job waits for the answers to its other claims.
+// answerEarlyAfter is how long a poll that has a job waits for the answers to its other claims.
 const answerEarlyAfter = time.Second
 
-// addGranted gives a poller a job. From the first one on it does not wait long for more.
+// addGranted gives a poller a job. After the first one, it waits only briefly for more.
 func (q *queue) addGranted(p *poller, job grantedJob) {
 	p.granted = append(p.granted, job)
 	if len(p.granted) == 1 && p.claiming > 0 && !p.withOrders {
@@ -265,28 +268,28 @@ func (q *queue) addGranted(p *poller, job grantedJob) {
 	}
 }
 
-// answerEarly answers a poll with what it has got.
+// answerEarly answers a poll with the jobs that it has.
 func (q *queue) answerEarly(p *poller) {
 	if p.element != nil && (len(p.granted) > 0 || p.withOrders) {
 		q.answerPoll(p)
 	}
 }
 
-// toClaimed is a job as its poller gets it.
+// toClaimed returns a job in the form for its poller.
 func toClaimed(job *flow.Job, token string, at int64) engine.Claimed {
 	return engine.Claimed{Job: engine.JobOf(job), Token: token, ClaimedAt: at, Until: job.Until}
 }
 
-// offerLater offers a job again in a while, which is the longer the more often its task could not
-// say whose it is.
+// offerLater offers a job again after a pause, which grows with the number of times that its task
+// could not answer.
 func (q *queue) offerLater(r *queuedJob) {
 	r.refused++
 	m := q.m
 	m.cfg.Host.Clock.AfterFunc(backOff(r.refused), func() { m.sendMessage(m.sessions, offerAgain{r}) })
 }
 
-// reofferJob offers a job once more. Of one that was read from the store the flow is not known:
-// those who want jobs of one flow find it there.
+// reofferJob offers a job again. If it was read from the store its flow is unknown: then pollers
+// for a single flow find it in the store.
 func (q *queue) reofferJob(c actor.Context, r *queuedJob) {
 	if r.flow == "" {
 		for _, s := range q.ready[r.service] {
@@ -298,15 +301,15 @@ func (q *queue) reofferJob(c actor.Context, r *queuedJob) {
 	q.offerJob(c, &queuedJob{key: r.key, service: r.service, flow: r.flow, labels: r.labels, at: r.at, turn: r.turn, size: r.size, refused: r.refused})
 }
 
-// answerIfReady answers a poll that has what it can get for now.
+// answerIfReady answers a poll that has all it can get for now.
 func (q *queue) answerIfReady(p *poller, fetching bool) {
 	if p.element != nil && (q.closed && p.claiming == 0 || p.isAnswerable(fetching)) {
 		q.answerPoll(p)
 	}
 }
 
-// answerPoll tells a poller what it has got, the longest waiting first: its claims may have been
-// stored in another order.
+// answerPoll answers a poll with its jobs, the oldest first: its claims may have been stored in
+// another order.
 func (q *queue) answerPoll(p *poller) {
 	q.removeWaiter(p)
 	slices.SortStableFunc(p.granted, func(a, b grantedJob) int {
@@ -315,7 +318,7 @@ func (q *queue) answerPoll(p *poller) {
 	p.reply(p.grantedJobs())
 }
 
-// expirePoll ends a poll whose time is up.
+// expirePoll ends a poll whose time has passed.
 func (q *queue) expirePoll(p *poller) {
 	p.timedOut = true
 	q.answerIfReady(p, false)
@@ -329,7 +332,7 @@ func (q *queue) abandonPoll(c actor.Context, p *poller) {
 	p.granted = nil
 }
 
-// giveBack returns what was claimed for a caller who has gone, or is answered.
+// giveBack returns jobs that were claimed for a caller that has gone or is answered.
 func (q *queue) giveBack(c actor.Context, jobs engine.Jobs) {
 	for _, got := range jobs {
 		c.Send(q.m.tasks, &taskCommand{task: got.Job.Task, command: flow.GiveBack{Address: got.Job.Address, Token: got.Token}})
@@ -337,7 +340,7 @@ func (q *queue) giveBack(c actor.Context, jobs engine.Jobs) {
 	}
 }
 
-// close answers all polls: the member goes.
+// close answers all polls because the member stops.
 func (q *queue) close(actor.Context) {
 	q.closed = true
 	for el := q.waiting.Front(); el != nil; {

@@ -5,17 +5,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// In the queue of the store are the jobs that wait for pollers, and those that have waited until
-// they end. A job that a waiting poller got as it began need not be there: its row would be written
-// and deleted again with each step, a fifth of what PostgreSQL does for that. It is written when
-// the worker tells something of a job that takes longer, so that the queue shows it, and when the
-// job is returned.
+// The queue table of the store holds the jobs that wait for pollers, and those that have waited
+// until they end. A job that went to a waiting poller as it started needs no row. Writing and
+// deleting it with each step would be a fifth of PostgreSQL's work for the step. The row is written
+// when the worker reports progress on a longer job, so that the queue shows it, and when the job is
+// returned.
 
-// unlistedJobs are the jobs of a task in memory that are not in the queue. One that is forgotten
-// here costs a deletion in vain.
+// unlistedJobs are the jobs of a task in memory that have no row in the queue. If one is forgotten
+// here, the only cost is a useless deletion.
 type unlistedJobs map[flow.Address]bool
 
-// addUnlisted notes that a poller has got a job as that began.
+// addUnlisted records that a poller got a job as it started.
 func (t *task) addUnlisted(at flow.Address) {
 	if t.unlisted == nil {
 		t.unlisted = unlistedJobs{}
@@ -23,14 +23,15 @@ func (t *task) addUnlisted(at flow.Address) {
 	t.unlisted[at] = true
 }
 
-// removeJob reports whether a job was not in the queue; from now on it is, or it is over.
+// removeJob reports whether a job had no row in the queue. From now on it has one, or it has ended.
 func (h unlistedJobs) removeJob(at flow.Address) bool {
 	was := h[at]
 	delete(h, at)
 	return was
 }
 
-// addQueue makes and ends the rows of jobs for pollers, with the events they follow from.
+// addQueue adds the changes to rows of poller jobs to the commit of the events that they follow
+// from.
 func (t *task) addQueue(c *persistence.Commit, p *journalDraft) {
 	for _, e := range p.effects {
 		switch e := e.(type) {
@@ -60,8 +61,8 @@ func (t *task) addQueue(c *persistence.Commit, p *journalDraft) {
 	}
 }
 
-// addJob puts a job into the queue, also one that was there and is returned: it may have been
-// handed out before it came there.
+// addJob adds a row for a job, also for a returned job that may already have one: it may have been
+// handed out without a row.
 func (t *task) addJob(c *persistence.Commit, job *flow.Job) {
 	if job.Exec.Type != flow.ExecQueue || !job.Again && t.unlisted[job.Address] {
 		return

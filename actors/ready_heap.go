@@ -2,7 +2,7 @@ package actors
 
 import "container/heap"
 
-// readyHeap is the lists that have something for a poller, the one with the oldest job first.
+// readyHeap holds the lists with jobs for a poller, ordered by their oldest jobs.
 type readyHeap []*readyList
 
 func (q *queue) readyFor(p *poller) readyHeap {
@@ -16,7 +16,8 @@ func (q *queue) readyFor(p *poller) readyHeap {
 	return all
 }
 
-// restoreOrder puts the oldest job first again when the first one has been taken.
+// restoreOrder moves the list with the oldest job to the front after a job of the first list was
+// taken.
 func (h *readyHeap) restoreOrder() {
 	if (*h)[0].firstJob() == nil {
 		heap.Pop(h)

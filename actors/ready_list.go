@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// jobFilter says which jobs of a service a poller may have.
+// jobFilter determines which jobs of a service a poller may have.
 type jobFilter struct {
-	flow   string   // id of the only flow whose jobs are wanted; "" = of all
-	labels []string // that the poller has, sorted
+	flow   string   // id of the only flow to take jobs of; "" means all
+	labels []string // labels of the poller, sorted
 }
 
 func kindOf(p engine.Poll) jobFilter {
@@ -23,8 +23,8 @@ func kindOf(p engine.Poll) jobFilter {
 	return k
 }
 
-// matchesJob reports whether a poller of this kind may have a job: it has all labels that the job
-// asks for.
+// matchesJob reports whether a poller with this filter may have a job: it has all labels that the
+// job requires.
 func (k *jobFilter) matchesJob(r *queuedJob) bool {
 	if k.flow != "" && k.flow != r.flow {
 		return false
@@ -45,52 +45,51 @@ func (k *jobFilter) equal(other *jobFilter) bool {
 type queuedJob struct {
 	key     jobKey
 	service string
-	flow    string // "" = not known
+	flow    string // "" if not known
 	labels  []string
 	at      int64        // when it was enqueued
-	turn    string       // among those of the same time
-	size    int          // bytes that a poller is sent
+	turn    string       // order among jobs of the same time
+	size    int          // bytes that a poller gets
 	refused int          // how often its task could not answer a claim
 	gone    bool         // withdrawn or claimed meanwhile
-	lists   []*readyList // where it is, until it is gone
+	lists   []*readyList // lists that contain it, until it is gone
 }
 
 func queuedJobOf(j *flow.Job) *queuedJob {
 	return &queuedJob{key: jobKey{j.Task, j.Address}, service: j.Exec.Service, flow: j.Plan.FlowID, labels: j.Exec.Labels, at: j.EnqueuedAt, turn: j.Turn, size: j.Size()}
 }
 
-// isBefore reports whether a job is handed out before another one: the one that has waited longer
-// is.
+// isBefore reports whether a job is handed out before another one because it has waited longer.
 func (r *queuedJob) isBefore(other *queuedJob) bool {
 	return r.at < other.at || r.at == other.at && r.turn < other.turn
 }
 
-// readyList holds those jobs of a service that one kind of poller may have. A job is on the lists
-// of all kinds that are known; what a new kind may have is in the store.
+// readyList holds the jobs of a service that match one filter. A job is on all known lists that
+// match; jobs for a new filter are in the store.
 type readyList struct {
 	service string
 	jobFilter
 	refs           []*queuedJob
-	goneCount      int   // of those that are gone
+	goneCount      int   // number of gone jobs in refs
 	spilled        bool  // the store may hold more than refs
-	searchBehind   bool  // there is to be another search …
-	searchBehindAt int64 // … behind that time
+	searchBehind   bool  // another search is needed …
+	searchBehindAt int64 // … of jobs after this time
 	fetching       bool
-	read           bool  // the store was asked for its jobs, also if that failed
-	fullSearch     bool  // a look for all there are has yet to come to its end
+	read           bool  // the list was read from the store, or the read failed
+	fullSearch     bool  // a search for all jobs has not ended yet
 	afterAt        int64 // position of the last fetch
 	afterTurn      string
 }
 
-// fetchRows is how many jobs are fetched from the store at once, and of how many a list that has
-// fewer is filled up: else new jobs would be handed out before old ones that only the store has.
+// fetchRows is how many jobs one read returns, and the length below which a list is filled up. A
+// longer list keeps new jobs from being handed out before old ones that only the store has.
 const fetchRows = 500
 
-// maxReadyLists bounds how many services and kinds of pollers are remembered, because anybody may
-// ask for any.
+// maxReadyLists bounds the number of services and filters in memory, because clients may ask for
+// any.
 const maxReadyLists = 10_000
 
-// findList is the list of a service for a kind of pollers; nil = there is none.
+// findList returns the list of a service for a filter; nil if there is none.
 func (q *queue) findList(service string, k *jobFilter) *readyList {
 	for _, s := range q.ready[service] {
 		if s.jobFilter.equal(k) {
@@ -100,8 +99,8 @@ func (q *queue) findList(service string, k *jobFilter) *readyList {
 	return nil
 }
 
-// readyList of a service for a kind of pollers; what the store holds for one not seen before is not
-// known yet, unless it is known to hold nothing of that service.
+// readyList returns the list of a service for a filter. For a new filter, the store must still be
+// searched, unless it is known to have no jobs of the service.
 func (q *queue) readyList(service string, k jobFilter) *readyList {
 	if s := q.findList(service, &k); s != nil {
 		return s
@@ -116,8 +115,8 @@ func (q *queue) readyList(service string, k jobFilter) *readyList {
 	return s
 }
 
-// readyListsFor are those that a job belongs on. There is always one for pollers who want nothing
-// special.
+// readyListsFor returns the lists that a job belongs to. There is always one for pollers without a
+// filter.
 func (q *queue) readyListsFor(r *queuedJob) []*readyList {
 	q.readyList(r.service, jobFilter{})
 	all := q.ready[r.service]
@@ -127,8 +126,7 @@ func (q *queue) readyListsFor(r *queuedJob) []*readyList {
 	return slices.DeleteFunc(slices.Clone(all), func(l *readyList) bool { return !l.jobFilter.matchesJob(r) })
 }
 
-// dropEmptyLists forgets lists that are empty. Of which services the store may still have jobs has
-// to be learned again.
+// dropEmptyLists removes empty lists. The services in the store have to be read again.
 func (q *queue) dropEmptyLists() {
 	q.listCount, q.servicesKnown, q.servicesAsked = 0, false, false
 	for service, all := range q.ready {
@@ -138,14 +136,14 @@ func (q *queue) dropEmptyLists() {
 	maps.DeleteFunc(q.ready, func(_ string, all []*readyList) bool { return len(all) == 0 })
 }
 
-// spillFrom leaves a job in the store that was enqueued at a time, 0 = any: there is a search from
-// there on. One that is under way may be past it: then there is another one.
+// spillFrom leaves a job in the store that was enqueued at the given time (0 for any), and requests
+// a search from there. If a running search may have passed it, another one follows.
 func (l *readyList) spillFrom(at int64) {
 	before := max(at-1, 0)
 	switch {
 	case !l.spilled:
 		l.spilled, l.afterAt, l.afterTurn = true, before, ""
-	case !l.fetching && l.afterAt <= before: // it comes to that
+	case !l.fetching && l.afterAt <= before: // the search will reach it
 	case l.searchBehind:
 		l.searchBehindAt = min(l.searchBehindAt, before)
 	default:
@@ -153,13 +151,13 @@ func (l *readyList) spillFrom(at int64) {
 	}
 }
 
-// finishSearch notes that there is nothing more where a search was.
+// finishSearch records that a search has reached its end.
 func (l *readyList) finishSearch() {
 	l.fullSearch = l.fullSearch && l.searchBehind && l.searchBehindAt == 0
 	l.spilled, l.searchBehind, l.afterAt, l.afterTurn = l.searchBehind, false, l.searchBehindAt, ""
 }
 
-// insertJob adds a job in the order of time, unless it is there.
+// insertJob adds a job in order of time, unless the list contains it.
 func (l *readyList) insertJob(r *queuedJob) {
 	if slices.Contains(r.lists, l) {
 		return
@@ -172,7 +170,7 @@ func (l *readyList) insertJob(r *queuedJob) {
 	l.refs = slices.Insert(l.refs, i, r)
 }
 
-// firstJob is the oldest job on a list.
+// firstJob returns the oldest job of a list; nil if it is empty.
 func (l *readyList) firstJob() *queuedJob {
 	for len(l.refs) > 0 && l.refs[0].gone {
 		l.refs[0] = nil
@@ -185,11 +183,11 @@ func (l *readyList) firstJob() *queuedJob {
 	return l.refs[0]
 }
 
-// manyGone is from how many on jobs that are gone are cleared away before they are reached: on the
-// list of a kind that nobody polls for any longer they never are.
+// manyGone is the number of gone jobs above which they are removed before they reach the front. In
+// the list of a filter that no longer has pollers they never reach it.
 const manyGone = 64
 
-// noteRemoved notes that a job on the list is gone.
+// noteRemoved records that a job of the list is gone.
 func (l *readyList) noteRemoved() {
 	l.goneCount++
 	if l.goneCount > manyGone && l.goneCount > len(l.refs)/2 {

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// fetchFor asks the store for jobs that a poller may have, where there are few in memory. It says
-// whether there may be more for this one. A service that nobody has jobs of costs nothing.
+// fetchFor reads jobs for a poller from the store if few are in memory. It reports whether there
+// may be more for this poller. A service without jobs costs nothing.
 func (q *queue) fetchFor(p *poller) (fetching bool) {
 	if q.closed {
 		return false
@@ -33,8 +33,8 @@ func (q *queue) fetchFor(p *poller) (fetching bool) {
 	return fetching && p.hasRoom()
 }
 
-// startFirstReads starts to read what has not been read yet of a poller's jobs: which services the
-// store has jobs of, and the first page of each of the poller's lists.
+// startFirstReads starts the first reads of a poller's jobs: the services in the store, and the
+// first page of each of the poller's lists.
 func (q *queue) startFirstReads(p *poller) {
 	if q.closed {
 		return
@@ -52,9 +52,9 @@ func (q *queue) startFirstReads(p *poller) {
 	}
 }
 
-// awaitsFirstRead reports whether one of a poller's lists is being read for the first time. Until
-// then a later job of another list would be handed out before an earlier one that only the store
-// has. A store that fails makes no poller wait longer.
+// awaitsFirstRead reports whether one of a poller's lists is being read for the first time. Before
+// that, a later job of another list could be handed out before an earlier one that only the store
+// has. If the store fails, pollers do not wait longer.
 func (q *queue) awaitsFirstRead(p *poller) bool {
 	if q.readingServices && !q.servicesAsked {
 		return true
@@ -106,7 +106,7 @@ func (q *queue) addPage(_ actor.Context, m pageRead) {
 	}
 }
 
-// putStored puts a job that was read from the store on a list.
+// putStored adds a job that was read from the store to a list.
 func (q *queue) putStored(s *readyList, row *persistence.QueueRow) {
 	s.afterAt, s.afterTurn = row.EnqueuedAt, row.Turn
 	task, at, err := flow.ParseJobID(row.JobID)
@@ -120,12 +120,11 @@ func (q *queue) putStored(s *readyList, row *persistence.QueueRow) {
 	q.addReady(s, r)
 }
 
-// servicesRetry is how long it is until the store is asked again for the services that it has jobs
-// of.
+// servicesRetry is the pause after which the services are read again.
 const servicesRetry = time.Second
 
-// readServices asks which services the store has jobs of. From then on new ones are heard of as
-// their jobs are offered.
+// readServices reads the services of jobs in the store. Later ones become known when their jobs are
+// offered.
 func (q *queue) readServices() {
 	if q.readingServices {
 		return
@@ -146,7 +145,7 @@ func (q *queue) readServices() {
 	})
 }
 
-// servicesRead takes what the store has told, and serves those who have been waiting for it.
+// servicesRead handles the services that were read, and serves the polls that waited for them.
 func (q *queue) servicesRead(_ actor.Context, m servicesRead) {
 	q.readingServices, q.servicesAsked, q.servicesKnown = false, true, m.err == nil
 	for _, service := range m.services {

@@ -10,62 +10,63 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Relay hands jobs on to others, who carry them out elsewhere: a job takes no place on this member
-// while it waits or is under way. Its methods do not block and may be called in any goroutine.
+// Relay passes jobs to workers outside this process. A job takes no worker place of this member
+// while it waits or runs. Its methods do not block, and any goroutine may call them.
 type Relay interface {
-	// Offers reports whether somebody is there for jobs like this one.
+	// Offers reports whether a worker for such a job is attached.
 	Offers(exec *flow.Exec) bool
-	// Send takes jobs, and lands each of them in the end.
+	// Send takes jobs, and eventually lands each of them: it calls Land or Part.
 	Send(jobs []Passage)
-	// CallOff says that nobody waits for a job any longer. One that is under way lands at once.
+	// CallOff withdraws a job that is no longer needed. If it is running, it lands at once.
 	CallOff(job Passage)
-	// Shut has nothing new begin.
+	// Shut prevents further jobs from starting.
 	Shut()
 }
 
-// Sharing is a Relay that has jobs carried out at other members, too: where this one has no credit
-// for a job and another one has, it lands the job as Lost, Unbegun and To that one, by its
-// incarnation.
+// Sharing is a Relay that also uses workers at other members. If this member has no credit for a
+// job and another one has, it lands the job as Lost, Unbegun and with the incarnation of that
+// member in To.
 type Sharing interface {
 	Relay
-	// Meet has it tell the others, which are alive by their incarnations, of its credits from now
-	// on, in the name of self.
+	// Meet makes it announce its credits to the other members from now on, in the name of self.
+	// alive returns the incarnations of the live members.
 	Meet(self string, alive func() []string, tell func(*engine.Credits))
-	// Credited says what another one has.
+	// Credited receives the credits of another member.
 	Credited(c *engine.Credits)
-	// Gone says that another member is no more.
+	// Gone reports that another member is gone.
 	Gone(incarnation string)
 }
 
 // Passage is a job on its way through a Relay.
 type Passage = carry.Passage
 
-// jobRoute is how jobs reach those who carry them out.
+// jobRoute passes jobs to their carriers.
 type jobRoute interface {
-	enqueueJobs(flights []*activeJob) // in their order
-	noteWithdrawn(f *activeJob)       // nobody waits for it any longer
-	takeDone() []*activeJob           // that were carried out since the last time
-	close()                           // has nothing new begin
-	isIdle() bool                     // nothing is under way
+	enqueueJobs(flights []*activeJob) // in order
+	noteWithdrawn(f *activeJob)       // withdraws a job
+	takeDone() []*activeJob           // the jobs finished since the last call
+	close()                           // prevents further jobs from starting
+	isIdle() bool                     // no jobs are running
 }
 
-// relayQueue is the relay of this member, what it is to get, and what is under way with it.
+// relayQueue holds the relay of this member, the jobs to send to it, and the number of jobs running
+// with it.
 type relayQueue struct {
 	m              *Member
 	relay          Relay
-	notifySessions func() // the sessions, that jobs are done with
+	notifySessions func() // notifies the sessions actor of finished jobs
 
-	unsent []Passage // the sessions' own
+	unsent []Passage // used by the sessions actor only
 
 	mu       sync.Mutex
 	running  int
 	closed   bool
-	done     []*activeJob // that the sessions have not been told of …
-	notified bool         // … but will be
+	done     []*activeJob // finished jobs that the sessions actor has not taken yet …
+	notified bool         // … of which it has been notified
 }
 
-// routeFor a job; nil = there is none. A job of type http goes to a push worker only when no
-// attached one is there for it.
+// routeFor returns the route for a job; nil if there is none. A job of type http goes to a push
+// worker only if no attached worker offers its service.
 func (s *sessions) routeFor(x *flow.Exec) jobRoute {
 	if s.relayQueue != nil && (x.Type == flow.ExecRemote || x.Type == flow.ExecHTTP && s.relayQueue.relay.Offers(x)) {
 		return s.relayQueue
@@ -76,7 +77,7 @@ func (s *sessions) routeFor(x *flow.Exec) jobRoute {
 	return nil
 }
 
-// jobRoutes are all there are.
+// jobRoutes returns all routes.
 func (s *sessions) jobRoutes() []jobRoute {
 	var all []jobRoute
 	if s.relayQueue != nil {
@@ -95,7 +96,7 @@ func (w *relayQueue) enqueueJobs(flights []*activeJob) {
 	}
 }
 
-// sendUnsent sends what has gathered.
+// sendUnsent sends the collected jobs.
 func (w *relayQueue) sendUnsent() {
 	if len(w.unsent) == 0 {
 		return
@@ -131,8 +132,8 @@ func (w *relayQueue) isIdle() bool {
 	return w.running == 0
 }
 
-// startJob has a job be under way from now on, and counts it, unless nothing begins any more, or it
-// was withdrawn.
+// startJob marks a job as running and counts it. It returns false if no more jobs may start, or the
+// job was withdrawn.
 func (w *relayQueue) startJob(f *activeJob) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +144,7 @@ func (w *relayQueue) startJob(f *activeJob) bool {
 	return true
 }
 
-// finishJob has the sessions forget a job.
+// finishJob makes the sessions actor forget a job.
 func (w *relayQueue) finishJob(f *activeJob, begun bool) {
 	w.mu.Lock()
 	if begun {
@@ -158,7 +159,7 @@ func (w *relayQueue) finishJob(f *activeJob, begun bool) {
 	}
 }
 
-// Job is what a relay is to hand on.
+// Job returns the job to pass on.
 func (f *activeJob) Job() flow.Job {
 	if job := f.resolved.Load(); job != nil {
 		return *job
@@ -166,18 +167,19 @@ func (f *activeJob) Job() flow.Job {
 	return f.dispatchedJob()
 }
 
-// Of names the job.
+// Of returns the job's task and address.
 func (f *activeJob) Of() (task string, at flow.Address) { return f.key.task, f.key.at }
 
-// Foreign says that another member has the job's task: it is the one to know whether nobody is
-// there for it.
+// Foreign reports whether another member owns the job's task. Only the owner decides what to do
+// when no worker is available.
 func (f *activeJob) Foreign() bool { return !f.route.(*relayQueue).m.owned.ownsTask(f.key.task) }
 
-// Over says that the job was withdrawn, or the member goes.
+// Over reports whether the job was withdrawn, or the member stops.
 func (f *activeJob) Over() bool { return f.jobCtx.Err() != nil }
 
-// Begin has a job begin with a relay. Of one that may be what its carriers die of, this is stored
-// first, and the job sent anew; so is one that comes while somebody else may have the lease.
+// Begin starts a job with a relay. If the job may be crashing its carriers, the start must be
+// stored first, and then the job is sent again. The same holds while another member may have the
+// lease, and for values that must be loaded.
 func (f *activeJob) Begin() bool {
 	job, w := f.Job(), f.route.(*relayQueue)
 	if job.Again && !f.startRecorded || !w.m.lease.isHeld() || w.m.hasReferences(&job) {
@@ -192,8 +194,7 @@ func (f *activeJob) Begin() bool {
 	return true
 }
 
-// prepareJob waits until the lease is held, has it stored that a job begins, and gets the values
-// that it refers to.
+// prepareJob waits until the lease is held, stores the start of the job, and loads its values.
 func (w *relayQueue) prepareJob(f *activeJob, job flow.Job) {
 	if !w.m.canStart(&f.jobCtx) || job.Again && !f.startRecorded && !w.m.recordStart(&f.jobCtx, &job) {
 		f.jobCtx.endJob()
@@ -212,17 +213,17 @@ func (w *relayQueue) prepareJob(f *activeJob, job flow.Job) {
 	w.relay.Send([]Passage{f})
 }
 
-// Part lands a job without a report. Whoever asks for it here, such as its task once more, is not
-// heard: the member goes.
+// Part lands a job without a report because its worker takes it along to another member. While this
+// member stops, it ignores requests for the job, such as one from its reloaded task.
 func (f *activeJob) Part() {
 	f.route.(*relayQueue).m.migratedJobs.addJob(f.key, f.delivery)
 	f.jobCtx.endJob()
 	f.Land(flow.Report{Lost: true})
 }
 
-// Land puts the report on a job where its actor looks for it. Of one that was lost the sessions
-// hear before: when the job is dispatched again they do not take it for this one. Any other is
-// known to them until its report is there.
+// Land puts the report of a job into its actor's inbox. The sessions actor forgets a lost job
+// before its report arrives, so that it does not mistake a new dispatch for this one. It keeps any
+// other job until its report has arrived.
 func (f *activeJob) Land(r flow.Report) {
 	w := f.route.(*relayQueue)
 	if p := w.m.cfg.Payloads; p != nil && p.Large(r.Output) {

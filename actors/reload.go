@@ -22,8 +22,8 @@ func (t *task) requestLoad(c actor.Context) {
 	})
 }
 
-// applyLoaded takes the state from the store, takes over what was carried by one who is gone, and
-// then answers what has been waiting.
+// applyLoaded takes the state from the store, recovers the jobs of members that are gone, and then
+// decides the waiting commands.
 func (t *task) applyLoaded(c actor.Context, l loadResult) {
 	if l.gen != t.gen {
 		return
@@ -46,7 +46,7 @@ func (t *task) applyLoaded(c actor.Context, l loadResult) {
 	t.columns, t.columnsAt = l.view.Columns, l.view.UpdatedAt
 	t.create, t.begunApart = nil, l.begunApart
 	t.resetSteps(c)
-	t.m.hub.notifyWatchers(t.id) // of what was written without an answer
+	t.m.hub.notifyWatchers(t.id) // of rows that were written without an answer
 	if t.state.Status.Ended() {
 		c.Send(t.m.tasks, taskEnded{t, t.state.Status, false})
 	}
@@ -55,9 +55,11 @@ func (t *task) applyLoaded(c actor.Context, l loadResult) {
 	asks, owed := splitAsks(owed)
 	t.performEffects(c, owed)
 	switch {
-	case !l.resting || t.crashes > 0: // else it is known who has asked
+	case !l.resting || t.crashes > 0: // otherwise it is known which permits were requested
 		t.m.requeueAsks(asks)
-	case t.seq == 1: // it may have been stored by somebody who told nobody; then it has begun nothing yet, and asks for itself alone
+	// the row may have been stored without a notice, by Begin; then the task has started nothing
+	// yet, and only its own request matters
+	case t.seq == 1:
 		t.m.requeueAsks(slices.DeleteFunc(asks, func(ask flow.Ask) bool { return ask.Node != "" }))
 	}
 	if t.refusals > 0 {
@@ -77,9 +79,9 @@ func (t *task) notifyLoaded() {
 	}
 }
 
-// recoverJobs takes over what was carried by members that are gone, and asks those who live for the
-// rest: one of them may not know that it carries a job, because who has stored so crashed before it
-// said so. It does so again after a while, as the question may share that fate.
+// recoverJobs recovers the jobs of members that are gone, and asks live members for their jobs. A
+// member may not know of a job because the actor that stored the assignment crashed before it sent
+// the job. The request is repeated after a while, because it may be lost in the same way.
 func (t *task) recoverJobs(c actor.Context) {
 	recovering := t.m.recoverCommand(t.id)
 	recovering.Anew = true
@@ -91,11 +93,10 @@ func (t *task) recoverJobs(c actor.Context) {
 	t.m.cfg.Host.Clock.AfterFunc(recheckAfter, func() { t.m.sendMessage(self, recheckCarriers{gen}) })
 }
 
-// recheckAfter is how long it is until members are asked again whether they know the jobs they
-// carry.
+// recheckAfter is the time after which members are asked again whether they know their jobs.
 const recheckAfter = time.Minute
 
-// recheckCarriers tells a task to look after jobs that other members carry.
+// recheckCarriers tells a task to check the jobs that other members carry out.
 type recheckCarriers struct{ gen int }
 
 func (t *task) recheckCarriers(c actor.Context, m recheckCarriers) {
@@ -104,7 +105,7 @@ func (t *task) recheckCarriers(c actor.Context, m recheckCarriers) {
 	}
 }
 
-// hasForeignCarriers reports whether other members carry jobs of the task.
+// hasForeignCarriers reports whether other members carry out jobs of the task.
 func (t *task) hasForeignCarriers() bool {
 	return slices.ContainsFunc(flow.Outstanding(t.state), func(e flow.Effect) bool {
 		job := flow.JobOf(e)
@@ -112,8 +113,8 @@ func (t *task) hasForeignCarriers() bool {
 	})
 }
 
-// withoutReported leaves out the jobs whose reports are here already, and are decided next. One
-// that was lost is dispatched by that decision, unless the state knows of that loss already.
+// withoutReported removes the jobs whose reports are here already and are decided next. A lost job
+// is dispatched by that decision, unless the state contains that loss already.
 func (t *task) withoutReported(owed []flow.Effect) []flow.Effect {
 	reported := map[flow.Address]flow.Report{}
 	for _, cmd := range slices.Concat(t.isolated, t.waiting) {
@@ -143,8 +144,8 @@ func (t *task) failActiveSteps(c actor.Context, text string) {
 	}
 }
 
-// decideWaiting decides what is to be tried alone, each after the row of the one before is written,
-// and then whatever has been waiting.
+// decideWaiting decides the isolated commands, each after the row of the previous one is written,
+// and then the waiting ones.
 func (t *task) decideWaiting(c actor.Context) {
 	for len(t.isolated) > 0 {
 		if t.inflight != nil || t.openDraft != nil {
@@ -156,14 +157,15 @@ func (t *task) decideWaiting(c actor.Context) {
 	}
 	waiting := t.waiting
 	t.waiting = nil
-	t.decideInTurn(waiting, func(cmd *taskCommand) { // at once: behind what is in the mailbox it might find the task retiring
+	// at once: behind messages in the mailbox, it might find the task retiring
+	t.decideInTurn(waiting, func(cmd *taskCommand) {
 		if !t.holdCommand(cmd) {
 			t.decideCommand(c, cmd)
 		}
 	})
 }
 
-// resetSteps is for a state that is forgotten. What has landed is decided with the next one.
+// resetSteps resets the steps for a dropped state. Their reports are decided with the next one.
 func (t *task) resetSteps(c actor.Context) {
 	t.resetPerformer(c, func(landed []*activeJob) { t.waiting = append(t.waiting, reportsOf(t.id, landed)) })
 }
@@ -186,8 +188,8 @@ func (t *task) retryLoad(c actor.Context, err error) {
 	t.m.cfg.Host.Clock.AfterFunc(reloadPause(err, t.tries), func() { t.m.sendMessage(self, reloadTask{gen}) })
 }
 
-// reloadPause is how long a task that could not be loaded waits: it goes on soon after an outage,
-// and what is wrong with itself is seldom looked at.
+// reloadPause returns the pause before the next try to load a task. It is short after an outage of
+// the store, and grows for faults of the task itself.
 func reloadPause(err error, tries int) time.Duration {
 	if errors.As(err, new(storeReadError)) {
 		return storePause(tries)
@@ -203,8 +205,8 @@ func (t *task) refuseUnknown(c actor.Context) {
 	c.Send(t.m.tasks, taskUnknown{t})
 }
 
-// discardState drops everything this incarnation of the actor knew, and reloads; the commands that
-// have no answer yet are decided again.
+// discardState drops everything that the actor knows and reloads the task. Commands without an
+// answer are decided again.
 func (t *task) discardState(c actor.Context, err error) {
 	sent, gathered := t.inflight.commands(), t.openDraft.commands()
 	created := t.create != nil
@@ -218,7 +220,7 @@ func (t *task) discardState(c actor.Context, err error) {
 		t.isolated = append(t.isolateSuspects(sent, err), t.isolated...)
 		sent = nil
 	case errors.Is(err, persistence.ErrExists):
-		// Somebody with the same id was first, perhaps this very request whose answer got lost.
+		// A task with this id was first, perhaps from this very request, if its answer was lost.
 		t.m.log.Info("a task with this id exists", "task", t.id)
 	case !errors.Is(err, persistence.ErrStale) && !errors.Is(err, persistence.ErrUnknown) && !errors.Is(err, persistence.ErrNoVersion):
 		t.m.log.WarnContext(t.logContext(), "a commit failed", "task", t.id, "error", err)
@@ -226,17 +228,18 @@ func (t *task) discardState(c actor.Context, err error) {
 	again := append(sent, gathered...)
 	if created {
 		again = t.answerStarts(again, err)
-		t.isolated = t.answerStarts(t.isolated, errStartRefused) // there will be no task that they could be tried with
+		// they cannot be tried, because there is no task
+		t.isolated = t.answerStarts(t.isolated, errStartRefused)
 	}
 	t.waiting = append(again, t.waiting...)
 	t.requestLoad(c)
 }
 
-// errStartRefused is the answer to a start whose first row the store refused, when others were
-// decided behind it.
+// errStartRefused is the answer to a start whose first row the store refused together with later
+// commands.
 var errStartRefused = flow.Errorf(flow.Busy, "the store refused the task's start, or what was asked of the task meanwhile: ask again in a moment")
 
-// answerStarts tells whoever started the task how that ended; the rest stays.
+// answerStarts answers the starts among the commands and returns the others.
 func (t *task) answerStarts(commands []*taskCommand, err error) (rest []*taskCommand) {
 	for _, cmd := range commands {
 		if _, ok := cmd.command.(flow.Start); ok {
@@ -248,12 +251,14 @@ func (t *task) answerStarts(commands []*taskCommand, err error) (rest []*taskCom
 	return rest
 }
 
-// isolateSuspects are the commands one of which led to what the store refuses; it would refuse it
-// again. Each is tried alone then, so that no other suffers. When there is only one, it is changed.
+// isolateSuspects returns the commands of which one led to a row that the store refuses, and would
+// refuse again. Each is then tried alone, so that the others do not suffer. A single command is
+// amended.
 func (t *task) isolateSuspects(commands []*taskCommand, err error) []*taskCommand {
 	commands = slices.DeleteFunc(splitReports(commands), func(cmd *taskCommand) bool {
 		switch cmd.command.(type) {
-		case flow.Proceed, flow.Recover: // follow from what is stored: done after every load
+		// they follow from stored rows and are repeated after every load
+		case flow.Proceed, flow.Recover:
 			return true
 		}
 		return false
@@ -268,7 +273,7 @@ func (t *task) isolateSuspects(commands []*taskCommand, err error) []*taskComman
 	return commands
 }
 
-// splitReports has each report by itself.
+// splitReports splits commands with several reports into one command each.
 func splitReports(commands []*taskCommand) (all []*taskCommand) {
 	for _, cmd := range commands {
 		reports, ok := cmd.command.(flow.Reports)
@@ -283,16 +288,15 @@ func splitReports(commands []*taskCommand) (all []*taskCommand) {
 	return all
 }
 
-// amendRefused makes of a command whose consequences the store refuses one that it takes: an
-// attempt fails, whoever asked is told. The store's words may hold what it refuses; then they are
-// left out.
+// amendRefused changes a command whose row the store refuses: an attempt fails, a caller gets an
+// error. The store's error may contain the refused value; after a second refusal it is left out.
 func (t *task) amendRefused(cmd *taskCommand, err error) []*taskCommand {
 	cmd.refused++
 	text := "internal: the store refused the attempt's result"
 	if cmd.refused == 1 {
 		text = fmt.Sprintf("%s: %v", text, err)
 	}
-	elsewhere := errors.As(err, new(objectWriteError)) // it was not the store
+	elsewhere := errors.As(err, new(objectWriteError)) // the store did not refuse it
 	if elsewhere {
 		text = err.Error()
 	}
@@ -318,7 +322,7 @@ func (t *task) amendRefused(cmd *taskCommand, err error) []*taskCommand {
 	return nil
 }
 
-// noteRefusal notes that what is stored already leads to what the store refuses, and why.
+// noteRefusal records that the stored state itself leads to a row that the store refuses, and why.
 func (t *task) noteRefusal(err error) {
 	t.refusals++
 	if t.objectError = ""; errors.As(err, new(objectWriteError)) {

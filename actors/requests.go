@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Do carries out an order. One without a name gets one that covers what the member itself repeats.
+// Do carries out an order. An order without a request id gets one, so that the member's own
+// repetitions are recognized.
 func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
 	cmd, err := m.prepareCommand(ctx, o)
 	if err != nil {
@@ -28,7 +29,7 @@ func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 	return outcomeOf(cmd, a, m.nowMillis()), nil
 }
 
-// outcomeOf is a task's answer to a command, as those outside hear it.
+// outcomeOf converts a task's answer to a command to the form for callers.
 func outcomeOf(cmd flow.Command, a commandAnswer, now int64) engine.Outcome {
 	out := engine.Outcome{Changed: a.changed, Events: a.events, First: a.first, Given: a.given, Held: a.held, Err: toEngineError(a.err)}
 	if claim, ok := cmd.(flow.Claim); ok && a.job != nil {
@@ -38,8 +39,8 @@ func outcomeOf(cmd flow.Command, a commandAnswer, now int64) engine.Outcome {
 	return out
 }
 
-// prepareCommand refuses values that are no JSON before they reach a task, has large ones kept
-// elsewhere, and says of a claim when its worker registered and for how long it holds.
+// prepareCommand refuses values that are not JSON before they reach a task, and stores large ones
+// outside. To a claim it adds when its worker registered and how long the claim holds.
 func (m *Member) prepareCommand(ctx context.Context, o engine.Order) (flow.Command, error) {
 	if err := checkCommand(o.Command); err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (m *Member) prepareCommand(ctx context.Context, o engine.Order) (flow.Comma
 	return cmd, nil
 }
 
-// askTask gives a command to its task and returns what that answers.
+// askTask sends a command to its task and returns the answer.
 func (m *Member) askTask(ctx context.Context, cmd *taskCommand) (commandAnswer, error) {
 	if err := m.admitCommand(cmd.command); err != nil {
 		return commandAnswer{}, err
@@ -85,16 +86,17 @@ func (m *Member) sendRequest(ctx context.Context, cmd flow.Command, send func(re
 	return m.awaitStored(ctx, done)
 }
 
-// patienceKey marks contexts, see withPatience.
+// patienceKey is the context key of withPatience.
 type patienceKey struct{}
 
-// withPatience marks what the member asks of itself: it waits for its answer although the store is
-// away.
+// withPatience marks a request of the member itself: it waits for its answer even if the store is
+// unavailable.
 func withPatience(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patienceKey{}, true)
 }
 
-// awaitStored waits for an answer that the store has to write first, unless that goes away.
+// awaitStored waits for an answer that requires a write to the store. It stops waiting if the store
+// becomes unavailable.
 func (m *Member) awaitStored(ctx context.Context, done <-chan commandAnswer) (commandAnswer, error) {
 	_, gone := m.watchdog.awayState()
 	if ctx.Value(patienceKey{}) != nil {
@@ -108,7 +110,7 @@ func (m *Member) awaitStored(ctx context.Context, done <-chan commandAnswer) (co
 	return a, err
 }
 
-// Poll claims queue jobs for a poller. It answers with none when nothing came within Wait.
+// Poll claims queue jobs for a poller. It returns none if no job came within Wait.
 func (m *Member) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
 	if err := m.checkPoll(&p); err != nil {
 		return nil, err
@@ -131,7 +133,7 @@ func (m *Member) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
 	return got, err
 }
 
-// checkPoll refuses a poll that cannot be answered, and notes that its worker asks for jobs.
+// checkPoll refuses an invalid poll, and records that its worker polls.
 func (m *Member) checkPoll(p *engine.Poll) error {
 	if err := cmp.Or(m.checkAvailable(), p.Check()); err != nil {
 		return err
@@ -142,10 +144,10 @@ func (m *Member) checkPoll(p *engine.Poll) error {
 	return nil
 }
 
-// requestChunk bounds how many commands of one request are on their way at once.
+// requestChunk bounds how many commands of one request are in flight.
 const requestChunk = 500
 
-// DoAll carries out orders that may be repeated, and tells how each was answered.
+// DoAll carries out orders that may be repeated, and returns the outcome of each.
 func (m *Member) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
 	return m.doAll(ctx, orders, nil)
 }
@@ -161,8 +163,8 @@ func (m *Member) doAll(ctx context.Context, orders engine.Orders, rider *poller)
 	return outcomes, nil
 }
 
-// doGroup answers those that were not answered in time with the reason: what the others were
-// answered stays known.
+// doGroup carries out a group of orders. An order without an answer in time gets an error, so that
+// the outcomes of the others are kept.
 func (m *Member) doGroup(ctx context.Context, group []engine.Order, rider *poller) engine.Outcomes {
 	pending := make([]chan commandAnswer, len(group))
 	for i, o := range group {
@@ -187,7 +189,7 @@ func (m *Member) doGroup(ctx context.Context, group []engine.Order, rider *polle
 	return outcomes
 }
 
-// Await answers when a task has ended.
+// Await waits until a task has ended.
 func (m *Member) Await(ctx context.Context, task string) (flow.TaskStatus, error) {
 	type outcome struct {
 		status flow.TaskStatus
@@ -209,8 +211,8 @@ func (m *Member) Await(ctx context.Context, task string) (flow.TaskStatus, error
 	return o.status, m.toCallerError(o.err)
 }
 
-// Watch reads a task's journal from a position on, as it grows; it ends with the task, and by an
-// error when the member goes before.
+// Watch reads a task's journal from a position on, as it grows. It ends with the task, or with an
+// error if the member stops first.
 func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		grown, stop := m.hub.watchTask(task)
@@ -247,7 +249,7 @@ func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 	}
 }
 
-// Appears waits until there is a task, for those who know its id before it has been started.
+// Appears waits until a task exists, for callers that know its id before it is started.
 func (m *Member) Appears(ctx context.Context, task string) error {
 	grown, stop := m.hub.watchTask(task)
 	defer stop()
@@ -261,10 +263,10 @@ func (m *Member) Appears(ctx context.Context, task string) error {
 	}
 }
 
-// watchPage is how much of a journal a watcher reads at once, and keeps until all of it is taken.
+// watchPage is how much of a journal a watcher reads and holds at once.
 var watchPage = persistence.Part{Rows: 200, Bytes: 256 << 10}
 
-// watchRecheck is how often a watcher looks without having been told to.
+// watchRecheck is how often a watcher reads without a notice.
 const watchRecheck = 10 * time.Second
 
 func (m *Member) waitGrown(ctx context.Context, grown <-chan struct{}) bool {
@@ -287,7 +289,7 @@ func notFound(err error, task string) error {
 	return err
 }
 
-// checkCommand refuses values that are no JSON before they reach a task.
+// checkCommand refuses values that are not JSON before they reach a task.
 func checkCommand(cmd flow.Command) error {
 	var v json.RawMessage
 	var what string

@@ -9,29 +9,29 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// restPhase says how far a task's retirement is.
+// restPhase is the progress of a task's retirement.
 type restPhase uint8
 
 const (
 	restNone    restPhase = iota
-	restLeaving           // for another member, as soon as nothing is on its way
+	restLeaving           // waits to move to another member when nothing is pending
 	restCommitting
 	restDone
 )
 
-// restRequest asks a task whether it may be retired.
+// restRequest asks a task to retire if it can.
 type restRequest struct {
-	force bool // the member goes
-	move  bool // or another member is to have the task
-	again bool // what had landed by then was told before
-	later bool // the task asks itself, because it was busy
+	force bool // the member stops
+	move  bool // or another member will own the task
+	again bool // its reports were decided before
+	later bool // the task asks itself because it was busy
 }
 
-// restRecheck is how long it is until a task that was busy looks again whether it can go to rest.
+// restRecheck is the pause before a busy task tries again to rest.
 const restRecheck = 10 * time.Millisecond
 
-// tryRest retires the task if it has nothing to do but wait. Forced, because the member goes, it
-// rests as soon as nothing is on its way to the store.
+// tryRest retires the task if it only has to wait. If the member stops, it rests when nothing is
+// pending.
 func (t *task) tryRest(c actor.Context, m restRequest) {
 	force := m.force
 	switch {
@@ -65,15 +65,15 @@ func (t *task) tryRest(c actor.Context, m restRequest) {
 	t.commitRest(c)
 }
 
-// restLater has a task that must rest look again whether it can.
+// restLater lets a task that must rest try again.
 func (t *task) restLater(c actor.Context, move bool) {
 	self := c.Self()
 	t.m.cfg.Host.Clock.AfterFunc(restRecheck, func() { t.m.sendMessage(self, restRequest{force: true, move: move, later: true}) })
 }
 
-// commitRest writes down that the task is at rest, or that nobody has it, unless the last row has
-// said so. Who has loaded a task that is at rest writes it again: it may have been due at once, and
-// the store says whether the state is the newest.
+// commitRest stores that the task is at rest, or that it has no owner, unless the last row has done
+// so. A task that was loaded while at rest writes it again: it may have been due at once, and the
+// store checks whether the state is the newest.
 func (t *task) commitRest(c actor.Context) {
 	due, quiet := t.canRest()
 	t.movesAway, t.resting = t.resting == restLeaving, restCommitting
@@ -91,7 +91,7 @@ func (t *task) commitRest(c actor.Context) {
 	t.sendCommit(c, commit)
 }
 
-// returnJobs lets go of what is not finished before the member goes.
+// returnJobs gives back unfinished jobs before the member stops.
 func (t *task) returnJobs(c actor.Context) {
 	t.dropCut()
 	if t.idleNow() {
@@ -99,8 +99,8 @@ func (t *task) returnJobs(c actor.Context) {
 	}
 }
 
-// decideLanded decides what all jobs of the task have reported: nobody is to do that work again.
-// What a step's actor has taken before is in the task's mailbox.
+// decideLanded decides all reports of the task's jobs, so that their work is not repeated. Reports
+// that a step's actor has taken before are in the task's mailbox.
 func (t *task) decideLanded(c actor.Context) {
 	var cmds []*taskCommand
 	t.inbox.drainReports(func(landed []*activeJob) { cmds = append(cmds, reportsOf(t.id, landed)) }, false)
@@ -111,13 +111,13 @@ func (t *task) decideLanded(c actor.Context) {
 	})
 }
 
-// idleNow reports whether nothing is on its way to the store.
+// idleNow reports whether nothing is pending for the store.
 func (t *task) idleNow() bool {
 	return !t.loading && t.inflight == nil && t.openDraft == nil && len(t.cutCommands) == 0
 }
 
-// canRest reports whether all a task has to do is wait, and when it is due (0 = only a message
-// brings it back).
+// canRest reports whether a task only has to wait, and when it is due (0 means that only a message
+// wakes it).
 func (t *task) canRest() (due int64, ok bool) {
 	if !t.idleNow() {
 		return 0, false
@@ -134,8 +134,8 @@ func (t *task) canRest() (due int64, ok bool) {
 	return due, true
 }
 
-// isLongWait reports whether it is worth while to leave memory until a time (0 = until somebody
-// comes).
+// isLongWait reports whether a wait until the given time justifies leaving memory (0 means until a
+// message comes).
 func (t *task) isLongWait(due int64) bool {
 	return due == 0 || due >= t.m.nowMillis()+3*t.m.cfg.IdleAfter.Milliseconds()
 }
@@ -150,7 +150,7 @@ func (t *task) restWritten(c actor.Context, err error) {
 	}
 	t.resting = restDone
 	if t.movesAway {
-		t.inbox.detachOwner() // what this member carries goes on
+		t.inbox.detachOwner() // jobs that this member carries out continue
 	} else {
 		t.pruneAll(c)
 	}

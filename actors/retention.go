@@ -7,36 +7,36 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Chore is what becomes of things that have reached an age.
+// Chore is periodic work on things beyond an age.
 type Chore struct {
-	Name string // as logs have it
+	Name string // for logs
 	Age  time.Duration
-	// Do looks after some of those from before a time. More says that there may be others.
+	// Do handles some of those from before a time. more reports whether there may be others.
 	Do func(ctx context.Context, before int64) (more bool, err error)
 }
 
-// How many of what is past its age is deleted at once, and how long the pause is before the next
-// ones.
+// retentionBatch is how many expired things one statement deletes. retentionPause is the pause
+// before the next batch.
 const (
 	retentionBatch = 500
 	retentionPause = 50 * time.Millisecond
 )
 
-// sweepEvery is how often it is looked for what is past its age: ten times in that age, so that a
-// short one is kept to, but not more often than a store should be asked, nor less than hourly.
+// sweepEvery returns the pause between searches for expired things: a tenth of their age, so that a
+// short age is kept precisely. It is at least a second, to spare the store, and at most an hour.
 func sweepEvery(age time.Duration) time.Duration {
 	return min(max(age/10, time.Second), time.Hour)
 }
 
-// retentionShard is the one whose owner does the chores of all members of a cluster. A member that
-// does not own it looks every ownerRecheck whether it does now: one that comes by it, after a start
-// or when another has gone, is not to wait for an hour.
+// retentionShard is the shard whose owner does the chores for all members of a cluster. Other
+// members check every ownerRecheck whether they own it now. So a new owner, after a start or the
+// departure of another member, does not wait for an hour.
 const (
 	retentionShard = 0
 	ownerRecheck   = 10 * time.Second
 )
 
-// doChores does them as long as the member lives.
+// doChores starts all chores.
 func (m *Member) doChores() {
 	if m.cfg.Retention >= 0 {
 		m.repeatChore(Chore{Name: "ended tasks", Age: m.cfg.Retention, Do: m.deleteEnded})
@@ -49,13 +49,13 @@ func (m *Member) doChores() {
 	}
 }
 
-// How long statistics are kept.
+// minutesKept and hoursKept are how long statistics are kept.
 const (
 	minutesKept = 48 * time.Hour
 	hoursKept   = 90 * 24 * time.Hour
 )
 
-// oldStats deletes statistics by buckets of a width that are older.
+// oldStats returns the chore that deletes old statistics with buckets of a width.
 func (m *Member) oldStats(name string, width int64, age time.Duration) Chore {
 	return Chore{Name: name, Age: age, Do: func(ctx context.Context, before int64) (more bool, err error) {
 		n, err := m.store.DeleteStats(ctx, width, before, retentionBatch)
@@ -63,20 +63,20 @@ func (m *Member) oldStats(name string, width int64, age time.Duration) Chore {
 	}}
 }
 
-// deleteEnded deletes tasks that ended longer than Retention ago, in small batches, so that nobody
-// notices.
+// deleteEnded deletes tasks that ended longer than Retention ago, in small batches to avoid
+// disturbing other work.
 func (m *Member) deleteEnded(ctx context.Context, before int64) (more bool, err error) {
 	n, err := m.store.DeleteEnded(ctx, before, retentionBatch)
 	return n == retentionBatch, err
 }
 
-// forgetKeys forgets those whose time has come, as the store itself knows.
+// forgetKeys deletes unused keys, by the store's own time.
 func (m *Member) forgetKeys(ctx context.Context, _ int64) (more bool, err error) {
 	n, err := m.store.ForgetKeys(ctx, retentionBatch)
 	return n == retentionBatch, err
 }
 
-// repeatChore does a chore as long as the member lives.
+// repeatChore repeats a chore until the member ends.
 func (m *Member) repeatChore(c Chore) {
 	m.runBackground(func() {
 		wait := m.runChore(c)
@@ -86,8 +86,8 @@ func (m *Member) repeatChore(c Chore) {
 	})
 }
 
-// runChore does some of a chore, if it is this member's, and tells how long the pause is before the
-// next turn.
+// runChore does one batch of a chore if this member is responsible. It returns the pause before the
+// next one.
 func (m *Member) runChore(c Chore) time.Duration {
 	every := sweepEvery(c.Age)
 	if !m.owned.hasShard(retentionShard) {

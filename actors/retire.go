@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// sweepIdle retires, again and again, what has been idle for long enough.
+// sweepIdle periodically retires idle tasks.
 func (t *tasks) sweepIdle(c actor.Context) {
 	t.retireIdle(c)
 	t.giveBackMemory()
@@ -19,15 +19,14 @@ func (t *tasks) sweepIdle(c actor.Context) {
 	t.m.cfg.Host.Clock.AfterFunc(max(t.m.cfg.IdleAfter/6, 10*time.Millisecond), func() { t.m.sendMessage(self, sweepTasks{}) })
 }
 
-// maxAsked is how many tasks are asked at once whether they may rest: what fills a batch or two.
-// All that are idle would stand before the commits of those who work, and be so many that new work
-// is refused.
+// maxAsked is how many tasks are asked at once to rest, which fills a batch or two. All idle tasks
+// at once would delay the commits of active ones, and be so many that the member refuses new work.
 const maxAsked = 2 * maxBatch
 
-// manyAwake is from how many tasks in memory on they are asked to rest sooner.
+// manyAwake is the number of tasks in memory above which they are asked to rest sooner.
 const manyAwake = 10_000
 
-// idleLimit is how long a task may be idle before it is asked to rest.
+// idleLimit returns how long a task may be idle before it is asked to rest.
 func (t *tasks) idleLimit() time.Duration {
 	if len(t.entries) > manyAwake {
 		return t.m.cfg.IdleAfter / 3
@@ -35,7 +34,7 @@ func (t *tasks) idleLimit() time.Duration {
 	return t.m.cfg.IdleAfter
 }
 
-// retireIdle asks those to rest that have been idle for long enough.
+// retireIdle asks tasks that have been idle for long enough to rest.
 func (t *tasks) retireIdle(_ actor.Context) {
 	before := t.m.nowMillis() - t.idleLimit().Milliseconds()
 	for el := t.byUse.Front(); el != nil && t.restAsked < maxAsked; {
@@ -49,14 +48,14 @@ func (t *tasks) retireIdle(_ actor.Context) {
 	}
 }
 
-// retireMore goes on when half of those who were asked have answered.
+// retireMore continues when half of the asked tasks have answered.
 func (t *tasks) retireMore(c actor.Context) {
 	if t.restAsked == maxAsked/2 && !t.resting {
 		t.retireIdle(c)
 	}
 }
 
-// noteRestAnswer notes that a task has answered, or never will.
+// noteRestAnswer records that a task has answered, or never will.
 func (t *tasks) noteRestAnswer(e *taskEntry) {
 	if e.retiring {
 		e.retiring = false
@@ -65,8 +64,8 @@ func (t *tasks) noteRestAnswer(e *taskEntry) {
 	}
 }
 
-// manyRetired is from how many retired tasks on their memory is given back to the system, as soon
-// as no more of them come. The runtime would do so too, but only minutes later.
+// manyRetired is the number of retired tasks above which their memory is returned to the system,
+// after the wave has ended. The runtime does the same only minutes later.
 const manyRetired = 5_000
 
 func (t *tasks) giveBackMemory() {
@@ -80,14 +79,15 @@ func (t *tasks) giveBackMemory() {
 	t.m.runBackground(debug.FreeOSMemory)
 }
 
-// shrinkMap is a map's content in a map of its size: a map keeps the size it once had.
+// shrinkMap returns a copy of a map with the size of its content, because a map never shrinks.
 func shrinkMap(m map[string]*taskEntry) map[string]*taskEntry {
 	small := make(map[string]*taskEntry, len(m))
 	maps.Copy(small, m)
 	return small
 }
 
-// handleRestAnswer is a task's answer to restRequest. One that is busy gets what arrived meanwhile.
+// handleRestAnswer handles a task's answer to restRequest. A busy task gets the messages that
+// arrived meanwhile.
 func (t *tasks) handleRestAnswer(c actor.Context, m restAnswer) {
 	e := t.currentEntry(m.task)
 	if e == nil || m.ok {
@@ -106,8 +106,8 @@ func (t *tasks) handleRestAnswer(c actor.Context, m restAnswer) {
 	t.retireMore(c)
 }
 
-// askToRest asks a task to let itself be retired, unless it has been asked before. One that is
-// another member's by now is handed over.
+// askToRest asks a task to retire, unless it was asked before. A task that belongs to another
+// member is handed over.
 func (t *tasks) askToRest(e *taskEntry, force bool) {
 	if !e.retiring {
 		e.retiring = true
@@ -138,8 +138,8 @@ func (t *tasks) finishRest(c actor.Context, m taskRested) {
 	t.retireMore(c)
 }
 
-// refuseMessages answers those whose task is no longer here, because the member goes. What is for a
-// task of another member is brought there.
+// refuseMessages answers callers whose task is no longer here, because the member stops. Messages
+// for tasks of other members are forwarded.
 func (t *tasks) refuseMessages(messages []any) {
 	for _, message := range messages {
 		switch cmd, ok := message.(*taskCommand); {
@@ -154,7 +154,7 @@ func (t *tasks) refuseMessages(messages []any) {
 
 var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down: ask again when it is back")
 
-// restAll puts every task to rest, because the member goes.
+// restAll puts every task to rest because the member stops.
 func (t *tasks) restAll(_ actor.Context, done func()) {
 	t.resting = true
 	for _, id := range slices.Sorted(maps.Keys(t.pauses)) {

@@ -11,21 +11,21 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Roaming is a Relay whose workers may go to another member with the jobs they have, and come here
-// with such jobs: when their member has gone, or the stream to it broke, or it was started anew.
+// Roaming is a Relay whose workers may move to another member with their jobs, and come here with
+// such jobs. That happens when their member is gone or was restarted, or their stream to it broke.
 type Roaming interface {
 	Relay
-	// Grace is for how long a worker is waited for whose member has gone. 0 = not at all: others
-	// get its jobs at once.
+	// Grace returns how long to wait for a worker whose member is gone. 0 means not at all: other
+	// workers get its jobs at once.
 	Grace() time.Duration
-	// Roam tells it how jobs that a worker brings along become this member's: it asks for
-	// flow.Bring of each, again when the answer is that somebody is busy. What becomes this
-	// member's is sent as any other job, and goes to the worker that has it.
+	// Roam sets the function by which this member becomes the carrier of jobs that a worker brings.
+	// The relay sends flow.Bring for each job, and retries if the answer is busy. The jobs are then
+	// sent like any other, and go to the worker that has them.
 	Roam(bring func(ctx context.Context, jobs engine.Orders) engine.Outcomes)
 }
 
-// bringJobs asks those who have the tasks that this member carries jobs of theirs from now on,
-// which a worker has brought along.
+// bringJobs asks the owners of tasks to make this member the carrier of jobs that a worker has
+// brought.
 func (m *Member) bringJobs(ctx context.Context, jobs engine.Orders) engine.Outcomes {
 	for i := range jobs {
 		b := jobs[i].Command.(flow.Bring)
@@ -45,17 +45,16 @@ func (m *Member) bringJobs(ctx context.Context, jobs engine.Orders) engine.Outco
 	return outcomes
 }
 
-// errUnknownCarrier is the answer to a member that this one does not know to live yet, or not any
-// longer.
+// errUnknownCarrier is the answer to a member that is not, or no longer, known to be alive.
 var errUnknownCarrier = flow.Errorf(flow.Busy, "the owner of the task does not know the member that asks: try again in a moment")
 
-// mayCarry reports whether a job may become a carrier's. Jobs of a member that joined after the
-// last look at the members would be taken for lost.
+// mayCarry reports whether a member may become the carrier of a job. Jobs of a member that joined
+// after the last view of the cluster would be taken for lost.
 func (m *Member) mayCarry(carrier string) bool {
 	return carrier == m.incarnation || m.cfg.Others == nil || m.isMemberAlive(carrier)
 }
 
-// returnGrace is for how long workers are waited for.
+// returnGrace returns how long to wait for returning workers.
 func (m *Member) returnGrace() time.Duration {
 	if r, ok := m.cfg.Relay.(Roaming); ok {
 		return r.Grace()
@@ -63,7 +62,7 @@ func (m *Member) returnGrace() time.Duration {
 	return 0
 }
 
-// returnTerms is what is known of workers that may come to another member with their jobs.
+// returnTerms returns the conditions for workers that may move to another member with their jobs.
 func (m *Member) returnTerms() (r flow.Return) {
 	if r.Grace = m.returnGrace().Milliseconds(); r.Grace > 0 && m.cfg.Workers != nil {
 		r.Pushed = m.cfg.Workers.Pushed()
@@ -71,11 +70,11 @@ func (m *Member) returnTerms() (r flow.Return) {
 	return r
 }
 
-// migratedJobs are the jobs with which their workers go on elsewhere when the member stops. Whoever
-// still asks this one for them is to hear nothing: what it might say would have others begin them.
+// migratedJobs are the jobs that their workers take along to other members when this member stops.
+// Requests for them are not answered, because an answer would make others start them again.
 type migratedJobs struct {
 	mu   sync.Mutex
-	jobs map[string]map[flow.Address]int // by task: which times of their being given
+	jobs map[string]map[flow.Address]int // by task: the deliveries
 }
 
 func (p *migratedJobs) addJob(job jobKey, given int) {
@@ -106,8 +105,8 @@ func (p *migratedJobs) jobsOf(task string) (all []flow.Address) {
 	return all
 }
 
-// leaveCommand is what gives back the jobs of a member that stops. Only those who are told of it
-// know that it went in order.
+// leaveCommand returns the command that gives back the jobs of a stopping member. Only in a cluster
+// does it name the migrated jobs, because only other members learn that this one left in order.
 func (m *Member) leaveCommand(task string) flow.Leave {
 	c := flow.Leave{Return: m.returnTerms()}
 	if m.cfg.Others != nil {
@@ -116,7 +115,7 @@ func (m *Member) leaveCommand(task string) flow.Leave {
 	return c
 }
 
-// recoverCommand is what takes over the jobs of members that are gone.
+// recoverCommand returns the command that recovers the jobs of members that are gone.
 func (m *Member) recoverCommand(task string) flow.Recover {
 	r := flow.Recover{Since: m.owned.sinceOf(task), Visibility: m.cfg.Visibility.Milliseconds(), Alive: m.aliveMembers(), Return: m.returnTerms()}
 	if r.Grace > 0 {
@@ -125,7 +124,7 @@ func (m *Member) recoverCommand(task string) flow.Recover {
 	return r
 }
 
-// listDepartures tells which members were seen to go, and when.
+// listDepartures returns the departed members with their times.
 func (m *Member) listDepartures() (all []flow.Departure) {
 	m.goneMu.Lock()
 	defer m.goneMu.Unlock()

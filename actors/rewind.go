@@ -8,26 +8,26 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Rewind says that the store does not go on where it was: it went back in time, or another server
-// has taken over. The member has ended by that.
+// Rewind reports that the store does not continue where it was: it went back in time, or another
+// server has taken over. The member has ended because of that.
 type Rewind struct {
-	// From and To bound, by the store's clock, when what may be lost was confirmed. A zero From is
-	// not known.
+	// From and To bound, by the store's clock, when possibly lost writes were confirmed. A zero
+	// From is unknown.
 	From, To time.Time
-	// Lost is false when everything that this member was told to be stored is there.
+	// Lost is false if everything that was confirmed to this member is still there.
 	Lost  bool
-	Cause string // for people
+	Cause string // for logs
 }
 
-// renewalRecord is what the last renewal has told. A store that goes on never tells less.
+// renewalRecord holds the results of the last renewal. A store that continues never returns less.
 type renewalRecord struct {
 	renewals, generation int64
 	history              string
-	at                   time.Time // by the store's clock; zero = there was no renewal
+	at                   time.Time // by the store's clock; zero if there was no renewal
 }
 
-// findRewind returns what a renewal shows of a store that does not go on from the past; nil = it
-// does.
+// findRewind returns a Rewind if a renewal shows that the store does not continue from the past;
+// nil if it does.
 func (p *renewalRecord) findRewind(pulse persistence.Pulse, err error) *Rewind {
 	fenced := errors.Is(err, persistence.ErrFenced)
 	missing := errors.Is(err, persistence.ErrRewound) && pulse.Now.Sub(p.at) < persistence.Forgotten/2
@@ -54,12 +54,12 @@ func (p *renewalRecord) findRewind(pulse persistence.Pulse, err error) *Rewind {
 	return found
 }
 
-// recordPulse notes a renewal that shows nothing like that.
+// recordPulse stores a renewal without such signs.
 func (p *renewalRecord) recordPulse(pulse persistence.Pulse) {
 	*p = renewalRecord{pulse.Renewals, pulse.Generation, pulse.History, pulse.Now}
 }
 
-// timeFromMillis returns a time of the store's; 0 = it is not known.
+// timeFromMillis converts a time of the store; 0 means unknown and gives the zero time.
 func timeFromMillis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -67,8 +67,8 @@ func timeFromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// detectRewind notes what a renewal shows of a store that does not go on; nil = it does, or the
-// member has none any more.
+// detectRewind stores and returns what a renewal shows of a store that does not continue; nil if it
+// does, or if the member has no lease anymore.
 func (l *lease) detectRewind(pulse persistence.Pulse, err error) *Rewind {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,9 +79,9 @@ func (l *lease) detectRewind(pulse persistence.Pulse, err error) *Rewind {
 	return l.rewound
 }
 
-// endHistory ends all incarnations of the history that the store has lost the end of, unless
-// another member has done so: none of them writes from what it knew before. One that cannot be
-// ended for want of the store notices by itself.
+// endHistory ends all incarnations of the history whose end the store has lost, unless another
+// member has done so. So none of them writes from its old knowledge. If the store fails, each
+// member notices the loss by itself.
 func (l *lease) endHistory(ctx context.Context, r *Rewind) {
 	kept := int64(0)
 	if !r.From.IsZero() {
@@ -92,7 +92,7 @@ func (l *lease) endHistory(ctx context.Context, r *Rewind) {
 	}
 }
 
-// logRewind logs what has become of the store.
+// logRewind logs what happened to the store.
 func (l *lease) logRewind() {
 	r := l.rewound
 	if !r.Lost {
@@ -108,8 +108,8 @@ func (l *lease) logRewind() {
 		"from", from, "to", r.To.UTC().Format(time.RFC3339Nano), "cause", r.Cause, "member", l.m.cfg.Name)
 }
 
-// Rewound returns what has become of the store; nil when the member was lost for another reason, or
-// is not lost.
+// Rewound returns what happened to the store; nil if the member is not lost, or was lost for
+// another reason.
 func (m *Member) Rewound() *Rewind {
 	m.lease.mu.Lock()
 	defer m.lease.mu.Unlock()

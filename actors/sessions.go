@@ -12,54 +12,54 @@ import (
 
 // Messages to the sessions actor.
 type (
-	// jobErrand dispatches and withdraws jobs of a task; they land in an inbox.
+	// jobErrand dispatches and withdraws jobs of a task. Their reports go to an inbox.
 	jobErrand struct {
 		task    string
-		effects []flow.Effect // others than those about jobs mean nothing here
+		effects []flow.Effect // effects that are not about jobs are ignored
 		inbox   *inbox
 	}
-	// outstandingJobs says what a task is owed, or a step and what is below it, if anything: the
-	// actor has started anew or is no more, and what was to be withdrawn before may have been lost.
+	// outstandingJobs lists all jobs that a task, or a step with everything below it, still needs.
+	// It is sent when an actor has restarted or ended, because earlier withdrawals may be lost.
 	outstandingJobs struct {
 		task  string
-		under flow.Address // of the step; zero = the whole task
+		under flow.Address // the step; zero for the whole task
 		owed  []flow.Effect
 	}
-	// drainJobs is done when nothing is carried out on this member any more; nothing new begins.
+	// drainJobs stops new jobs from starting, and calls done when no job runs on this member.
 	drainJobs struct{ done func() }
 	dropAll   struct{ done func() }
-	// awaitSettled is done when this member itself carries nothing out at some moment; more may
-	// begin. What an attached worker is at it takes along to another member.
+	// awaitSettled calls done at a moment when this member itself carries out no jobs; more may
+	// start. Attached workers do not count: they take their jobs along to another member.
 	awaitSettled struct{ done func() }
-	// sendRelayed has the jobs sent that the relay has not got yet, as any message but an errand
-	// has.
+	// sendRelayed sends the collected jobs to the relay, as any message except jobErrand does.
 	sendRelayed struct{}
-	// carryForeign has jobs of other members' tasks carried out, or let go of, unless whoever
-	// brought them has given up by then.
+	// carryForeign carries out or withdraws jobs of other members' tasks, unless the sender has
+	// given up by then.
 	carryForeign struct {
 		errands engine.Errands
-		claimed *atomic.Bool // who sets it first: the actor that takes them, or whoever gives up
+		// set first by the actor that accepts the errands, or by the sender that gives up
+		claimed *atomic.Bool
 		done    func()
 	}
 )
 
-// jobKey names an attempt without building its id.
+// jobKey identifies an attempt without building its id.
 type jobKey struct {
 	task string
 	at   flow.Address
 }
 
-// sessions is where ready jobs meet those who can carry them out. Jobs of this member's carriers
-// wait in line for a place; queue jobs wait for pollers.
+// sessions matches ready jobs with carriers. Jobs for this member's carriers wait for a worker
+// place; queue jobs wait for pollers.
 type sessions struct {
 	m             *Member
 	pools         map[flow.ExecType]*carrierPool
-	relayQueue    *relayQueue // nil = there is no relay
-	sendScheduled bool        // a message to itself says so
+	relayQueue    *relayQueue // nil if there is no relay
+	sendScheduled bool        // a sendRelayed message is in the mailbox
 	activeJobs    map[jobKey]*activeJob
-	newestByTask  map[string]*activeJob // the newest flight of each; the others follow it
+	newestByTask  map[string]*activeJob // newest job of each task; the others are linked to it
 	queue         *queue
-	foreign       *inbox // where jobs of other members' tasks land
+	foreign       *inbox // inbox for jobs of other members' tasks
 	draining      func()
 	settling      func()
 	stopped       bool
@@ -158,9 +158,9 @@ func (s *sessions) handleMessage(c actor.Context) {
 	}
 }
 
-// sendRelayedLater has jobs sent to the relay behind the errands that wait already. Those of one
-// commit's tasks come together, so their jobs go in one piece: that is one message for a worker
-// instead of many.
+// sendRelayedLater sends jobs to the relay after the errands that are already in the mailbox. The
+// errands of one commit arrive together, so their jobs are sent as one message to a worker instead
+// of many.
 func (s *sessions) sendRelayedLater(c actor.Context) {
 	if s.relayQueue != nil && len(s.relayQueue.unsent) > 0 && !s.sendScheduled {
 		s.sendScheduled = true
@@ -175,7 +175,7 @@ func (s *sessions) sendRelayed() {
 	}
 }
 
-// runErrand does an errand. Of a step that is over meanwhile nothing is dispatched any more.
+// runErrand performs an errand. If its step has ended meanwhile, nothing is dispatched.
 func (s *sessions) runErrand(c actor.Context, m jobErrand) {
 	void := m.inbox.isAbandoned()
 	var flights []*activeJob
@@ -218,14 +218,13 @@ func (s *sessions) runErrand(c actor.Context, m jobErrand) {
 	s.enqueueJobs(flights, m.inbox)
 }
 
-// isForeignCarrier reports whether it is another member that carries a job.
+// isForeignCarrier reports whether another member carries out a job.
 func (s *sessions) isForeignCarrier(carrier string) bool {
 	return carrier != "" && carrier != s.m.incarnation && s.m.cfg.Others != nil
 }
 
-// carryForeign takes jobs of other members' tasks. One that is known goes on as it is, and so does
-// the report of one that is over. What is to be carried out of a task that has moved here its actor
-// asks for.
+// carryForeign handles jobs of other members' tasks. A known job continues, and a finished one
+// needs nothing more. If the task has moved to this member, its actor asks for its jobs.
 func (s *sessions) carryForeign(m carryForeign) {
 	if !m.claimed.CompareAndSwap(false, true) {
 		return
@@ -258,14 +257,14 @@ func (s *sessions) carryForeign(m carryForeign) {
 	m.done()
 }
 
-// giveBack says of a job that this member does not carry it out.
+// giveBack returns the report that this member does not carry out a job.
 func giveBack(at flow.Address, given int) flow.Report {
 	return flow.Report{Address: at, Lost: true, Unbegun: true, Given: given}
 }
 
-// dispatchJob takes a job, and returns it if a carrier of this member is to be found for it. One
-// that is known already goes on as it is: a task that has reloaded asks again for what it is owed,
-// perhaps as another actor. One that has reported while its task was another member's is over here.
+// dispatchJob takes a job, and returns it if a carrier of this member has to carry it out. A known
+// job continues: a reloaded task asks again for its outstanding jobs, perhaps with another actor. A
+// job that reported while its task belonged to another member has ended here.
 func (s *sessions) dispatchJob(c actor.Context, effect flow.Effect, in *inbox) *activeJob {
 	e := effect.(flow.Dispatch)
 	key := jobKey{e.Job.Task, e.Job.Address}
@@ -291,7 +290,7 @@ func (s *sessions) dispatchJob(c actor.Context, effect flow.Effect, in *inbox) *
 	return f
 }
 
-// redirectTo has a job that is known already land in an inbox, instead of the one before.
+// redirectTo makes a known job report to another inbox than before.
 func (f *activeJob) redirectTo(in *inbox) {
 	in.expectJobs(1)
 	if was := f.inbox.Swap(in); was != nil {
@@ -299,8 +298,8 @@ func (f *activeJob) redirectTo(in *inbox) {
 	}
 }
 
-// reclaimJob gives back a job that its carrier here has not begun, or that is not known here. One
-// that is under way goes on, and its report lands in the inbox.
+// reclaimJob gives back a job that its carrier here has not started, or that is unknown here. A
+// running job continues, and its report goes to the inbox.
 func (s *sessions) reclaimJob(effect flow.Effect, in *inbox) {
 	job := effect.(flow.Reclaim).Job
 	key := jobKey{job.Task, job.Address}
@@ -317,7 +316,7 @@ func (s *sessions) reclaimJob(effect flow.Effect, in *inbox) {
 	}
 }
 
-// reclaimForeign is reclaim for a job of another member's task.
+// reclaimForeign does the same as reclaimJob for a job of another member's task.
 func (s *sessions) reclaimForeign(key jobKey, given int) {
 	switch f := s.findJob(key, given); {
 	case f != nil:
@@ -328,7 +327,7 @@ func (s *sessions) reclaimForeign(key jobKey, given int) {
 	}
 }
 
-// dropQueued takes a job out of its line, unless it has begun, and lands it as given back.
+// dropQueued removes a job from its queue and gives it back, unless it has started.
 func (s *sessions) dropQueued(f *activeJob) {
 	if !f.stage.CompareAndSwap(stageQueued, stageDropped) {
 		return
@@ -341,7 +340,7 @@ func (s *sessions) dropQueued(f *activeJob) {
 	f.inbox.Swap(nil).addReport(f)
 }
 
-// enqueueJobs gives jobs to those who carry them out, in their order.
+// enqueueJobs passes jobs to their routes, in order.
 func (s *sessions) enqueueJobs(flights []*activeJob, in *inbox) {
 	in.expectJobs(len(flights))
 	for len(flights) > 0 {
@@ -354,8 +353,8 @@ func (s *sessions) enqueueJobs(flights []*activeJob, in *inbox) {
 	}
 }
 
-// forgetCarried forgets jobs that were carried out. One's task may have got another actor as it
-// landed, which relies on this flight: then it is told, too.
+// forgetCarried removes finished jobs. If a job's task got another actor when the report arrived,
+// that one relies on this job and is notified too.
 func (s *sessions) forgetCarried(w jobRoute) {
 	for _, f := range w.takeDone() {
 		if in := f.inbox.Load(); in != nil {
@@ -367,8 +366,8 @@ func (s *sessions) forgetCarried(w jobRoute) {
 	s.checkDrained()
 }
 
-// withdrawJob takes back a job, as it was given up to some time. What is late does not take it from
-// who was given it since.
+// withdrawJob withdraws a job up to the given delivery. A late withdrawal does not cancel a newer
+// delivery.
 func (s *sessions) withdrawJob(key jobKey, given int) {
 	f := s.activeJobs[key]
 	switch {
@@ -379,7 +378,7 @@ func (s *sessions) withdrawJob(key jobKey, given int) {
 		return
 	}
 	f.withdrawn.Store(true)
-	f.jobCtx.endJob() // under way it lands by itself
+	f.jobCtx.endJob() // a running job reports by itself
 	if f.stage.CompareAndSwap(stageQueued, stageDropped) {
 		f.inbox.Load().expectFewer(1)
 		s.removeJob(f)
@@ -396,8 +395,8 @@ func (s *sessions) startDrain(c actor.Context, done func()) {
 	s.checkDrained()
 }
 
-// checkDrained says so when nothing is under way, nor any claim: what is claimed for nobody is
-// given back.
+// checkDrained calls the drain function when no jobs run and no claims are pending. Jobs claimed
+// for a caller that has gone are given back.
 func (s *sessions) checkDrained() {
 	if s.draining == nil || len(s.queue.openClaims) > 0 {
 		return
@@ -411,7 +410,7 @@ func (s *sessions) checkDrained() {
 	s.draining = func() {}
 }
 
-// checkSettled says so when nothing is under way on this member itself.
+// checkSettled calls the settle function when this member itself runs no jobs.
 func (s *sessions) checkSettled() {
 	if s.settling == nil {
 		return
@@ -425,9 +424,9 @@ func (s *sessions) checkSettled() {
 	s.settling = nil
 }
 
-// dropAll lets go of what did not finish in time: it is carried out again after the next start, or
-// by the members that have its tasks. What an attached worker is at goes on there: it is left to it
-// to come to another member with that.
+// dropAll abandons unfinished jobs: they are repeated after the next start, or by the new owners of
+// their tasks. Jobs of attached workers continue there, and the workers may take them to another
+// member.
 func (s *sessions) dropAll() {
 	s.stopped = true
 	for _, w := range s.jobRoutes() {
@@ -445,7 +444,7 @@ func (s *sessions) dropAll() {
 	}
 }
 
-// canMigrate reports whether a worker that goes on with a job may come to another member with it.
+// canMigrate reports whether a worker may take a job along to another member.
 func (s *sessions) canMigrate(f *activeJob) bool {
 	_, relayed := f.route.(*relayQueue)
 	return relayed && f.stage.Load() == stageRunning && s.m.returnGrace() > 0

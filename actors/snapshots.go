@@ -8,13 +8,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// maxSnapshotBytes is how many bytes of snapshots may be on their way to the store before no more
-// are taken. Each is as large as its task's state: many large tasks that are at the same point
-// would have all of theirs in memory together, some of them several times. Actors that look at the
-// same time may each take one.
+// maxSnapshotBytes is the number of snapshot bytes on their way to the store above which no more
+// snapshots are taken. Each is as large as its task's state. Without the bound, many large tasks at
+// the same point would hold all of theirs in memory together, some of them several times. Actors
+// that check at the same time may each take one.
 const maxSnapshotBytes = 8 << 20
 
-// snapshotBudget are those on their way to the store.
+// snapshotBudget counts the snapshots on their way to the store.
 type snapshotBudget struct {
 	m       *Member
 	mu      sync.Mutex
@@ -25,7 +25,8 @@ type snapshotBudget struct {
 // snapshotTurn tells a task that snapshots were written, so that there may be room for its own.
 type snapshotTurn struct{}
 
-// hasRoom reports whether one more may be taken. Who waits is told when it is worth asking again.
+// hasRoom reports whether another snapshot may be taken. If not, a waiting actor is notified when
+// there may be room.
 func (s *snapshotBudget) hasRoom(waits *actor.PID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,8 +48,8 @@ func (s *snapshotBudget) addSnapshot(c *persistence.Commit) {
 	s.bytes += c.Snapshot.Len()
 }
 
-// releaseBatch forgets those of a batch that is done with. All who wait are told: one of them may
-// have no use for its turn any more.
+// releaseBatch subtracts the snapshots of a finished batch. It notifies all waiting actors, because
+// some of them may not need their turn anymore.
 func (s *snapshotBudget) releaseBatch(batch []*pendingCommit) {
 	n := 0
 	for _, w := range batch {
@@ -68,7 +69,7 @@ func (s *snapshotBudget) releaseBatch(batch []*pendingCommit) {
 	s.waiting = nil
 }
 
-// waitsForSnapshot reports whether a task that has ended has to wait with that until there is room
+// waitsForSnapshot reports whether the last commit of an ended task has to wait until there is room
 // for its snapshot.
 func (t *task) waitsForSnapshot(self *actor.PID) bool {
 	return t.state.Status.Ended() && t.journal+t.openDraft.row.Len() >= smallJournal && !t.m.snapshots.hasRoom(self)

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// StartTask begins a task. It answers when the task is stored.
+// StartTask starts a task. It returns after the task is stored.
 func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
 	n.Traced = cmp.Or(n.Traced, engine.TracedOf(ctx))
 	msg, err := m.newTask(ctx, n)
@@ -64,7 +64,8 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*createTask, er
 	if err != nil {
 		return nil, err
 	}
-	if start, err = start.Fit(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
+	// if it were refused later, it would leave an actor without a task
+	if start, err = start.Fit(plan, m.cfg.Limits); err != nil {
 		if row := m.findStarted(ctx, id, n); row != nil {
 			return &createTask{task: id, plan: plan, newest: n.Newest, repeats: row, create: &persistence.Create{
 				FlowID: plan.FlowID, VersionID: n.VersionID, BodyHash: bodyHash(n)}}, nil
@@ -84,8 +85,8 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*createTask, er
 	}, nil
 }
 
-// findStarted returns the task that a keyed start has created before; nil when there is none. Such
-// a start gets its task, even where the flow has been published with other inputs since.
+// findStarted returns the task that a keyed start has created before; nil if there is none. Such a
+// start gets its task even if the flow has been published with other inputs since.
 func (m *Member) findStarted(ctx context.Context, id string, n engine.NewTask) *persistence.TaskRow {
 	if n.Key == "" && n.ID == "" {
 		return nil
@@ -97,7 +98,8 @@ func (m *Member) findStarted(ctx context.Context, id string, n engine.NewTask) *
 	return row
 }
 
-// newStart is how a new task begins: at the start, or with what it has of another one's history.
+// newStart returns the start command of a new task: from the beginning, or with a part of another
+// task's history.
 func (m *Member) newStart(ctx context.Context, n engine.NewTask) (flow.Start, error) {
 	if n.Fork == "" {
 		return flow.Start{Version: n.VersionID, Params: n.Params}, nil
@@ -112,7 +114,7 @@ func (m *Member) newStart(ctx context.Context, n engine.NewTask) (flow.Start, er
 	return plan.Start(n.VersionID, n.Params, n.Shared), nil
 }
 
-// rerunStart is how a task begins that does again what another one does.
+// rerunStart returns the start command of a task that repeats another one.
 func (m *Member) rerunStart(ctx context.Context, n engine.NewTask) (flow.Start, error) {
 	row, err := m.store.Task(ctx, n.Fork)
 	if err != nil {
@@ -132,8 +134,8 @@ func paramsOr(params json.RawMessage) []byte {
 	return params
 }
 
-// bodyHash returns what a repeated start is recognized by: a hash of its values, however they are
-// spelled, and its request. Only keyed starts need one: others are told apart by their random id.
+// bodyHash returns the value that identifies a repeated start: a hash of its values in canonical
+// form, and its request id. Only keyed starts need it, because others have random task ids.
 func bodyHash(n engine.NewTask) string {
 	if n.Key == "" && n.ID == "" {
 		return ""
@@ -152,11 +154,11 @@ func bodyHash(n engine.NewTask) string {
 	return hex.EncodeToString(h.Sum(nil)[:16]) + ofRequest + n.Request
 }
 
-// ofRequest is in front of the request that created a task.
+// ofRequest separates the hash from the id of the request that created a task.
 const ofRequest = "/"
 
-// sameStart reports whether a task was created by this very start, sent before. One for something
-// else is refused.
+// sameStart reports whether a task was created by an earlier delivery of this request. A start with
+// other contents is refused.
 func (m *Member) sameStart(ctx context.Context, msg *createTask) (created bool, err error) {
 	row, err := m.store.Task(ctx, msg.task)
 	if err != nil {
@@ -165,7 +167,7 @@ func (m *Member) sameStart(ctx context.Context, msg *createTask) (created bool, 
 	return compareStart(msg.create, msg.newest, row)
 }
 
-// compareStart compares a start with the task that is there.
+// compareStart compares a start with the existing task.
 func compareStart(c *persistence.Create, newest bool, row *persistence.TaskRow) (created bool, err error) {
 	before, first, _ := strings.Cut(row.BodyHash, ofRequest)
 	now, request, _ := strings.Cut(c.BodyHash, ofRequest)

@@ -12,25 +12,25 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// taskStatistics count what is stored of tasks and of their nodes, and add it to what the store has
-// of it every few seconds. A crash loses what came since then; a store that cannot be reached then,
-// too: sent again it might count twice.
+// taskStatistics count what is stored of tasks and their nodes, and add the counts to the store
+// every few seconds. A crash loses the counts since the last write. A failed write loses its counts
+// too, because a retry might count twice.
 type taskStatistics struct {
 	m       *Member
 	parts   [statisticsParts]statisticsPart
-	since   atomic.Int64 // when what is counted now began
-	saved   atomic.Int64 // up to when everything that was counted is in the store
+	since   atomic.Int64 // start of the current counts
+	saved   atomic.Int64 // all counts up to this time are in the store
 	sending atomic.Int32
 }
 
 const (
 	statisticsEvery = 5 * time.Second
-	// Tasks are counted in so many parts, so that few of them wait for each other.
+	// statisticsParts is the number of independent parts, so that tasks rarely wait for each other.
 	statisticsParts = 8
-	// Nodes and versions of which one part has counts of their own; of more it is only counted
-	// together.
+	// maxCounted is how many nodes and versions have their own counts in one part. Further ones are
+	// counted together.
 	maxCounted = 500
-	// Rows that are sent at once, so that tasks need not wait for long.
+	// statisticsRows is how many rows one write adds, so that tasks do not wait for it long.
 	statisticsRows = 500
 )
 
@@ -38,19 +38,19 @@ type (
 	statisticsPart struct {
 		mu    sync.Mutex
 		plans map[*flow.Plan]*planStatistics
-		rest  stats.Counts // of tasks of further plans
-		known int          // plans and nodes
+		rest  stats.Counts // tasks of further plans
+		known int          // number of plans and nodes
 	}
-	// planStatistics is of a version. Plans and nodes are the same pointers as long as somebody has
-	// them.
+	// planStatistics holds the counts of a version. The pointers of plans and nodes are stable
+	// while they are in use.
 	planStatistics struct {
 		version string
 		tasks   stats.Counts
 		nodes   map[*flow.PlanNode]*nodeStatistics
-		others  stats.Counts // of further nodes
+		others  stats.Counts // further nodes
 	}
 	nodeStatistics struct {
-		scope  string // of the plan
+		scope  string // scope within the plan
 		counts stats.Counts
 	}
 )
@@ -62,7 +62,7 @@ func newStatistics(m *Member) *taskStatistics {
 	return s
 }
 
-// countRow counts a row of a task.
+// countRow counts a stored row of a task.
 func (s *taskStatistics) countRow(t *task, p *journalDraft) {
 	if !t.isFirstRow() && p.ended == "" && len(p.tallies) == 0 {
 		return
@@ -90,7 +90,7 @@ func (s *taskStatistics) countRow(t *task, p *journalDraft) {
 	}
 }
 
-// planCounts is nil when there are too many.
+// planCounts returns the counts of a plan; nil if there are too many plans.
 func (p *statisticsPart) planCounts(s *flow.State) *planStatistics {
 	if of := p.plans[s.Plan]; of != nil {
 		return of
@@ -120,8 +120,8 @@ func (p *statisticsPart) nodeCounts(of *planStatistics, t *flow.Tally) *stats.Co
 	return &n.counts
 }
 
-// sendPeriodically sends what was counted as long as the member lives. A minute's counts are sent
-// before the next one begins.
+// sendPeriodically writes the counts to the store until the member ends. The counts of a minute are
+// sent before the next one starts.
 func (s *taskStatistics) sendPeriodically() {
 	now := s.m.nowMillis()
 	wait := min(statisticsEvery.Milliseconds(), persistence.StatsMinute-now%persistence.StatsMinute)
@@ -137,7 +137,7 @@ func (s *taskStatistics) sendPeriodically() {
 	})
 }
 
-// sendCounts adds what was counted to the store, in the time of ctx.
+// sendCounts adds the counts to the store before ctx ends.
 func (s *taskStatistics) sendCounts(ctx context.Context) {
 	s.sending.Add(1)
 	defer s.sending.Add(-1)
@@ -155,12 +155,12 @@ func (s *taskStatistics) sendCounts(ctx context.Context) {
 	s.saved.Store(now)
 }
 
-// lagSeconds is for how long nothing that was counted has come to the store.
+// lagSeconds returns how long no counts have reached the store.
 func (s *taskStatistics) lagSeconds() float64 {
 	return float64(max(s.m.nowMillis()-s.saved.Load(), 0)) / 1000
 }
 
-// takeRows makes rows of what was counted since a time, and counts anew.
+// takeRows converts the counts since a time to rows, and resets them.
 func (s *taskStatistics) takeRows(since int64) []persistence.StatsRow {
 	sums := map[stats.Key]*stats.Counts{}
 	add := func(at stats.Key, counts *stats.Counts) {
@@ -196,7 +196,7 @@ func (p *statisticsPart) takeCounts(add func(stats.Key, *stats.Counts)) {
 			add(at, &of.tasks)
 			add(stats.Key{}, &of.tasks)
 		}
-		if at.Flow == "" { // nobody knows whose version it is
+		if at.Flow == "" { // the flow of the version is unknown
 			continue
 		}
 		for node, n := range of.nodes {

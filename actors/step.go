@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// step carries one active parallel, foreach, fan-out, subflow or branch: it dispatches its units'
-// jobs and those of the plain steps inside it, keeps their deadlines, withdraws them, and hands
-// what they report to the task together. Steps inside that have actors of their own are its
-// children. It decides nothing.
+// step is the actor of one active parallel, foreach, fan-out, subflow or branch. It dispatches the
+// jobs of its units and of plain steps inside it, keeps their deadlines, withdraws them, and passes
+// their reports to the task in batches. Nested steps with their own actors are its children. It
+// makes no decisions.
 type step struct {
 	effectPerformer
 	at               flow.Address
-	idleQueryPending bool // which of its alarms are idle
+	idleQueryPending bool // the task is asked which alarms are idle
 }
 
 func (s *step) Receive(c actor.Context) {
@@ -47,8 +47,8 @@ func (s *step) Receive(c actor.Context) {
 	}
 }
 
-// performOwed performs effects, and begins anew with what the step is owed where that is among
-// them.
+// performOwed performs effects. If outstandingEffects of this step are among them, it resets to
+// those first.
 func (s *step) performOwed(c actor.Context, effects []flow.Effect) {
 	i := slices.IndexFunc(effects, func(e flow.Effect) bool {
 		o, ok := e.(outstandingEffects)
@@ -66,14 +66,15 @@ func (s *step) performOwed(c actor.Context, effects []flow.Effect) {
 	s.performOwed(c, effects[i+1:])
 }
 
-// isAround reports whether an effect is about the step itself: it is with the actor around, which
-// does not forget it.
+// isAround reports whether an effect concerns the step itself: the enclosing actor handles it and
+// keeps it.
 func (s *step) isAround(e flow.Effect) bool {
 	a, unit := addressOf(e)
 	return !unit && a == s.at
 }
 
-// requestIdleAlarms asks the task which alarms have no reason any more: a step knows no state.
+// requestIdleAlarms asks the task which alarms no longer have a reason, because a step has no
+// state.
 func (s *step) requestIdleAlarms(c actor.Context) {
 	if s.idleQueryPending || !s.hasManyAlarms() {
 		return

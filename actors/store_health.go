@@ -10,41 +10,41 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// storeHealth is what the member knows of its store: whether batches and the lease are written. It
-// decides when the store counts as away. It knows no clock: times come with what is noted.
+// storeHealth is the member's knowledge of its store: whether batches and the lease are written. It
+// decides when the store counts as unavailable. It has no clock: times come with the events.
 type storeHealth struct {
-	batches  map[int64]time.Time // that are being written, since when
-	number   int64               // of the last batch
-	failures int                 // of batches in a row
-	failing  time.Time           // since when the lease cannot be renewed; zero = it can
-	reason   string              // of the last failure
+	batches  map[int64]time.Time // batches being written, with their start times
+	number   int64               // number of the last batch
+	failures int                 // consecutive failures of batches
+	failing  time.Time           // time since which the lease cannot be renewed; zero if it can
+	reason   string              // error of the last failure
 }
 
 const (
-	// manyFailures is how many batches in a row must fail before the store counts as away: a
-	// connection may break.
+	// manyFailures is the number of consecutive failed batches after which the store counts as
+	// unavailable. Fewer may come from a broken connection.
 	manyFailures = 3
-	// slowBatch is how long a batch may go unwritten before the store counts as away.
+	// slowBatch is the time without an answer after which the store counts as unavailable.
 	slowBatch = 5 * time.Second
 )
 
-// silentReason is the reason while the store has given none.
+// silentReason is the reason while the store has returned no error.
 const silentReason = "it does not answer"
 
-// startBatch notes that a batch is being written, and returns its number.
+// startBatch records the start of a batch, and returns its number.
 func (h *storeHealth) startBatch(now time.Time) int64 {
 	h.number++
 	h.batches[h.number] = now
 	return h.number
 }
 
-// failBatch notes that a batch could not be written. It is tried again.
+// failBatch records a failed try of a batch. It is retried.
 func (h *storeHealth) failBatch(err error) {
 	h.failures++
 	h.noteReason(err)
 }
 
-// endBatch notes that a batch is over. written: the store has answered it.
+// endBatch records the end of a batch. written reports that the store has answered it.
 func (h *storeHealth) endBatch(number int64, written bool) {
 	delete(h.batches, number)
 	if written {
@@ -52,7 +52,7 @@ func (h *storeHealth) endBatch(number int64, written bool) {
 	}
 }
 
-// recordRenewal notes how a renewal of the lease went.
+// recordRenewal records the result of a lease renewal.
 func (h *storeHealth) recordRenewal(err error, now time.Time) {
 	switch {
 	case err == nil:
@@ -70,7 +70,8 @@ func (h *storeHealth) noteReason(err error) {
 	}
 }
 
-// isAway reports whether the store counts as away, and why. held: the member has its lease.
+// isAway reports whether the store counts as unavailable, and why. held reports that the member has
+// its lease.
 func (h *storeHealth) isAway(now time.Time, held bool) (reason string, away bool) {
 	slow := false
 	for _, since := range h.batches {
@@ -80,27 +81,27 @@ func (h *storeHealth) isAway(now time.Time, held bool) (reason string, away bool
 		return "", false
 	}
 	if h.failures == 0 && h.failing.IsZero() {
-		return silentReason, true // what failed before is over
+		return silentReason, true // earlier failures have ended
 	}
 	return h.reason, true
 }
 
-// watchdog keeps the storeHealth of a member, and has those hear of a change that wait for the
-// store.
+// watchdog keeps the storeHealth of a member, and notifies goroutines that wait for the store of
+// changes.
 type watchdog struct {
 	m      *Member
 	mu     sync.Mutex
 	health storeHealth
-	reason string        // why the store is away; "" = it is not
-	since  time.Time     // when it went away
-	gone   chan struct{} // closed while the store is away
+	reason string        // why the store is unavailable; "" if it is not
+	since  time.Time     // when it became unavailable
+	gone   chan struct{} // closed while the store is unavailable
 }
 
 func newWatchdog(m *Member) *watchdog {
 	return &watchdog{m: m, health: storeHealth{batches: map[int64]time.Time{}}, gone: make(chan struct{})}
 }
 
-// updateHealth changes what is known of the store, and looks at what follows.
+// updateHealth applies a change to the store's health, and logs and announces a new result.
 func (w *watchdog) updateHealth(change func(h *storeHealth, now time.Time)) {
 	now, held, over := w.m.cfg.Host.Clock.Now(), w.m.lease.isHeld(), w.m.lease.hasEnded()
 	w.mu.Lock()
@@ -109,7 +110,7 @@ func (w *watchdog) updateHealth(change func(h *storeHealth, now time.Time)) {
 		change(&w.health, now)
 	}
 	if over {
-		return // the member has no lease any more, which is nothing about the store
+		return // the member has no lease anymore, which is not a fault of the store
 	}
 	reason, away := w.health.isAway(now, held)
 	before := w.reason
@@ -126,35 +127,37 @@ func (w *watchdog) updateHealth(change func(h *storeHealth, now time.Time)) {
 	}
 }
 
-// checkHealth has a change noticed that comes with time alone.
+// checkHealth updates the health for changes that come with time alone.
 func (w *watchdog) checkHealth() { w.updateHealth(nil) }
 
-// checkHealthIn looks after a while, unless stop is called before.
+// checkHealthIn checks the health after a while, unless stop is called before.
 func (w *watchdog) checkHealthIn(d time.Duration) (stop func() bool) {
 	return w.m.cfg.Host.Clock.AfterFunc(d, w.checkHealth)
 }
 
-// awayState returns why the store is away ("" = it is not), and what is closed when it is.
+// awayState returns why the store is unavailable ("" if it is not), and a channel that is closed
+// when it is.
 func (w *watchdog) awayState() (reason string, gone <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reason, w.gone
 }
 
-// errStoreAway says that the member cannot do its work, because the store is away. Other members
-// may reach it.
+// errStoreAway returns the error of a member that cannot work because the store is unavailable.
+// Other members may reach it.
 func errStoreAway(reason string) error {
 	return engine.Unable(flow.Errorf(flow.Busy, "the store is not available, because %s", reason))
 }
 
-// errNotBegun is the answer to what was not begun for that.
+// errNotBegun returns the error for a request that was not started because of that.
 func errNotBegun(reason string) error {
 	return engine.Unable(flow.Errorf(flow.Busy, "the store is not available, because %s: nothing was done; try again in a moment", reason))
 }
 
 var errNoConfirmation = errors.New("it has not said whether it was done")
 
-// errUnknown is the answer to what was under way when the store went away.
+// errUnknown returns the error for a request that was in progress when the store became
+// unavailable.
 func errUnknown(reason string) error {
 	return &persistence.Outage{Reason: reason, Err: errNoConfirmation}
 }

@@ -10,39 +10,39 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// manyCrashes is after how many crashes in a row a step is failed (reason `internal`) instead of
-// being carried again.
+// manyCrashes is the number of consecutive crashes after which a step fails (reason `internal`)
+// instead of being restarted.
 const manyCrashes = 5
 
-// backOff before the nth new try of something that crashed.
+// backOff returns the pause before the nth retry after a crash.
 func backOff(n int) time.Duration {
 	return min(100*time.Millisecond<<min(n, 10), 30*time.Second)
 }
 
-// taskSupervisor is the supervisor of all task actors. They are no children of `tasks` in the
-// library's sense: its set of children keeps every actor that ever was in it reachable.
+// taskSupervisor is the supervisor of all task actors. These are not children of `tasks` in the
+// library's sense, because its set of children keeps every former child reachable.
 type taskSupervisor struct{ m *Member }
 
-// taskCrashed tells tasks that one of them panicked; until it is stopped it only passes on what
-// comes.
+// taskCrashed reports to tasks that a task actor panicked. Until it is stopped, that actor only
+// forwards its messages.
 type taskCrashed struct {
 	pid    *actor.PID
 	reason any
 }
 
-// storePause is the wait before the nth new try of what the store did not do. Few ask, and many
-// wait for them: when the store is back, work is to go on at once.
+// storePause returns the pause before the nth retry of a store call. It stays short: there are few
+// callers, many tasks wait for them, and work should continue soon after an outage.
 func storePause(n int) time.Duration { return min(backOff(n), time.Second) }
 
-// HandleFailure has a task actor that panicked pass on what is in its mailbox, until its parent
-// stops it. The library would restart it at once, and give up after a few times; stopped at once it
-// would leave those without an answer whose requests it had not come to.
+// HandleFailure lets a task actor that panicked forward the messages in its mailbox until its
+// parent stops it. By default, the library would restart it at once and give up after a few times.
+// If it were stopped at once, the requests in its mailbox would get no answer.
 func (w *taskSupervisor) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	supervisor.ResumeChildren(child)
 	w.m.sendMessage(w.m.tasks, taskCrashed{child, reason})
 }
 
-// restartCrashed has a task actor start again after a while, from the store.
+// restartCrashed restarts a task actor from the store after a pause.
 func (t *tasks) restartCrashed(c actor.Context, m taskCrashed) {
 	c.Poison(m.pid)
 	e := t.byPID[m.pid.Id]
@@ -52,7 +52,7 @@ func (t *tasks) restartCrashed(c actor.Context, m taskCrashed) {
 	t.crashes[e.id]++
 	if spoiled, ok := m.reason.(*flow.SpoiledError); ok {
 		t.missingValues[e.id] = spoiled.Error()
-		if errors.Is(spoiled, flow.ErrNoContent) { // it would be the same the next time
+		if errors.Is(spoiled, flow.ErrNoContent) { // it would fail again in the same way
 			t.crashes[e.id] = max(t.crashes[e.id], manyCrashes)
 		}
 	}
@@ -62,7 +62,7 @@ func (t *tasks) restartCrashed(c actor.Context, m taskCrashed) {
 		t.dropMovedTask(e)
 		return
 	}
-	t.countInMemory(e.id, 1) // the pause
+	t.countInMemory(e.id, 1) // for the pause
 	t.forgetTask(e)
 	if n > 2*manyCrashes {
 		t.m.log.Error("a task is left alone until somebody asks for it: it crashes whatever is done", "task", e.id)
@@ -75,8 +75,8 @@ func (t *tasks) restartCrashed(c actor.Context, m taskCrashed) {
 	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.sendMessage(t.m.tasks, reviveTask{e.id, p}) })
 }
 
-// dropMovedTask lets another member have a task whose actor has crashed on its way there, instead
-// of trying again: nobody else's move is to wait for that.
+// dropMovedTask releases a task whose actor crashed during its move to another member, without a
+// retry, so that other moves do not wait for it.
 func (t *tasks) dropMovedTask(e *taskEntry) {
 	delete(t.crashes, e.id)
 	delete(t.missingValues, e.id)
@@ -86,20 +86,20 @@ func (t *tasks) dropMovedTask(e *taskEntry) {
 	t.forgetTask(e)
 }
 
-// crashPause is what comes for a task that has crashed until it may start again: nobody who asks
-// makes that sooner.
+// crashPause holds the commands for a crashed task until it may restart. Further requests do not
+// shorten the pause.
 type crashPause struct{ held []*taskCommand }
 
-// maxHeld bounds how many requests wait for one such task. What jobs have reported is bounded by
-// how many there were.
+// maxHeld bounds how many requests wait for one such task. Reports are bounded by the number of
+// jobs.
 const maxHeld = 1000
 
-// holdMessage keeps what may wait. A claim may not: its poller would wait for a job that may crash
-// again.
+// holdMessage keeps a message that may wait. A claim may not: its poller would wait for a job that
+// may crash again.
 func (p *crashPause) holdMessage(message any) {
 	cmd, ok := message.(*taskCommand)
 	switch {
-	case !ok: // it was about the actor that crashed
+	case !ok: // it was meant for the crashed actor
 	case isClaim(cmd) || len(p.held) >= maxHeld && !cmd.isJobReport():
 		cmd.sendAnswer(commandAnswer{err: errCrashed})
 	default:
@@ -120,8 +120,8 @@ func isClaim(cmd *taskCommand) bool {
 	return ok
 }
 
-// reviveTask ends the pause. What was held is there before the next actor asks for the jobs of the
-// task. A task that has crashed too often is only there for those who have asked.
+// reviveTask ends the pause. The held commands are there before the next actor asks for the task's
+// jobs. A task that has crashed too often is loaded only if there are held commands.
 func (t *tasks) reviveTask(c actor.Context, id string) {
 	p := t.pauses[id]
 	if p == nil {
@@ -144,22 +144,22 @@ func (t *tasks) reviveTask(c actor.Context, id string) {
 	}
 }
 
-// errCrashed is the answer to whoever was waiting for an actor that crashed.
+// errCrashed is the answer to callers of an actor that crashed.
 var errCrashed = flow.Errorf(flow.Busy, "the task's actor crashed while it was at this: it starts again from the store, ask again in a moment")
 
-// HandleFailure stops a step actor that panicked and spawns another one after a while. One that
-// keeps crashing fails its step, never the task's actor or the member.
+// HandleFailure stops a step actor that panicked and starts another one after a pause. An actor
+// that keeps crashing fails its step, never the task's actor or the member.
 func (t *task) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	t.effectPerformer.handleStepCrash(supervisor, child, reason)
 }
 
-// HandleFailure of a step actor's children: as for those of a task.
+// HandleFailure handles crashes of nested step actors in the same way as a task does.
 func (s *step) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	s.effectPerformer.handleStepCrash(supervisor, child, reason)
 }
 
-// crashResetAfter is how long a step actor must go without a crash for the next one to count as the
-// first.
+// crashResetAfter is the time without crashes after which the next crash of a step actor counts as
+// the first.
 const crashResetAfter = time.Minute
 
 func (h *effectPerformer) handleStepCrash(supervisor actor.Supervisor, pid *actor.PID, reason any) {
@@ -176,13 +176,13 @@ func (h *effectPerformer) handleStepCrash(supervisor actor.Supervisor, pid *acto
 	k.inbox.setActor(nil)
 	h.m.log.Error("a step actor crashed", "task", h.task, "step", k.at.String(), "crashes", k.crashes, "reason", reason)
 	to, message := h.self, any(respawnStep{k.at})
-	if k.crashes >= manyCrashes { // this one may be gone by then, too
+	if k.crashes >= manyCrashes { // this actor may be gone by then, too
 		to, message = h.m.tasks, &taskCommand{task: h.task, command: failCrashingStep(k.at)}
 	}
 	h.m.cfg.Host.Clock.AfterFunc(backOff(k.crashes), func() { h.m.sendMessage(to, message) })
 }
 
-// failCrashingStep fails a step.
+// failCrashingStep returns the command that fails a step.
 func failCrashingStep(at flow.Address) flow.FailStep {
 	return flow.FailStep{Address: at, Error: "the step's actor keeps crashing"}
 }

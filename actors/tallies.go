@@ -14,20 +14,20 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// outcomeTallies count what is stored of tasks, by flow, and of attempts, by service. Whoever
-// counts finds his counters without a lock; a name is written down once, and those beyond a bound
-// are counted together as others.
+// outcomeTallies count stored events of tasks by flow, and of attempts by service. Counters are
+// found without a lock. Each name is created once, and names beyond a bound are counted together as
+// others.
 type outcomeTallies struct {
 	flows    namedSeries[flowTally]
 	services namedSeries[serviceTally]
-	nodes    *nodeTallies // nil = they are not told apart
+	nodes    *nodeTallies // nil if nodes are not counted
 
 	started, ended, attempts, retries, expired *prometheus.CounterVec
 	took, attemptTook, attemptWait             *prometheus.HistogramVec
 }
 
-// flowTally is that of a flow, serviceTally that of a service. A histogram is there once something
-// was observed.
+// flowTally holds the metrics of a flow, serviceTally those of a service. A histogram exists after
+// its first observation.
 type (
 	flowTally struct {
 		started prometheus.Counter
@@ -41,8 +41,8 @@ type (
 	}
 )
 
-// taskEnds and attemptEnds are the values of labels. The last of attemptEnds is no end: the attempt
-// is given to another carrier.
+// taskEnds and attemptEnds are label values. The last of attemptEnds is no end: the attempt goes to
+// another carrier.
 var (
 	taskEnds    = [...]string{string(flow.TaskCompleted), string(flow.TaskFailed), string(flow.TaskCanceled)}
 	attemptEnds = [...]string{"ok", "error", "timeout", "lost"}
@@ -102,7 +102,7 @@ func (x *outcomeTallies) newService(name string) *serviceTally {
 	return t
 }
 
-// lazyHistogram looks a histogram up when it is asked for first.
+// lazyHistogram returns a function that looks up a histogram at its first call.
 func lazyHistogram(v *prometheus.HistogramVec, labels ...string) func() prometheus.Observer {
 	return sync.OnceValue(func() prometheus.Observer { return v.WithLabelValues(labels...) })
 }
@@ -111,9 +111,8 @@ func (x *outcomeTallies) flowTallyFor(p *flow.Plan) *flowTally {
 	return x.flows.seriesFor(flowMetricName(p))
 }
 
-// flowMetricName is the name that tasks of a version are counted by. Definitions that are only
-// tried are counted together: each is a flow of its own, and soon there would be none of its own
-// for those that come later.
+// flowMetricName returns the name for counts of a version's tasks. Trial definitions are counted
+// together: each is a flow of its own, and they would use up the names.
 func flowMetricName(p *flow.Plan) string {
 	if persistence.IsTried(p.FlowID) {
 		return series.Other
@@ -125,11 +124,12 @@ func (x *outcomeTallies) serviceTallyFor(name string) *serviceTally {
 	return x.services.seriesFor(name)
 }
 
-// serviceOf is what attempts are counted by: what needs no service goes by how it is carried out.
+// serviceOf returns the name for counts of attempts: the service, or the exec type if there is
+// none.
 func serviceOf(x *flow.Exec) string { return cmp.Or(x.Service, string(x.Type)) }
 
-// countRow counts what a row of a task tells. So nothing is counted twice, nor what never came to
-// be.
+// countRow counts the events of a stored row, so that each is counted once, and only if it was
+// stored.
 func (x *memberMetrics) countRow(t *task, p *journalDraft) {
 	if t.isFirstRow() {
 		x.tallies.flowTallyFor(t.state.Plan).started.Inc()
@@ -181,8 +181,8 @@ func (x *outcomeTallies) countTaskEnd(s *flow.State, status flow.TaskStatus, exe
 	observeSeconds(t.took[i](), float64(max(cmp.Or(s.EndedAt, s.UpdatedAt)-s.CreatedAt, 0))/1000, exemplar)
 }
 
-// labelIndex of a word among others; those that are not told apart count as the second, which is a
-// failure.
+// labelIndex returns the index of a word; 1, which stands for a failure, if the word is not among
+// them.
 func labelIndex(words []string, word string) int {
 	for i, w := range words {
 		if w == word {
@@ -192,11 +192,11 @@ func labelIndex(words []string, word string) int {
 	return 1
 }
 
-// namedSeries finds something by its name, and makes it for the first ones of them.
+// namedSeries finds values by name, and creates them for the first maxNames names.
 type namedSeries[T any] struct {
 	make     func(name string) *T
-	maxNames int        // 0 = series.Most
-	mu       sync.Mutex // held by who adds
+	maxNames int        // 0 means series.Most
+	mu       sync.Mutex // held while a name is added
 	known    atomic.Pointer[map[string]*T]
 	other    atomic.Pointer[T]
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// nodeTallies count attempts by the node that they were of, where that is asked for: a flow has
-// many nodes. The first maxNodeSeries have series of their own, all others one together.
+// nodeTallies count attempts by node, if that is configured: a flow has many nodes. The first
+// maxNodeSeries have their own series; all others share one.
 type nodeTallies struct {
 	nodes    namedSeries[nodeTally]
 	attempts *prometheus.CounterVec
@@ -24,7 +24,7 @@ type nodeTally struct {
 	took  func() prometheus.Observer
 }
 
-// maxNodeSeries is how many nodes, of all flows together, have series of their own.
+// maxNodeSeries is how many nodes of all flows have their own series.
 const maxNodeSeries = 500
 
 func newNodeTallies() *nodeTallies {
@@ -42,7 +42,8 @@ func (x *nodeTallies) collectors() []prometheus.Collector {
 	return []prometheus.Collector{x.attempts, x.took}
 }
 
-// newNode is that of a flow and a node with a line break between them, or of all others.
+// newNode creates the metrics for a name, which is a flow and a node separated by a line break, or
+// for all others.
 func (x *nodeTallies) newNode(name string) *nodeTally {
 	flow, node, _ := strings.Cut(name, "\n")
 	node = cmp.Or(node, series.Other)

@@ -12,56 +12,63 @@ import (
 )
 
 // task is the actor of one running task. It alone owns the task's cursor and state: it decides at
-// once, commits what it decided, and then lets it be heard.
+// once, commits the decision, and releases its effects after that.
 type task struct {
 	effectPerformer
-	id         string
-	state      *flow.State
-	create     *persistence.Create // until the first row is written
-	begunApart bool                // the first row was written by no member, and there is no second one yet
+	id     string
+	state  *flow.State
+	create *persistence.Create // set until the first row is written
+	// the first row was stored by Begin, and there is no second one yet
+	begunApart bool
 
-	onLoaded   func() // is called once when the task is there, or will not be; nil = nobody cares, or it was
-	loading    bool
-	missing    bool            // the store has no such task: whoever asks is told so until the parent has let go
-	unreadable *unreadableTask // set when the task cannot be read; it stays loading then
-	waiting    []*taskCommand  // what arrived while loading, or while commands are tried alone
-	deciding   []*taskCommand  // what is being decided, one after the other
-	newClaims  []*taskCommand  // likewise: claims on jobs that have just come to be
-	unlisted   unlistedJobs
-	gen        int // of the state; answers to an older one are void
-	tries      int // of loading
+	onLoaded func() // called once when the task is loaded, or will not be; may be nil
+	loading  bool
+	// the store has no such task: callers get an error until the parent removes the actor
+	missing    bool
+	unreadable *unreadableTask // set if the task cannot be read; loading stays set then
+	// commands that arrived while loading, or while others are tried alone
+	waiting   []*taskCommand
+	deciding  []*taskCommand // commands being decided, one after another
+	newClaims []*taskCommand // the same for claims of jobs that have just started
+	unlisted  unlistedJobs
+	gen       int // generation of the state; answers for an older one are ignored
+	tries     int // tries to load
 
-	isolated    []*taskCommand // to be tried one by one: the store refuses what one of them leads to
-	refusals    int            // in a row for which nobody was to blame
-	objectError string         // why what the last of them led to could not be kept elsewhere; "" = it was not that
+	// to be tried one by one, because the store refuses a row from one of them
+	isolated []*taskCommand
+	refusals int // consecutive refusals that no command caused
+	// why the objects of the last refused row could not be written; "" if that was not the reason
+	objectError string
 
-	referValue func(v json.RawMessage) json.RawMessage // what stands for a value that is made; nil = it does itself
-	newObjects []persistence.Object                    // by what is being decided
+	// creates references for values that decisions make; nil if they stay as they are
+	referValue func(v json.RawMessage) json.RawMessage
+	newObjects []persistence.Object // objects of the current decision
 
-	seq              int64 // of the last row sent to the store
+	seq              int64 // number of the last row sent to the store
 	inflight         *journalDraft
-	openDraft        *journalDraft  // gathers while one is in flight
-	cutCommands      []flow.Command // what goes on with decisions that were cut
-	cutScheduled     bool           // it is under way …
-	cutAt            int64          // … since then
-	unstoredAttempts int            // attempts in inflight and open
+	openDraft        *journalDraft  // collects decisions while a row is in flight
+	cutCommands      []flow.Command // rests of cut decisions
+	cutScheduled     bool           // their continuation is scheduled …
+	cutAt            int64          // … since this time
+	unstoredAttempts int            // attempts in inflight and openDraft
 	pace             stepPace
-	// unfinished says that what goes on is left to the next one who loads the task.
+	// unfinished is set if the rest of the work is left to the next load of the task.
 	unfinished    bool
 	resting       restPhase
-	movesAway     bool       // it rests, or does soon, because another member is to have it
-	flushing      *stepFlush // before that
+	movesAway     bool       // it rests, or soon will, because another member will own it
+	flushing      *stepFlush // flush of the steps before that
 	storedResting bool       // the store has the task at rest
-	rowPutToRest  bool       // this actor's last row has put it there
+	rowPutToRest  bool       // the last row of this actor put it to rest
 
-	journal      int // bytes of rows since the snapshot
-	snapshot     int // bytes of the last one
-	columns      persistence.Columns
-	columnsAt    int64
-	counted      *statisticsPart // where its rows are counted
-	crashes      int             // of earlier actors of this task
-	missingValue string          // what the last one could not go on without; "" = nothing of the kind
-	hasCrashed   bool            // this actor has crashed
+	journal   int // bytes of rows since the snapshot
+	snapshot  int // bytes of the last snapshot
+	columns   persistence.Columns
+	columnsAt int64
+	counted   *statisticsPart // part that counts its rows
+	crashes   int             // crashes of earlier actors of this task
+	// value without which the last actor could not continue; "" if none
+	missingValue string
+	hasCrashed   bool // this actor has crashed
 }
 
 type (
@@ -117,8 +124,8 @@ func (t *task) Receive(c actor.Context) {
 	}
 }
 
-// handleCommand decides what may be decided now. What comes to an actor that is being let go is its
-// successor's.
+// handleCommand decides a command, if that is possible now. If the actor is retiring, its successor
+// gets the command.
 func (t *task) handleCommand(c actor.Context, m *taskCommand) {
 	switch {
 	case t.resting != restNone:
@@ -130,7 +137,7 @@ func (t *task) handleCommand(c actor.Context, m *taskCommand) {
 	}
 }
 
-// handleStop lets go of what the actor has beside its state.
+// handleStop releases everything that the actor has besides its state.
 func (t *task) handleStop(message any) {
 	switch message.(type) {
 	case *actor.Stopping:
@@ -146,8 +153,7 @@ func (t *task) handleStop(message any) {
 	}
 }
 
-// forwardMessage is all that an actor does which has crashed: what comes now waits for the next
-// one.
+// forwardMessage is all that a crashed actor does: commands wait for the next actor.
 func (t *task) forwardMessage(message any) {
 	if cmd, ok := message.(*taskCommand); ok {
 		t.m.sendMessage(t.m.tasks, cmd)
@@ -155,8 +161,8 @@ func (t *task) forwardMessage(message any) {
 	t.handleStop(message)
 }
 
-// answerCrashed answers commands that an actor has not come to, or not to the end of. What jobs of
-// this member have reported goes to the next actor: nobody is to do that work again.
+// answerCrashed answers the commands that a crashed actor has not finished. Reports of this
+// member's jobs go to the next actor, so that their work is not repeated.
 func (t *task) answerCrashed(cmds []*taskCommand) {
 	var landed []*taskCommand
 	for _, cmd := range cmds {
@@ -181,8 +187,8 @@ func (t *task) handleStarted(c actor.Context) {
 	}
 }
 
-// answerOnPanic tells everybody who waits for this actor that it crashed; its parent starts
-// another, which gets what has landed.
+// answerOnPanic answers all waiting callers that the actor crashed. Its parent starts another one,
+// which gets the reports.
 func (t *task) answerOnPanic(c actor.Context) {
 	reason := recover()
 	if reason == nil {
@@ -202,8 +208,8 @@ func (t *task) answerOnPanic(c actor.Context) {
 	panic(reason)
 }
 
-// holdCommand keeps a command that arrives while the state is being loaded, others are tried alone,
-// or there are too many requests before it.
+// holdCommand keeps a command that arrives while the state is loading, while others are tried
+// alone, or behind too many requests. It reports whether it has handled the command.
 func (t *task) holdCommand(m *taskCommand) bool {
 	if t.missing {
 		m.sendAnswer(commandAnswer{err: errNoTask(t.id)})
@@ -216,8 +222,8 @@ func (t *task) holdCommand(m *taskCommand) bool {
 	return held
 }
 
-// fireAlarms answers alarms. One that comes while the task is being put to rest is in the store's
-// hands.
+// fireAlarms decides due alarms. If the task is being put to rest, the store keeps the time of its
+// next alarm.
 func (t *task) fireAlarms(c actor.Context) {
 	if t.resting != restNone {
 		return
@@ -230,24 +236,24 @@ func (t *task) fireAlarms(c actor.Context) {
 	}
 }
 
-// decideReports decides what its own jobs report.
+// decideReports decides the reports of its own jobs.
 func (t *task) decideReports(c actor.Context) {
 	var cmds []*taskCommand
 	t.inbox.takeReports(func(landed []*activeJob) { cmds = append(cmds, reportsOf(t.id, landed)) })
 	t.decideInTurn(cmds, func(cmd *taskCommand) { t.handleCommand(c, cmd) })
 }
 
-// decideInTurn does commands in their turn. Those it has not come to are known should the actor
-// crash.
+// decideInTurn handles commands in order. The remaining ones are kept in a field in case the actor
+// crashes.
 func (t *task) decideInTurn(cmds []*taskCommand, do func(*taskCommand)) {
 	for t.deciding = cmds; len(t.deciding) > 0; t.deciding = t.deciding[1:] {
 		do(t.deciding[0])
 	}
 }
 
-// sendOutstanding tells the actor of a step what that is owed, once everything before is stored.
-// One that is being loaded has no children any more. What it has given to other members it gives
-// them again: it may have crashed before.
+// sendOutstanding sends the actor of a step its outstanding effects, after everything before is
+// stored. A loading task has no children anymore. Jobs at other members are dispatched again,
+// because the crash may have come before they were sent.
 func (t *task) sendOutstanding(c actor.Context, at flow.Address) {
 	if t.loading {
 		return
@@ -262,12 +268,11 @@ func (t *task) sendOutstanding(c actor.Context, at flow.Address) {
 	t.performEffects(c, all)
 }
 
-// nowMillis is the task's time, which does not run backwards: a member that had it before may have
-// been a little ahead.
+// nowMillis returns the task's time, which does not run backwards: a previous owner's clock may
+// have been slightly ahead.
 func (t *task) nowMillis() int64 { return max(t.m.nowMillis(), t.state.UpdatedAt) }
 
-// decideCommand lets the core decide a command, keeps what follows from it and sends it to the
-// store.
+// decideCommand lets the core decide a command, collects the results, and sends them to the store.
 func (t *task) decideCommand(c actor.Context, cmd *taskCommand) {
 	before := t.state.Steps
 	b := eventBufferFor(cmd)
@@ -278,12 +283,12 @@ func (t *task) decideCommand(c actor.Context, cmd *taskCommand) {
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
 	a.changed = len(d.Events)
-	if b == nil { // what is in a buffer does not stay
+	if b == nil { // events in a buffer cannot be kept
 		a.events = d.Events
 	}
 	t.recordCut(d, t.state.Steps-before+d.Effort/effortOfStep)
 	p := t.draftFor(d)
-	if p == nil { // nothing is waiting for the store: nothing to wait for
+	if p == nil { // no row is pending, so the answer need not wait
 		b.recycleBuffer(d.Events)
 		t.performEffects(c, d.Effects)
 		cmd.sendAnswer(a)
@@ -298,8 +303,8 @@ func (t *task) decideCommand(c actor.Context, cmd *taskCommand) {
 	t.flushDraft(c)
 }
 
-// claimNewJobs claims the new jobs of a decision for pollers who wait for them, in the row that the
-// jobs begin in.
+// claimNewJobs claims the new jobs of a decision for waiting pollers, in the row that starts the
+// jobs.
 func (t *task) claimNewJobs(p *journalDraft, effects []flow.Effect, rider *poller) {
 	if p != t.openDraft {
 		return
@@ -323,15 +328,15 @@ func (t *task) claimNewJobs(p *journalDraft, effects []flow.Effect, rider *polle
 	}
 }
 
-// panicIfSpoiled crashes the actor when its state is of no more use: it starts again from the
-// store, after a while.
+// panicIfSpoiled crashes the actor if its state is unusable: it restarts from the store after a
+// pause.
 func panicIfSpoiled(err error) {
 	if spoiled := new(flow.SpoiledError); errors.As(err, &spoiled) {
 		panic(spoiled)
 	}
 }
 
-// answerTo is what is answered to a command that has just been decided.
+// answerTo returns the answer to a command that was just decided.
 func (t *task) answerTo(cmd *taskCommand, err error) commandAnswer {
 	switch c := cmd.command.(type) {
 	case flow.Claim:
@@ -348,7 +353,7 @@ func (t *task) answerTo(cmd *taskCommand, err error) commandAnswer {
 	return commandAnswer{err: err}
 }
 
-// claimAnswer is the answer to a claim. One that is decided a second time may be over.
+// claimAnswer returns the answer to a claim. A claim that is decided a second time may have ended.
 func (t *task) claimAnswer(claim flow.Claim, err error) commandAnswer {
 	job, open := t.state.Job(claim.Address)
 	switch {
@@ -360,8 +365,8 @@ func (t *task) claimAnswer(claim flow.Claim, err error) commandAnswer {
 	return commandAnswer{job: &job}
 }
 
-// draftFor is where a decision waits for the store: with its events, or, without any, behind the
-// newest ones it may follow from.
+// draftFor returns the draft that a decision waits for: with events the open one, without any the
+// newest one, on which it may depend.
 func (t *task) draftFor(d flow.Decision) *journalDraft {
 	if len(d.Events) == 0 {
 		if t.openDraft != nil {
@@ -375,7 +380,7 @@ func (t *task) draftFor(d flow.Decision) *journalDraft {
 	return t.openDraft
 }
 
-// flushDraft sends what has gathered, unless a row is in flight: a task has one at a time.
+// flushDraft sends the open draft, unless a row is in flight: a task has one at a time.
 func (t *task) flushDraft(c actor.Context) {
 	if t.inflight != nil || t.openDraft == nil || t.waitsForSnapshot(c.Self()) {
 		return
@@ -389,8 +394,8 @@ func (t *task) sendCommit(c actor.Context, commit persistence.Commit, made ...pe
 	t.m.committer.enqueueCommit(&pendingCommit{commit: commit, newObjects: made, reply: c.Self(), gen: t.gen})
 }
 
-// handleCommitResult is the store's answer. What it has is heard now; anything but "written" is
-// forgotten.
+// handleCommitResult handles the store's answer. It releases the effects and answers of a written
+// row; after any other answer it drops the state.
 func (t *task) handleCommitResult(c actor.Context, w commitResult) {
 	if w.gen != t.gen {
 		return
@@ -424,7 +429,8 @@ func (t *task) handleCommitResult(c actor.Context, w commitResult) {
 	}
 }
 
-// announceEnd says so, and that nobody needs this actor any longer unless there is more to do.
+// announceEnd announces the end of the task, and that the actor is no longer needed unless there is
+// more to do.
 func (t *task) announceEnd(c actor.Context, status flow.TaskStatus) {
 	t.m.logFailedTask(t.id, t.state, status)
 	if t.idleNow() && t.state.Status.Ended() {

@@ -11,43 +11,45 @@ import (
 
 // Messages to the tasks actor.
 type (
-	// taskCommand is for a task; reply is called once, after the commit.
+	// taskCommand is a command for a task; reply is called once, after the commit.
 	taskCommand struct {
 		task    string
 		command flow.Command
 		request string
-		reply   func(commandAnswer) // nil = nobody waits
-		events  bool                // the answer is to have those it led to
-		refused int                 // how often the store refused what it led to
+		reply   func(commandAnswer) // nil if no caller waits
+		events  bool                // the answer must contain the events of the command
+		refused int                 // how often the store refused its row
 
-		orderPoll *poller // comes with it, for jobs that it begins; nil = nobody does
-		unlisted  bool    // a claim on a job that need not be in the queue
+		orderPoll *poller // poll that came with the order, for jobs that it starts; may be nil
+		unlisted  bool    // a claim of a job that needs no row in the queue
 	}
-	// createTask begins a task.
+	// createTask starts a task.
 	createTask struct {
-		task    string
-		plan    *flow.Plan
-		start   flow.Start
-		create  *persistence.Create
-		newest  bool                 // a task of another version of the flow may be the same
-		repeats *persistence.TaskRow // the task that the same start has created before, and that would not take it any longer; nil = none
+		task   string
+		plan   *flow.Plan
+		start  flow.Start
+		create *persistence.Create
+		// an existing task of another version of the flow may be the same
+		newest bool
+		// task that the same start has created before and that can no longer take it; nil if none
+		repeats *persistence.TaskRow
 		reply   func(commandAnswer)
 	}
-	// wakeTasks brings tasks into memory that have something to do.
+	// wakeTasks loads tasks that have something to do.
 	wakeTasks struct {
 		tasks    []string
-		onLoaded func() // is called for each that is there, or will not be; nil = nobody cares
+		onLoaded func() // called for each task that is loaded, or will not be; may be nil
 	}
 	// awaitTask is answered when a task has ended.
 	awaitTask struct {
 		task string
 		done func(flow.TaskStatus, error)
 	}
-	// Of task actors about themselves.
+	// Messages of task actors about themselves.
 	taskEnded struct {
 		task   *task
 		status flow.TaskStatus
-		gone   bool // and has nothing more to do
+		gone   bool // it has nothing more to do
 	}
 	taskUnknown struct{ task *task }
 	restAnswer  struct {
@@ -56,16 +58,16 @@ type (
 	}
 	taskRested struct {
 		task  *task
-		moved bool // another member may have it
+		moved bool // another member may own it
 	}
-	taskDeparted struct{ task *task } // one that rested for another member has stopped
+	taskDeparted struct{ task *task } // a task that rested for another member has stopped
 	stopWait     struct {
 		task string
 		key  *awaitTask
 	}
 	sweepTasks struct{}
 	restAll    struct{ done func() }
-	// reviveTask says that a pause after a crash is over.
+	// reviveTask ends a pause after a crash.
 	reviveTask struct {
 		task  string
 		pause *crashPause
@@ -77,15 +79,16 @@ type (
 	}
 )
 
-// commandAnswer of a command: after the commit it follows from.
+// commandAnswer is the answer to a command, after the commit that it depends on.
 type commandAnswer struct {
-	err     error
-	job     *flow.Job    // of a Claim
-	held    int64        // of a Claim that was refused: until when somebody else has the job; 0 = nobody has
-	changed int          // events that it led to at once
-	events  []flow.Event // these, if the command asks for them
-	first   int          // index of the first unit of an Append
-	given   int          // of a Bring: as which the attempt is carried now
+	err error
+	job *flow.Job // for a Claim
+	// for a refused Claim: until when another poller has the job; 0 if none has
+	held    int64
+	changed int          // number of events of the command
+	events  []flow.Event // the events, if the command asks for them
+	first   int          // for an Append: index of the first unit
+	given   int          // for a Bring: the new delivery number of the attempt
 }
 
 func (c *taskCommand) sendAnswer(a commandAnswer) {
@@ -95,7 +98,7 @@ func (c *taskCommand) sendAnswer(a commandAnswer) {
 	}
 }
 
-// isJobReport reports whether a command is what jobs of this member have reported.
+// isJobReport reports whether a command is a report of this member's jobs.
 func (c *taskCommand) isJobReport() bool {
 	switch c.command.(type) {
 	case flow.Report, flow.Reports:
@@ -104,39 +107,42 @@ func (c *taskCommand) isJobReport() bool {
 	return false
 }
 
-// taskEntry is a task in memory. While it is being retired, what arrives is kept here.
+// taskEntry is a task in memory. While it is retiring, it keeps the messages that arrive.
 type taskEntry struct {
 	id       string
 	pid      *actor.PID
 	task     *task
-	used     int64 // when something last arrived
+	used     int64 // time of the last message
 	element  *list.Element
 	retiring bool
-	ended    bool // its end has been told to those who were waiting
+	ended    bool // the waiting callers know its end
 	arrived  []any
 }
 
-// tasks is the parent of all task actors and the only one who knows which are in memory.
+// tasks is the parent of all task actors and the only component that knows which are in memory.
 type tasks struct {
 	m              *Member
 	entries        map[string]*taskEntry
-	byPID          map[string]*taskEntry // by the actor's id, for failures
+	byPID          map[string]*taskEntry // by actor id, for crashes
 	taskSupervisor *taskSupervisor
-	byUse          *list.List // of *entry, longest unused first
+	byUse          *list.List // of *taskEntry, longest unused first
 	waiters        map[string][]*awaitTask
-	crashes        map[string]int    // since the task last ended or rested well
-	missingValues  map[string]string // what those cannot go on without that crashed for it, likewise
-	pauses         map[string]*crashPause
-	resting        bool   // all tasks are to: the member goes
-	onAllRested    func() // called once they do
-	retired        int    // since memory was last given back …
-	counted        int    // … as of the last sweep
-	restAsked      int    // how many have not answered yet whether they may rest
-	closed         bool
+	crashes        map[string]int // since the task last ended or came to rest
+	// values without which crashed tasks cannot continue, for the same time
+	missingValues map[string]string
+	pauses        map[string]*crashPause
+	resting       bool   // all tasks must rest because the member stops
+	onAllRested   func() // called once when all tasks rest
+	retired       int    // retired since memory was last returned …
+	counted       int    // … as of the last sweep
+	restAsked     int    // number of tasks that have not answered yet whether they may rest
+	closed        bool
 
-	handovers   []*shardHandover
-	tasksToMove []*taskEntry            // of shards that are handed over, which have yet to be asked to rest
-	inMemory    [persistence.Shards]int // tasks by shard, and those that will be after a pause; not kept by a member that owns all
+	handovers []*shardHandover
+	// tasks of departing shards that have yet to be asked to rest
+	tasksToMove []*taskEntry
+	// by shard: tasks in memory and in a pause; not kept by a member that owns all
+	inMemory [persistence.Shards]int
 }
 
 func newTasks(m *Member) *tasks {
@@ -157,7 +163,8 @@ func (t *tasks) Receive(c actor.Context) {
 	case wakeTasks:
 		t.wakeTasks(c, m)
 	case reviveTask:
-		if t.pauses[m.task] == m.pause { // else that one was ended before, and another one may have begun
+		// otherwise that pause has ended already, and another one may have started
+		if t.pauses[m.task] == m.pause {
 			t.reviveTask(c, m.task)
 		}
 	case *taskMessage:
@@ -193,7 +200,7 @@ func (t *tasks) Receive(c actor.Context) {
 	}
 }
 
-// stopAll ends all task actors with their parent.
+// stopAll stops all task actors with their parent.
 func (t *tasks) stopAll(c actor.Context) {
 	t.closed = true
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
@@ -201,7 +208,7 @@ func (t *tasks) stopAll(c actor.Context) {
 	}
 }
 
-// deliverMessage hands something to a task, bringing it into memory when it is not.
+// deliverMessage sends a message to a task, and loads the task if needed.
 func (t *tasks) deliverMessage(c actor.Context, id string, message any) {
 	e := t.entries[id]
 	if e == nil && t.resting {
@@ -252,7 +259,8 @@ func (t *tasks) startTask(c actor.Context, m *createTask) {
 		return
 	}
 	if e := t.entries[m.task]; e != nil {
-		// Somebody else is starting it, or has: answered when that is stored.
+		// Another request starts the task, or has started it: this one is answered when the start
+		// is stored.
 		t.sendToEntry(c, e, &taskCommand{task: m.task, command: m.start, reply: func(a commandAnswer) { m.reply(commandAnswer{err: secondStartError(a.err)}) }})
 		return
 	}
@@ -269,14 +277,14 @@ func (t *tasks) startTask(c actor.Context, m *createTask) {
 	t.sendToEntry(c, e, &taskCommand{task: m.task, command: m.start, reply: m.reply})
 }
 
-// secondStartError is the answer to a start that found another one under way, from what that one
-// came to.
+// secondStartError converts the result of the first start into the answer to a concurrent second
+// one.
 func secondStartError(err error) error {
 	switch flow.ErrorKindOf(err) {
 	case flow.Busy:
 		return err
 	case flow.NotFound:
-		return errCrashed // it came to nothing
+		return errCrashed // the first start failed
 	}
 	return persistence.ErrExists
 }
@@ -292,7 +300,7 @@ func (t *tasks) wakeTasks(c actor.Context, m wakeTasks) {
 	}
 }
 
-// closeTask forgets a task actor and stops it.
+// closeTask removes a task actor and stops it.
 func (t *tasks) closeTask(c actor.Context, e *taskEntry) {
 	t.forgetTask(e)
 	c.Stop(e.pid)
@@ -317,7 +325,7 @@ func (t *tasks) currentEntry(k *task) *taskEntry {
 	return nil
 }
 
-// redeliverArrived replays what arrived while a task was retired.
+// redeliverArrived delivers the messages that arrived while a task retired.
 func (t *tasks) redeliverArrived(c actor.Context, e *taskEntry) {
 	for _, message := range e.arrived {
 		t.deliverMessage(c, e.id, message)
@@ -340,13 +348,14 @@ func (t *tasks) finishTask(c actor.Context, m taskEnded) {
 	t.retired++
 	t.m.rested.Add(1)
 	t.forgetTask(e)
-	c.Poison(e.pid) // it hands back what is before that in its mailbox
+	c.Poison(e.pid) // it first forwards the messages in its mailbox
 	t.redeliverArrived(c, e)
 	t.retireMore(c)
 }
 
-// notifyWaiters tells those who wait for a task how it has ended. Where another member may have
-// taken over, which may have taken that end back before they came, they look themselves.
+// notifyWaiters answers callers that wait for the end of a task. If the lease is not held, another
+// member may have taken over and undone that end before these callers came. Then the store is read
+// for them.
 func (t *tasks) notifyWaiters(c actor.Context, id string, status flow.TaskStatus) {
 	if !t.m.lease.isHeld() {
 		for _, w := range t.waiters[id] {
@@ -360,9 +369,9 @@ func (t *tasks) notifyWaiters(c actor.Context, id string, status flow.TaskStatus
 	delete(t.waiters, id)
 }
 
-// forgetUnknown forgets a task that there was not when its actor looked. Those who wait for its end
-// look themselves: they may have come later, and there is one by then if another member has taken
-// over, or it was begun apart.
+// forgetUnknown removes a task that did not exist when its actor was loaded. For callers that wait
+// for its end the store is read: they may have come later, after another member or Begin created
+// it.
 func (t *tasks) forgetUnknown(c actor.Context, k *task) {
 	for _, w := range t.waiters[k.id] {
 		t.checkTaskEnded(c, w)
@@ -372,7 +381,7 @@ func (t *tasks) forgetUnknown(c actor.Context, k *task) {
 		return
 	}
 	t.forgetTask(e)
-	c.Poison(e.pid) // it still answers what it was handed before
+	c.Poison(e.pid) // it still answers earlier messages
 	t.redeliverArrived(c, e)
 }
 
@@ -391,7 +400,7 @@ func (t *tasks) addWaiter(c actor.Context, w *awaitTask) {
 	}
 }
 
-// checkTaskEnded answers one who waits if the task has ended, or there is none.
+// checkTaskEnded answers a waiting caller if the task has ended or does not exist.
 func (t *tasks) checkTaskEnded(c actor.Context, w *awaitTask) {
 	self := c.Self()
 	t.m.runBackground(func() {

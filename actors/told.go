@@ -9,12 +9,12 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// A member is what an engine is on this host.
+// Member implements engine.Engine for this host.
 var _ engine.Engine = (*Member)(nil)
 
-// toCallerError is an error as those outside hear it of a task: where there are other members, one
-// that goes has the task no longer, or soon not, so whoever asks is to ask again. What was asked
-// may have been done: under the same request id it is not done twice.
+// toCallerError converts an error about a task for external callers. If there are other members, a
+// stopping member no longer has the task, or soon will not, so the caller has to retry. The request
+// may have been carried out: with the same request id it is not repeated.
 func (m *Member) toCallerError(err error) error {
 	goes := errors.Is(err, errStopping) || errors.Is(err, errLeaving) || errors.Is(err, errLost)
 	if goes && m.cfg.Others != nil {
@@ -23,7 +23,7 @@ func (m *Member) toCallerError(err error) error {
 	return toEngineError(err)
 }
 
-// toEngineError is an error as those outside hear it, who know nothing of the store.
+// toEngineError converts an error for external callers, which do not know the store.
 func toEngineError(err error) error {
 	switch {
 	case errors.Is(err, persistence.ErrUnavailable):

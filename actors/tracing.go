@@ -7,31 +7,31 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// Tracing is how a member's tasks are traced.
+// Tracing configures the traces of a member's tasks.
 type Tracing struct {
 	Sampling trace.Sampling
-	Teller   Teller // nil = nobody is told spans
+	Teller   Teller // nil if no spans are recorded
 }
 
-// Teller tells spans of what is stored.
+// Teller exports spans of stored rows.
 type Teller interface {
-	// Stored hears of a row of a task's journal, once it is stored. It does not wait.
+	// Stored receives a row of a task's journal after it is stored. It does not block.
 	Stored(StoredRow)
 }
 
-// StoredRow is a row of the journal of a task whose spans are told.
+// StoredRow is a journal row of a traced task.
 type StoredRow struct {
 	Task    string
 	Version string
 	Plan    *flow.Plan
 	Seq     int64
 	Events  []byte
-	Ended   bool // the task has
-	Whole   bool // of what is before nothing has been told
+	Ended   bool // the task has ended
+	Whole   bool // no earlier row was exported
 }
 
-// sendSpanRow has the spans told that a row ends. Those of a task that is not sampled are told when
-// it has failed.
+// sendSpanRow exports the spans that a row ends. A task that is not sampled is exported when it has
+// failed.
 func (t *task) sendSpanRow(p *journalDraft) {
 	teller, sampled := t.m.cfg.Tracing.Teller, t.state.Traced.Sampled()
 	if teller == nil || !sampled && p.ended != flow.TaskFailed {
@@ -40,7 +40,7 @@ func (t *task) sendSpanRow(p *journalDraft) {
 	teller.Stored(StoredRow{Task: t.id, Version: t.state.Version, Plan: t.state.Plan, Seq: t.seq, Events: p.encodedRow, Ended: p.ended != "", Whole: !sampled})
 }
 
-// traceExemplar is what an observation of a task's is shown with; nil = its spans are not told.
+// traceExemplar returns the exemplar for observations of a task; nil if its spans are not exported.
 func (t *task) traceExemplar() prometheus.Labels {
 	if t.m.cfg.Tracing.Teller == nil || !t.state.Traced.Sampled() {
 		return nil
@@ -48,11 +48,12 @@ func (t *task) traceExemplar() prometheus.Labels {
 	return prometheus.Labels{"trace_id": trace.IDOf(t.id, t.state.Traced).String()}
 }
 
-// observeSeconds notes a duration in seconds, with its exemplar if it has one.
+// observeSeconds records a duration in seconds, with its exemplar if there is one.
 func observeSeconds(in prometheus.Observer, seconds float64, exemplar prometheus.Labels) {
 	if exemplar == nil {
 		in.Observe(seconds)
 		return
 	}
-	in.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, exemplar) // every histogram is one
+	// every histogram implements it
+	in.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, exemplar)
 }

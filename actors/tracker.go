@@ -12,28 +12,29 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Tracker looks after work outside that a service carries out: jobs of another system, which tasks
-// wait for. Its methods are called in any goroutine, with a context that ends after 30 s. A panic
+// Tracker polls and cancels external work of a service: jobs of another system, which tasks wait
+// for. Its methods may be called in any goroutine, with a context that ends after 30 s. A panic
 // counts as an error.
 type Tracker interface {
-	// Poll tells how a piece of work is. An error means that this is not known: it is asked again.
-	// When that has been in vain for too long is the tracker's to say: x has how often in a row,
-	// and since when.
+	// Poll returns the status of a piece of work. An error means that the status is unknown: Poll
+	// is called again. The tracker decides when it has failed for too long: x contains the number
+	// of consecutive failures, and since when.
 	Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error)
-	// Cancel has a piece of work end that nobody waits for any longer. It may be called again when
-	// that was in vain, or when its answer was lost; of what is over already nothing is to be said.
+	// Cancel ends a piece of work that is no longer needed. It may be called again after a failure,
+	// or if its answer was lost. Work that has ended already is no error.
 	Cancel(ctx context.Context, x flow.External) error
 }
 
-// Keeper is a Tracker that keeps something of what has ended until nobody asks for it any longer.
+// Keeper is a Tracker that keeps data of ended work until it is no longer needed.
 type Keeper interface {
-	// Ended says that the end of a piece of work, which the tracker has told, is stored. It may not
-	// hear of it when the member goes at this moment.
+	// Ended reports that the end of a piece of work, which the tracker returned, is stored. The
+	// call may be lost if the member stops at this moment.
 	Ended(ctx context.Context, x flow.External)
 }
 
-// How long a tracker may take, how often it is asked in vain to call off what nobody waits for, and
-// how long it is until an end is told again that a task has not taken.
+// trackerTimeout bounds one call to a tracker. maxRecalls is how often a cancellation is tried.
+// externalRetryMS is the pause before an end that a task did not take is sent again.
+// maxExternalPause is the longest pause between polls, in milliseconds.
 const (
 	trackerTimeout   = 30 * time.Second
 	maxRecalls       = 5
@@ -41,8 +42,8 @@ const (
 	maxExternalPause = 10_000
 )
 
-// pollRow asks how a piece of work is, or has it called off. It is false when its task is told
-// something: what comes next waits for that.
+// pollRow polls a piece of work, or cancels it. It returns false if a message to its task is
+// pending, which must be answered before the next poll.
 func (x *externalWatcher) pollRow(row persistence.ExternalRow) bool {
 	tracker := x.m.cfg.Trackers[row.Service]
 	note := persistence.ExternalNote{ExternalID: row.Key(), Polls: row.Polls + 1, Memo: row.Memo, Pending: row.Pending, Recalled: row.Recalled}
@@ -85,8 +86,8 @@ func (x *externalWatcher) pollRow(row persistence.ExternalRow) bool {
 	return true
 }
 
-// logContext is the context of what is logged about a piece of work. Its tracker is given one like
-// it.
+// logContext returns the context for log lines about a piece of work. Its tracker gets a similar
+// one.
 func (x *externalWatcher) logContext(external flow.External) context.Context {
 	return logids.JobID(x.m.ctx, external.Job)
 }
@@ -103,7 +104,8 @@ func (x *externalWatcher) pollTracker(tracker Tracker, external flow.External) (
 	status, err = tracker.Poll(ctx, external)
 	switch {
 	case err != nil:
-	case status.Ended && flow.CheckJSON(status.Output) != nil: // it would be the same the next time
+	// it would fail again in the same way
+	case status.Ended && flow.CheckJSON(status.Output) != nil:
 		status = flow.ExternalStatus{Ended: true, Error: fmt.Sprintf("the tracker of %s gave an output that is no JSON in UTF-8", external.Service)}
 	case !status.Ended && flow.CheckJSON(status.Memo) != nil:
 		err = fmt.Errorf("the tracker of %s gave a memo that is no JSON in UTF-8", external.Service)
@@ -111,7 +113,7 @@ func (x *externalWatcher) pollTracker(tracker Tracker, external flow.External) (
 	return status, err
 }
 
-// recordPollFailure notes that it is not known how a piece of work is.
+// recordPollFailure records that the status of a piece of work is unknown.
 func (x *externalWatcher) recordPollFailure(row persistence.ExternalRow, note persistence.ExternalNote, again time.Duration, err error) {
 	note.Failures, note.FailingAt = row.Failures+1, row.FailingAt
 	if row.Failures == 0 {
@@ -122,9 +124,9 @@ func (x *externalWatcher) recordPollFailure(row persistence.ExternalRow, note pe
 	x.enqueueNote(note)
 }
 
-// pauseOf is how long it is until a piece of work is looked at again that was so often before: a
-// second, and then twice as long each time, up to ten seconds, more or less by a part that is left
-// to chance. It follows from what the work is, so that it is the same whoever asks.
+// pauseOf returns the pause before the next poll of a piece of work: one second, then twice as long
+// each time, up to ten seconds, with jitter. The jitter is a hash of the work and the count, so it
+// is the same on every member.
 func pauseOf(x flow.External, times int) int64 {
 	ms := int64(maxExternalPause)
 	if times < 4 {
@@ -135,8 +137,8 @@ func pauseOf(x flow.External, times int) int64 {
 	return ms*9/10 + int64(h.Sum64()>>11)%(ms/5)
 }
 
-// reportEnd tells a task that a piece of work has ended. With the answer its row is gone, also when
-// nobody waits for it.
+// reportEnd sends the end of a piece of work to its task. The answer removes its row, even if the
+// task no longer needs the work.
 func (x *externalWatcher) reportEnd(row persistence.ExternalRow, note persistence.ExternalNote, end flow.ExternalEnded) {
 	end.Index = row.Index
 	x.sendToTask(row, note, func(a flow.Address) flow.Command {
@@ -148,15 +150,15 @@ func (x *externalWatcher) reportEnd(row persistence.ExternalRow, note persistenc
 	})
 }
 
-// reportWorking tells a task that a piece of work is under way, which was not when it was handed
-// over.
+// reportWorking reports to a task that a piece of work has started, which it had not when it was
+// created.
 func (x *externalWatcher) reportWorking(row persistence.ExternalRow, note persistence.ExternalNote, since int64) {
 	x.sendToTask(row, note, func(a flow.Address) flow.Command { return flow.Working{Address: a, At: since} },
 		func(note *persistence.ExternalNote) { note.Pending = false })
 }
 
-// sendToTask tells a task what has become of a piece of work, and notes that when the task has
-// taken it. Else it is told again, by whoever has it then.
+// sendToTask sends news of a piece of work to its task, and records that when the task has taken
+// it. Otherwise the owner of the task sends it again later.
 func (x *externalWatcher) sendToTask(row persistence.ExternalRow, note persistence.ExternalNote, word func(flow.Address) flow.Command, heard func(*persistence.ExternalNote)) {
 	_, a, err := flow.ParseJobID(row.Job)
 	if err != nil {
@@ -181,7 +183,7 @@ func (x *externalWatcher) sendToTask(row persistence.ExternalRow, note persisten
 	}})
 }
 
-// notifyKeeper tells the tracker of a piece of work that its end is stored.
+// notifyKeeper notifies the tracker of a piece of work that its end is stored.
 func (x *externalWatcher) notifyKeeper(external flow.External) {
 	keeper, ok := x.m.cfg.Trackers[external.Service].(Keeper)
 	if !ok {
@@ -200,8 +202,7 @@ func (x *externalWatcher) notifyKeeper(external flow.External) {
 	})
 }
 
-// cancelRecalled has a piece of work end that nobody waits for any longer. That is tried a few
-// times.
+// cancelRecalled cancels a piece of work that is no longer needed. It is tried a few times.
 func (x *externalWatcher) cancelRecalled(tracker Tracker, row persistence.ExternalRow, note persistence.ExternalNote) {
 	var err error
 	if tracker != nil {

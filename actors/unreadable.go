@@ -10,24 +10,24 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// unreadableTask is what the actor of a task knows that cannot be read: its row, and why. Nothing
-// can be done with such a task but to cancel it, which ends it as it is.
+// unreadableTask holds the row of a task that cannot be read, and the reason. Such a task can only
+// be canceled, which ends it as it is.
 type unreadableTask struct {
 	record  *persistence.Record
 	err     error
-	cancels []*taskCommand // under way
+	cancels []*taskCommand // cancel commands in progress
 }
 
-// abandonResult is what the store has to end together with a task that cannot be read.
+// abandonResult lists everything that the store must end together with an unreadable task.
 type abandonResult struct {
 	unread *unreadableTask
-	plan   *flow.Plan // nil when that cannot be read either
+	plan   *flow.Plan // nil if the plan cannot be read either
 	jobs   []flow.Effect
 	err    error
 }
 
-// markUnreadable answers whoever waits for a task that cannot be read. Another try would read the
-// same.
+// markUnreadable answers the callers that wait for a task that cannot be read. Another try would
+// read the same.
 func (t *task) markUnreadable(c actor.Context, l loadResult) {
 	t.m.log.Error("a task cannot be read: it can only be canceled", "task", t.id, "error", l.err)
 	t.unreadable = &unreadableTask{record: l.record, err: l.err}
@@ -56,8 +56,8 @@ func (t *task) answerUnread(c actor.Context, cmd *taskCommand) {
 	}
 }
 
-// prepareAbandon finds out what ends with the task. Those who cancel it meanwhile are answered
-// together.
+// prepareAbandon finds everything that must end with the task. Further cancel commands meanwhile
+// are answered together.
 func (t *task) prepareAbandon(c actor.Context, cmd *taskCommand) {
 	u, m, self := t.unreadable, t.m, c.Self()
 	u.cancels = append(u.cancels, cmd)
@@ -88,7 +88,7 @@ func (t *task) prepareAbandon(c actor.Context, cmd *taskCommand) {
 	})
 }
 
-// queuedJobs finds a task's jobs that wait for pollers, each as what withdraws it.
+// queuedJobs finds a task's jobs that wait for pollers. It returns the effects that withdraw them.
 func (m *Member) queuedJobs(ctx context.Context, task string) (jobs []flow.Effect, err error) {
 	at, job := int64(0), ""
 	for {
@@ -108,8 +108,8 @@ func (m *Member) queuedJobs(ctx context.Context, task string) (jobs []flow.Effec
 	}
 }
 
-// finishAbandon ends the task: the row that says so comes with a snapshot of what its row tells, so
-// that it can be read from then on. What cannot be read stays in the journal until retention
+// finishAbandon ends the task. Its last row comes with a snapshot built from the task's columns, so
+// that the task can be read from then on. The unreadable rows stay in the journal until retention
 // deletes the task.
 func (t *task) finishAbandon(c actor.Context, a abandonResult) {
 	u := a.unread
@@ -126,7 +126,7 @@ func (t *task) finishAbandon(c actor.Context, a abandonResult) {
 	t.unreadable, t.loading = nil, false
 	t.state, t.seq, t.storedResting, t.rowPutToRest = persistence.OutlineOf(&u.record.TaskRow, a.plan), lastRow(u.record), u.record.Resting, false
 	t.columns, t.columnsAt = u.record.Columns, u.record.UpdatedAt
-	t.journal = smallJournal // which is when an end takes a snapshot along
+	t.journal = smallJournal // the size at which the end of a task takes a snapshot
 	d := flow.Abandon(t.state, t.m.nowMillis(), u.err.Error())
 	d.Effects = append(d.Effects, a.jobs...)
 	p := t.draftFor(d)
@@ -139,7 +139,7 @@ func (t *task) finishAbandon(c actor.Context, a abandonResult) {
 	t.flushDraft(c)
 }
 
-// lastRow is the number of the last row in a task's journal.
+// lastRow returns the number of the last row in a task's journal.
 func lastRow(rec *persistence.Record) int64 {
 	if n := len(rec.Rows); n > 0 {
 		return rec.Rows[n-1].Seq

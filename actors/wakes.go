@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// The look-out for tasks at rest that are due: how often, and how far ahead.
+// wakeEvery is the pause between searches for resting tasks that are due. wakeAhead is how far they
+// look ahead, and wakeLimit how many tasks they return.
 const (
 	wakeEvery = time.Second
 	wakeAhead = 2500 * time.Millisecond
 	wakeLimit = 20_000
 )
 
-// lookForWakes brings tasks at rest into memory shortly before they are due; their own alarms do
-// the rest.
+// lookForWakes loads resting tasks shortly before they are due; their own alarms do the rest.
 func (m *Member) lookForWakes() {
 	var look func()
 	look = func() {
@@ -31,7 +31,7 @@ func (m *Member) lookForWakes() {
 	look()
 }
 
-// wakeDue brings the tasks of shards into memory that are about to be due.
+// wakeDue loads the tasks of shards that are due soon.
 func (m *Member) wakeDue(shards persistence.ShardSet) {
 	ctx, cancel := m.storeCall()
 	defer cancel()
@@ -47,14 +47,14 @@ func (m *Member) wakeDue(shards persistence.ShardSet) {
 	m.sendMessage(m.tasks, wakeTasks{tasks: ids})
 }
 
-// How many unfinished tasks are looked for at once, and how many are being taken up at most:
-// whoever asks for another one does not stand behind all of them.
+// recoverBatch is how many unfinished tasks one read returns. maxRecovering is how many are loaded
+// at once, so that requests for other tasks do not wait behind all of them.
 const (
 	recoverBatch  = 1000
 	maxRecovering = 2 * recoverBatch
 )
 
-// recoverUnfinished takes up the tasks of shards that were under way when somebody last had them.
+// recoverUnfinished loads the tasks of shards that were unfinished at their last owner.
 func (m *Member) recoverUnfinished(shards persistence.ShardSet) {
 	m.runBackground(func() {
 		for after := ""; m.ctx.Err() == nil; {
@@ -80,9 +80,9 @@ func (m *Member) recoverUnfinished(shards persistence.ShardSet) {
 	})
 }
 
-// reserveRecovery waits until there is room for more tasks to be taken up: not many others are, and
-// little of what they lead to has yet to be stored. For that it waits for a second at most: who is
-// always busy takes them up, too. False: the member goes.
+// reserveRecovery waits until there is room to load more tasks: not many others are loading, and
+// few commits are waiting. It waits for the commits a second at most, so that a permanently busy
+// member recovers tasks, too. It returns false if the member stops.
 func (m *Member) reserveRecovery() bool {
 	for waited := time.Duration(0); ; waited += restRecheck {
 		busy := waited < time.Second && m.uncommitted.Load() > int64(m.cfg.MaxUncommitted/2)
@@ -98,7 +98,7 @@ func (m *Member) reserveRecovery() bool {
 	}
 }
 
-// listUnfinished are the next ones, of shards that are still the member's.
+// listUnfinished returns the next unfinished tasks of shards that the member still owns.
 func (m *Member) listUnfinished(shards persistence.ShardSet, after string) ([]string, error) {
 	if shards != nil {
 		shards = slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return !m.owned.hasShard(shard) })
