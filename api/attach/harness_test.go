@@ -94,12 +94,17 @@ func (s *stage) serve(address string) {
 	})
 }
 
-// attach runs a worker until the test ends or the function is called.
+// attach runs an attached worker until the test ends or the function is called.
 func (s *stage) attach(cfg worker.Config, handlers map[string]worker.Handler) (stop func()) {
+	cfg.Attach = true
+	return s.work(cfg, handlers)
+}
+
+// work runs a worker until the test ends or the function is called.
+func (s *stage) work(cfg worker.Config, handlers map[string]worker.Handler) (stop func()) {
 	if cfg.Server == "" {
 		cfg.Server = s.url
 	}
-	cfg.Attach = true
 	cfg.Logger = slog.New(slog.NewTextHandler(testLog{s.T}, nil))
 	w := worker.New(cfg)
 	for service, h := range handlers {
@@ -122,8 +127,19 @@ func (s *stage) listed(n int) {
 	require.Eventually(s, func() bool { return len(s.workers()) == n }, patience, time.Millisecond)
 }
 
-// workers that are attached, by name.
+// workers returns the names of the attached workers.
 func (s *stage) workers() map[string]bool {
+	found := map[string]bool{}
+	for id, kind := range s.known() {
+		if kind == "attached" {
+			found[id] = true
+		}
+	}
+	return found
+}
+
+// known returns the types of the known workers by their names.
+func (s *stage) known() map[string]string {
 	resp, err := http.Get(s.url + "/v1/workers")
 	require.NoError(s, err)
 	defer resp.Body.Close()
@@ -133,11 +149,9 @@ func (s *stage) workers() map[string]bool {
 		Items []struct{ ID, Type string }
 	}
 	require.NoError(s, json.Unmarshal(text, &answer), "%s", text)
-	found := map[string]bool{}
+	found := map[string]string{}
 	for _, w := range answer.Items {
-		if w.Type == "attached" {
-			found[w.ID] = true
-		}
+		found[w.ID] = w.Type
 	}
 	return found
 }
