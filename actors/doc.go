@@ -3,14 +3,14 @@
 //
 //	tasks        finds, starts and retires task actors; isolates the crash of each
 //	 └─ task     one per running task: Decide → commit → effects; supervisor of its steps
-//	     └─ step one per active parallel, foreach, fan-out or subflow, nested steps below it: dispatches
-//	             and withdraws its jobs, keeps their deadlines, passes their reports to the task in batches
+//	     └─ step one per active parallel, foreach, fan-out or subflow, nested steps below it:
+//	             dispatches and withdraws its jobs, keeps deadlines, passes reports to the task
 //	committer    group commit; a task has one row in flight at a time
-//	sessions     match ready jobs with credits: pollers, push and attached workers, local functions, scripts
+//	sessions     match ready jobs with credits: pollers, push and attached workers, functions
 //
 // The package guarantees:
-//   - A task actor changes its memory at once and speaks after the commit. So no effect and no answer
-//     precedes the journal row that it depends on.
+//   - A task actor changes its memory at once and speaks after the commit. So an effect or an answer
+//     never precedes the journal row that it depends on.
 //   - After any answer of the store but "written", the actor drops its state, reloads, and decides
 //     all unanswered commands again.
 //   - An attempt is dispatched again only in two cases: its carrier is known to be gone, or its

@@ -13,23 +13,24 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Stream is a worker's stream as the member sees it.
+// Stream is a worker's stream from the member's side.
 type Stream = interface {
 	Receive() (*attach.FromWorker, error)
 	Send(*attach.ToWorker) error
-	// HangUp makes a Receive that waits, and all later ones, fail.
+	// HangUp makes a waiting Receive, and all later ones, fail.
 	HangUp()
 }
 
 const (
 	protocolVersion = 1
-	// maxSessions and maxCredits bound what may be attached to one member.
+	// maxSessions and maxCredits bound the sessions of one member, and the credits of one session.
 	maxSessions  = 10_000
 	maxCredits   = 10_000
 	helloTimeout = 10 * time.Second
 )
 
-// Serve is a worker's stream, from its hello to its end. The error says why a worker is refused.
+// Serve serves a worker's stream, from its hello to its end. The error is the reason why a worker
+// is refused.
 func (s *Sessions) Serve(ctx context.Context, stream Stream) error {
 	inTime := s.host.AfterFunc(helloTimeout, stream.HangUp)
 	first, err := stream.Receive()
@@ -70,8 +71,7 @@ func checkHello(hello *attach.Hello) error {
 	return nil
 }
 
-// joinSession goes on with the session that a hello names, if it is still there, or begins a new
-// one.
+// joinSession resumes the session that a hello names if it still exists, or starts a new one.
 func (s *Sessions) joinSession(ctx context.Context, hello *attach.Hello, stream Stream) (*workerSession, *workerStream, error) {
 	c := newWorkerStream(stream)
 	if ses := s.resumeSession(hello, c); ses != nil {
@@ -92,8 +92,8 @@ func (s *Sessions) joinSession(ctx context.Context, hello *attach.Hello, stream 
 	return ses, c, nil
 }
 
-// expectWorker has jobs wait for a worker that is listed, or about to be, and has no session yet:
-// whoever sees it in the list may start what it is to do.
+// expectWorker makes jobs wait for a worker that is listed, or will be, and has no session yet: a
+// client that sees it in the list may start tasks for it.
 func (s *Sessions) expectWorker(hello *attach.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *Sessions) stopExpecting(hello *attach.Hello) {
 	refuseJobs(failed)
 }
 
-// isExpected reports whether a worker that may get such jobs is about to have a session.
+// isExpected reports whether a worker for such jobs is about to get a session.
 func (s *Sessions) isExpected(exec *flow.Exec) bool {
 	return slices.ContainsFunc(s.expected, func(h *attach.Hello) bool {
 		return slices.Contains(h.GetServices(), exec.Service) && hasAll(sortedUnique(h.GetLabels()), exec.Labels)
@@ -130,9 +130,9 @@ func (s *Sessions) registerWorker(ctx context.Context, hello *attach.Hello) erro
 	return err
 }
 
-// knownWorker is a worker by its name.
+// knownWorker is a worker with sessions here.
 type knownWorker struct {
-	sessions int   // here
+	sessions int   // number of sessions
 	joined   int64 // when it registered with this member, by the store's time
 }
 
@@ -147,8 +147,9 @@ func (s *Sessions) countSession(worker string) {
 	k.sessions++
 }
 
-// uncountSession forgets a worker when it has no other session, here or at a member where it has
-// registered since. One that only the member leaves is awaited by the next one.
+// uncountSession deregisters a worker if it has no other session here, and has not registered at
+// another member since. If this member itself is leaving, the worker stays listed, because the next
+// member waits for it.
 func (s *Sessions) uncountSession(worker string) {
 	s.mu.Lock()
 	k, away := s.workers[worker], s.isLeaving()
@@ -187,8 +188,8 @@ func (s *Sessions) startSession(hello *attach.Hello, c *workerStream) (*workerSe
 
 func sortedUnique(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
-// resumeSession gives a session its new stream. One whose old stream has not been noticed to be
-// broken hangs that up.
+// resumeSession gives a session its new stream. If the old stream is not known to be broken yet, it
+// hangs up that one.
 func (s *Sessions) resumeSession(hello *attach.Hello, c *workerStream) *workerSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +216,7 @@ func (s *Sessions) newWelcome(ses *workerSession, resumed bool) *attach.Welcome 
 		GraceMs: uint32(s.opts.Grace.Milliseconds()), MostBytes: uint64(s.opts.MaxMessage)}
 }
 
-// detachStream is the end of a stream. The session waits for its worker, unless that has said
+// detachStream handles the end of a stream. The session waits for its worker, unless that has said
 // goodbye.
 func (s *Sessions) detachStream(ses *workerSession, c *workerStream) {
 	s.mu.Lock()
@@ -236,8 +237,8 @@ func (s *Sessions) detachStream(ses *workerSession, c *workerStream) {
 	s.endSession(ses)
 }
 
-// waitsForWorker reports whether a session waits for its worker when the stream has broken. One of
-// a member that leaves does as long as the worker has jobs with which it may come to another one.
+// waitsForWorker reports whether a session waits for its worker after its stream broke. While the
+// member leaves, it does as long as the worker has jobs that it may take to another member.
 func (s *Sessions) waitsForWorker(ses *workerSession) bool {
 	switch {
 	case s.opts.Grace == 0, ses.leaving, s.shut:
@@ -256,13 +257,13 @@ func (s *Sessions) endAfterGrace(ses *workerSession, c *workerStream) {
 	s.endSessionLocked(ses)
 }
 
-// endSession of a session: others carry out its jobs.
+// endSession ends a session. Other workers get its jobs.
 func (s *Sessions) endSession(ses *workerSession) {
 	s.mu.Lock()
 	s.endSessionLocked(ses)
 }
 
-// endSessionLocked is end with the lock held, which it gives back.
+// endSessionLocked is endSession with the lock held, which it releases.
 func (s *Sessions) endSessionLocked(ses *workerSession) {
 	if s.byID[ses.id] != ses || ses.stream != nil {
 		s.mu.Unlock()

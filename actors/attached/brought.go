@@ -12,38 +12,40 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// Jobs that workers bring along: from a member that has gone, or leaves, from one to which the
-// stream broke, or from this one before it was started anew. The task is asked whether the job is
-// still this worker's. If so, the job becomes this member's, which is sent it as any other job, and
-// recognizes it: it is not sent to the worker, who has it.
+// Workers bring jobs along from a member that is gone or is leaving, from one to which their stream
+// broke, or from this one before its restart. The task is asked whether the worker still has the
+// job. If so, this member becomes its carrier. The job is then sent here like any other,
+// recognized, and not sent to the worker again.
 
-// jobKey names an attempt without building its id.
+// jobKey identifies an attempt without building its id.
 type jobKey struct {
 	task string
 	at   flow.Address
 }
 
-// broughtJob is what is known of a job that a worker has brought along, until its task has answered
-// and it was sent here.
+// broughtJob is a job that a worker has brought along, until its task has answered and the job was
+// sent here.
 type broughtJob struct {
-	workerDelivery int             // which time of its being given to a carrier the worker got it
-	since          int64           // when the attempt was enqueued that the worker got
+	workerDelivery int             // delivery number under which the worker got it
+	since          int64           // enqueue time of the attempt that the worker got
 	finished       bool            // the worker has its result …
-	result         *attach.Result  // … which is here
-	accepted       bool            // it is this member's …
-	memberDelivery int             // … and this time of its being given
-	parked         []carry.Passage // what was sent for it meanwhile
-	voidBefore     int             // times of its being given up to this one were withdrawn
-	earlierPassage carry.Passage   // as an earlier session of the worker got it from this member; nil = none did
-	unsure         bool            // whether the worker is still here: the task is asked when it has said something
-	late           bool            // its result came when there was no room for it
+	result         *attach.Result  // … or the result is here already
+	accepted       bool            // the task accepted this member as the carrier …
+	memberDelivery int             // … with this delivery number
+	parked         []carry.Passage // deliveries of the job that arrived here meanwhile
+	voidBefore     int             // deliveries below this number were withdrawn
+	// delivery from this member in an earlier session of the worker; nil if none
+	earlierPassage carry.Passage
+	// the worker may have left: the task is asked after its next message
+	unsure bool
+	late   bool // its result came when there was no room for it
 }
 
-// maxEarly is how many bytes of results a member keeps whose jobs are not settled yet. What comes
-// beyond that the worker has to send again.
+// maxEarly is how many bytes of results of unsettled jobs a member keeps. The worker has to send
+// further ones again.
 const maxEarly = 64 << 20
 
-// keepResult the result of a job that is not settled yet, if there is room for it.
+// keepResult keeps the result of an unsettled job if there is room for it.
 func (g *jobGrant) keepResult(r *attach.Result) {
 	s, b := g.session.sessions, g.brought
 	s.earlyBytes -= bytesOf(b.result)
@@ -58,13 +60,13 @@ func bytesOf(r *attach.Result) int {
 	return len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails()) + len(r.GetMetrics())
 }
 
-// clearBrought ends that a job is one that was brought along.
+// clearBrought marks a job as settled.
 func (g *jobGrant) clearBrought() {
 	g.session.sessions.earlyBytes -= bytesOf(g.brought.result)
 	g.brought = nil
 }
 
-// Grace is for how long a worker is waited for whose member has gone.
+// Grace returns how long to wait for a worker whose member is gone.
 func (s *Sessions) Grace() time.Duration {
 	if s.tickets == nil {
 		return 0
@@ -72,18 +74,19 @@ func (s *Sessions) Grace() time.Duration {
 	return s.opts.Grace
 }
 
-// Roam tells how jobs that workers bring along become this member's.
+// Roam sets the function by which this member becomes the carrier of brought jobs.
 func (s *Sessions) Roam(bring func(ctx context.Context, jobs engine.Orders) engine.Outcomes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bring = bring
 }
 
-// allowsRoaming reports whether workers may go elsewhere with their jobs, and come from there.
+// allowsRoaming reports whether workers may move to other members with their jobs, and come from
+// there.
 func (s *Sessions) allowsRoaming() bool { return s.bring != nil && s.Grace() > 0 }
 
-// acceptBrought takes note of the jobs that a worker has brought along to its new session. It is
-// false when there are none. What it has besides, or without a right ticket, it is to stop.
+// acceptBrought records the jobs that a worker has brought along to its new session. It returns
+// false if there are none. The worker has to stop its other jobs, and those without a valid ticket.
 func (ses *workerSession) acceptBrought(hello *attach.Hello) bool {
 	s := ses.sessions
 	all := hello.GetBrought()
@@ -116,7 +119,7 @@ func (ses *workerSession) acceptBrought(hello *attach.Hello) bool {
 	return true
 }
 
-// scheduleBring has the tasks asked for the jobs that a worker has brought along.
+// scheduleBring schedules the requests for the jobs that a worker has brought along.
 func (s *Sessions) scheduleBring(ses *workerSession) {
 	select {
 	case ses.bringSignal <- struct{}{}:
@@ -128,8 +131,8 @@ func (s *Sessions) scheduleBring(ses *workerSession) {
 	}
 }
 
-// trackBrought has what is sent for a job found. An earlier session of the same worker has it no
-// longer.
+// trackBrought makes deliveries of a brought job recognizable. An earlier session of the same
+// worker loses the job.
 func (ses *workerSession) trackBrought(g *jobGrant, before map[jobKey]*jobGrant) {
 	s, key := ses.sessions, jobKey{g.task, g.at}
 	if other := s.broughtJobs[key]; other != nil {
@@ -142,7 +145,7 @@ func (ses *workerSession) trackBrought(g *jobGrant, before map[jobKey]*jobGrant)
 	ses.grants[g.number], s.broughtJobs[key] = g, g
 }
 
-// releaseGrant of a job that was brought along, and by now is in another session of its worker.
+// releaseGrant removes a brought job that is in another session of its worker now.
 func (ses *workerSession) releaseGrant(g *jobGrant) {
 	g.clearBrought()
 	if ses.grants[g.number] == g {
@@ -150,7 +153,7 @@ func (ses *workerSession) releaseGrant(g *jobGrant) {
 	}
 }
 
-// earlierGrants are the jobs that other sessions of the worker have here.
+// earlierGrants returns the jobs that other sessions of the worker have here.
 func (s *Sessions) earlierGrants(ses *workerSession) map[jobKey]*jobGrant {
 	if s.workers[ses.worker].sessions < 2 {
 		return nil
@@ -169,9 +172,9 @@ func (s *Sessions) earlierGrants(ses *workerSession) map[jobKey]*jobGrant {
 	return all
 }
 
-// How long the tasks may take to answer, how many are asked at once, and after how long they are
-// asked again: those that did not answer, and those whose job has not been sent here yet, which may
-// be over since.
+// bringTimeout bounds one request, bringBatch is how many jobs it contains. bringRetry is the pause
+// before a retry if tasks did not answer. bringRecheck is the pause before tasks are asked again
+// about jobs that have not been sent here yet, which may have ended since.
 const (
 	bringTimeout = time.Second
 	bringBatch   = 500
@@ -179,14 +182,14 @@ const (
 	bringRecheck = 5 * time.Second
 )
 
-// bringRequest is whether a job that a worker has brought along becomes this member's.
+// bringRequest asks a task whether this member becomes the carrier of a brought job.
 type bringRequest struct {
 	of    *jobGrant
 	order engine.Order
 }
 
-// bringJobs has what a worker has brought along become this member's, until all of it is settled,
-// or the worker is somewhere else.
+// bringJobs sends requests for the jobs that a worker has brought along, until all are settled or
+// the worker is gone.
 func (s *Sessions) bringJobs(ses *workerSession) {
 	for {
 		takeToken(ses.bringSignal)
@@ -211,8 +214,7 @@ func (s *Sessions) bringJobs(ses *workerSession) {
 	}
 }
 
-// unsettledJobs asks for the jobs that a worker has brought along of which it is not known yet what
-// becomes of them.
+// unsettledJobs returns the requests for the brought jobs of a worker that are not settled yet.
 func (s *Sessions) unsettledJobs(ses *workerSession) (all []bringRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +230,7 @@ func (s *Sessions) unsettledJobs(ses *workerSession) (all []bringRequest) {
 	return all
 }
 
-// sendBringRequests reports whether all were answered.
+// sendBringRequests reports whether all requests were answered.
 func (s *Sessions) sendBringRequests(ses *workerSession, questions []bringRequest) (answered bool) {
 	orders := make(engine.Orders, len(questions))
 	for i, q := range questions {
@@ -258,11 +260,11 @@ func (s *Sessions) sendBringRequests(ses *workerSession, questions []bringReques
 	return answered
 }
 
-// unlockedActions is what follows once the lock is given back.
+// unlockedActions are actions to perform after the lock is released.
 type unlockedActions struct {
 	landings []reportedJob
-	resend   []carry.Passage  // jobs for which somebody else is to be found
-	toWake   []*workerSession // who are to be told something
+	resend   []carry.Passage  // jobs that need another worker
+	toWake   []*workerSession // sessions with new messages
 }
 
 func (s *Sessions) runActions(a unlockedActions) {
@@ -275,16 +277,16 @@ func (s *Sessions) runActions(a unlockedActions) {
 	}
 }
 
-// settleJob gives a worker the job that it has brought along, when the task has said so and it was
-// sent here. What was sent for it at an earlier time of its being given is about to be withdrawn;
-// at a later one it is somebody else's.
+// settleJob gives a brought job to its worker, if the task has accepted it and the job was sent
+// here. An earlier delivery will be withdrawn; a later one belongs to another worker.
 func (s *Sessions) settleJob(g *jobGrant, then *unlockedActions) {
 	b := g.brought
 	switch {
 	case !b.accepted:
 		return
 	case b.memberDelivery < b.voidBefore:
-		s.bringAgain(g) // it is over, or another member has it where the worker was meanwhile: the task knows
+		// it has ended, or another member has it at which the worker was meanwhile: the task knows
+		s.bringAgain(g)
 		return
 	}
 	if p := b.earlierPassage; p != nil && p.Job().Given == b.memberDelivery {
@@ -305,9 +307,9 @@ func (s *Sessions) settleJob(g *jobGrant, then *unlockedActions) {
 	}
 }
 
-// startBrought has a job go on at its worker. Of one that is not to begin yet we hear again. One
-// that was withdrawn just now may be over, or another member's where the worker was meanwhile: the
-// task knows.
+// startBrought continues a job at its worker. A job that may not start yet is sent again later. If
+// it was withdrawn just now, it has ended, or belongs to another member at which the worker was
+// meanwhile: the task knows.
 func (s *Sessions) startBrought(g *jobGrant, p carry.Passage, then *unlockedActions) {
 	switch {
 	case p.Begin():
@@ -318,8 +320,8 @@ func (s *Sessions) startBrought(g *jobGrant, p carry.Passage, then *unlockedActi
 	}
 }
 
-// holdJob notes that a job is this worker's like any other. Its result may be here already. One
-// that was not kept comes again with a new stream.
+// holdJob makes a brought job one of the worker's regular jobs. Its result may be here already. If
+// the result was dropped, a new stream makes the worker send it again.
 func (s *Sessions) holdJob(g *jobGrant, p carry.Passage, then *unlockedActions) {
 	job, b := p.Job(), g.brought
 	s.finishSettling(g, then)
@@ -334,7 +336,7 @@ func (s *Sessions) holdJob(g *jobGrant, p carry.Passage, then *unlockedActions) 
 	}
 }
 
-// refuseJob has a worker stop a job that it has brought in vain, or forgets the result.
+// refuseJob makes a worker stop a brought job that it may not continue, or drops the result.
 func (s *Sessions) refuseJob(g *jobGrant, then *unlockedActions) {
 	b := g.brought
 	s.finishSettling(g, then)
@@ -351,15 +353,14 @@ func (s *Sessions) refuseJob(g *jobGrant, then *unlockedActions) {
 	}
 }
 
-// finishSettling is when it is known what becomes of a job that was brought along. What was sent
-// for it besides others get.
+// finishSettling ends the settlement of a brought job. Other workers get the remaining deliveries.
 func (s *Sessions) finishSettling(g *jobGrant, then *unlockedActions) {
 	b := g.brought
 	g.clearBrought()
 	then.toWake = append(then.toWake, g.session)
 	delete(s.broughtJobs, jobKey{g.task, g.at})
 	for _, p := range b.parked {
-		if b.accepted && p.Job().Given < b.memberDelivery { // it is void, and about to be withdrawn
+		if b.accepted && p.Job().Given < b.memberDelivery { // it is outdated, and will be withdrawn
 			then.landings = append(then.landings, reportedJob{Passage: p, report: flow.Report{Lost: true, Unbegun: true}})
 			continue
 		}
@@ -370,8 +371,8 @@ func (s *Sessions) finishSettling(g *jobGrant, then *unlockedActions) {
 	}
 }
 
-// parkIfBrought takes a job that is sent here because its worker has brought it along. It is false
-// for any other.
+// parkIfBrought takes a delivery of a job that a worker has brought along. It returns false for
+// other jobs.
 func (s *Sessions) parkIfBrought(p carry.Passage, job *flow.Job, then *unlockedActions) bool {
 	g := s.broughtJobs[jobKey{job.Task, job.Address}]
 	if g == nil {
@@ -382,23 +383,22 @@ func (s *Sessions) parkIfBrought(p carry.Passage, job *flow.Job, then *unlockedA
 	return true
 }
 
-// parkQueued keeps a job that has waited in a line while a worker came that is at it: nobody begins
-// with it before its task has said whether the worker goes on. It is false for any other.
+// parkQueued takes a waiting job out of the queue if its worker came meanwhile and has it already:
+// no other worker may start it before its task has answered. It returns false for other jobs.
 func (s *Sessions) parkQueued(p carry.Passage, job *flow.Job) bool {
 	g := s.broughtJobs[jobKey{job.Task, job.Address}]
 	if g == nil || p.Over() {
 		return false
 	}
 	g.brought.parked = append(g.brought.parked, p)
-	if g.brought.accepted { // that may not be so any more
+	if g.brought.accepted { // the task's answer may be outdated
 		g.brought.accepted = false
 		s.scheduleBring(g.session)
 	}
 	return true
 }
 
-// unparkJob lets go of a job that was sent because its worker has brought it along, and that is
-// withdrawn. It is false for any other.
+// unparkJob withdraws a delivery of a brought job. It returns false for other jobs.
 func (s *Sessions) unparkJob(p carry.Passage, then *unlockedActions) bool {
 	task, at := p.Of()
 	g := s.broughtJobs[jobKey{task, at}]
@@ -420,18 +420,18 @@ func (s *Sessions) unparkJob(p carry.Passage, then *unlockedActions) bool {
 	return true
 }
 
-// bringAgain has a task asked once more for a job that was withdrawn: the worker may have been
-// somewhere else since it came with it the first time. If that happens twice while the worker says
-// nothing, it may have left unseen, and another member do the same: then the task is asked when the
-// worker says something.
+// bringAgain asks a task again about a job that was withdrawn: the worker may have been at another
+// member since it brought the job. If that happens twice without a message from the worker, the
+// worker may have left unnoticed, and another member may be doing the same. Then the task is asked
+// only after the worker's next message.
 func (s *Sessions) bringAgain(g *jobGrant) {
 	g.brought.accepted, g.brought.unsure = false, g.doubted
 	g.doubted, g.session.doubted = true, true
 	s.scheduleBring(g.session)
 }
 
-// withdrawBrought is when a job is withdrawn that a worker has brought along and is at. It may be
-// over, or not.
+// withdrawBrought handles the withdrawal of a brought job that its worker is carrying out. The job
+// may have ended or not, so the task is asked again.
 func (g *jobGrant) withdrawBrought(p carry.Passage) {
 	s := g.session.sessions
 	delete(s.held, p)
@@ -441,7 +441,7 @@ func (g *jobGrant) withdrawBrought(p carry.Passage) {
 	s.bringAgain(g)
 }
 
-// clearDoubts is when a worker has said something.
+// clearDoubts handles a sign of life of a worker.
 func (ses *workerSession) clearDoubts() {
 	if !ses.doubted {
 		return

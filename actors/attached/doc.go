@@ -1,11 +1,15 @@
-// Package attached has the sessions of workers that attach to this member, and hands jobs to them.
+// Package attached manages the sessions of workers that attach to this member, and gives them jobs.
+// It guarantees:
 //
-// Promises: a session never has more jobs than its worker gave credits for, counting each until the
-// worker has answered for it; a job goes to the session with the most free credits of those that
-// offer its service and have its labels, else to a member that has told of free credits, and waits
-// in line only while one of them may come to it; a job of a service that nobody offers fails at
-// once; a session whose stream breaks waits for its worker for the grace, and then its jobs are
-// lost to it and carried out by others; a worker that comes back in time goes on where it was: what
-// it finished meanwhile counts, what never reached it is sent, and nothing runs twice; a worker
-// that does not read holds up nobody else; how many sessions there are is bounded.
+//   - A session never has more jobs than credits. Each job counts until the worker has answered for
+//     it.
+//   - A job goes to the matching session with the most free credits, else to a member that has
+//     announced free credits. It waits only while one of them may take it.
+//   - A job of a service that no worker offers fails at once.
+//   - A session whose stream breaks waits for its worker during the grace period. Then its jobs are
+//     lost, and other workers get them.
+//   - A worker that comes back in time continues. Its finished jobs count, jobs that did not reach it
+//     are sent again, and nothing runs twice.
+//   - A worker that does not read delays no other worker.
+//   - The number of sessions is bounded.
 package attached

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// memberCredits is what another member has told of its credits.
+// memberCredits holds the announced credits of another member.
 type memberCredits struct {
 	lastTurn int64
 	groups   map[string]*remoteGroup
@@ -20,15 +20,15 @@ type memberCredits struct {
 type remoteGroup struct {
 	engine.Credit
 	member string
-	taken  int       // of its free credits, by jobs that were passed on since it was told of …
-	since  time.Time // … the last one of them
+	taken  int       // its free credits used by jobs passed on since the announcement …
+	since  time.Time // … and the time of the last of them
 }
 
-// takenTimeout is how long it may take until a job that was passed on is taken note of where it
-// went. Some never arrive.
+// takenTimeout is how long a job that was passed on may take to appear in the other member's
+// announcements. Some jobs never arrive.
 const takenTimeout = 200 * time.Millisecond
 
-// Credited says what credits another member has. Jobs that wait here go there as far as they reach.
+// Credited stores the credits of another member, and passes waiting jobs to it.
 func (s *Sessions) Credited(c *engine.Credits) {
 	s.mu.Lock()
 	f := s.remoteMembers[c.Member]
@@ -50,7 +50,7 @@ func (s *Sessions) Credited(c *engine.Credits) {
 	refuseJobs(failed)
 }
 
-// updateCredits takes what was told. It says whether there are other groups than before.
+// updateCredits applies an announcement. It reports whether the set of groups has changed.
 func (f *memberCredits) updateCredits(c *engine.Credits) (others bool) {
 	named := map[string]bool{}
 	for _, credit := range c.List {
@@ -76,7 +76,7 @@ func (f *memberCredits) updateCredits(c *engine.Credits) (others bool) {
 	return others
 }
 
-// Gone says that another member is no more.
+// Gone reports that another member is gone.
 func (s *Sessions) Gone(incarnation string) {
 	s.mu.Lock()
 	delete(s.remoteMembers, incarnation)
@@ -86,7 +86,7 @@ func (s *Sessions) Gone(incarnation string) {
 	refuseJobs(failed)
 }
 
-// indexRemoteGroups puts the groups of other members where jobs look for them.
+// indexRemoteGroups rebuilds the index of other members' groups by service.
 func (s *Sessions) indexRemoteGroups() {
 	s.remoteOffering = map[string][]*remoteGroup{}
 	for _, member := range slices.Sorted(maps.Keys(s.remoteMembers)) {
@@ -101,8 +101,8 @@ func (s *Sessions) indexRemoteGroups() {
 	s.updateMayServe()
 }
 
-// freestRemote is the group at another member with the most free credits of those that may get a
-// job; nil = none has any.
+// freestRemote returns the matching group at another member with the most free credits; nil if none
+// has any.
 func (s *Sessions) freestRemote(exec *flow.Exec) (best *remoteGroup) {
 	for _, g := range s.remoteOffering[exec.Service] {
 		if free := g.Free - g.taken; free > 0 && (best == nil || free > best.Free-best.taken) && hasAll(g.Labels, exec.Labels) {
@@ -112,15 +112,15 @@ func (s *Sessions) freestRemote(exec *flow.Exec) (best *remoteGroup) {
 	return best
 }
 
-// passJob is the landing of a job that a group at another member is to have.
+// passJob returns the report that passes a job to a group at another member.
 func (s *Sessions) passJob(g *remoteGroup, p carry.Passage) reportedJob {
 	g.taken++
 	g.since = s.host.Now()
 	return reportedJob{Passage: p, report: flow.Report{Lost: true, Unbegun: true, To: g.member}}
 }
 
-// passOverdue has jobs that wait go to members whose credits nobody has taken after all. Those for
-// which nobody is listed any longer fail.
+// passOverdue passes waiting jobs to members whose reserved credits were not used after all. Jobs
+// without a listed worker fail.
 func (s *Sessions) passOverdue() {
 	s.mu.Lock()
 	for _, f := range s.remoteMembers {
@@ -136,7 +136,7 @@ func (s *Sessions) passOverdue() {
 	refuseJobs(failed)
 }
 
-// passWaiting has jobs that wait go to members with free credits.
+// passWaiting passes waiting jobs to members with free credits.
 func (s *Sessions) passWaiting() (passed []reportedJob) {
 	if len(s.remoteOffering) == 0 {
 		return nil

@@ -9,16 +9,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// sessionGroup is the sessions that offer the same services and have the same labels. Whoever looks
-// for a free credit looks at groups, of which there are few, and in one at the session that has the
-// most.
+// sessionGroup holds the sessions with the same services and labels. A search for a free credit
+// looks at groups, which are few, and takes the session with the most credits.
 type sessionGroup struct {
 	key      string
 	services []string // sorted
 	labels   []string // sorted
 	byFree   byFree
-	free     int  // credits of all of them
-	changed  bool // others may have to be told of it
+	free     int  // free credits of all sessions
+	changed  bool // it may have to be announced
 }
 
 // byFree is a heap of sessions, the one with the most free credits first.
@@ -47,7 +46,7 @@ func keyOf(services, labels []string) string {
 	return strings.Join(services, "\x00") + "\x01" + strings.Join(labels, "\x00")
 }
 
-// addToGroup puts a session where jobs look for it.
+// addToGroup adds a session to its group, where jobs find it.
 func (s *Sessions) addToGroup(ses *workerSession, services, labels []string) {
 	key := keyOf(services, labels)
 	g := s.groups[key]
@@ -64,7 +63,7 @@ func (s *Sessions) addToGroup(ses *workerSession, services, labels []string) {
 	s.updateFree(ses)
 }
 
-// removeFromGroup takes a session out again.
+// removeFromGroup removes a session from its group.
 func (s *Sessions) removeFromGroup(ses *workerSession) {
 	g := ses.group
 	g.free -= ses.countedFree
@@ -80,8 +79,8 @@ func (s *Sessions) removeFromGroup(ses *workerSession) {
 	s.markChanged(g)
 }
 
-// updateFree keeps a session in its place among the others of its group. It is called whenever its
-// free credits may have changed.
+// updateFree updates a session's position in its group. It is called whenever its free credits may
+// have changed.
 func (s *Sessions) updateFree(ses *workerSession) {
 	g, free := ses.group, max(ses.freeCredits(), 0)
 	if free == ses.countedFree {
@@ -93,8 +92,7 @@ func (s *Sessions) updateFree(ses *workerSession) {
 	s.markChanged(g)
 }
 
-// freestSession is the session with the most free credits of those that may get a job; nil = none
-// has any.
+// freestSession returns the matching session with the most free credits; nil if none has any.
 func (s *Sessions) freestSession(exec *flow.Exec) (best *workerSession) {
 	if s.isLeaving() {
 		return nil
@@ -107,13 +105,13 @@ func (s *Sessions) freestSession(exec *flow.Exec) (best *workerSession) {
 	return best
 }
 
-// canServe reports whether the sessions of the group may get a job.
+// canServe reports whether the sessions of the group match a job.
 func (g *sessionGroup) canServe(exec *flow.Exec) bool {
 	_, offered := slices.BinarySearch(g.services, exec.Service)
 	return offered && hasAll(g.labels, exec.Labels)
 }
 
-// hasAll reports whether labels, which are sorted, have all that are wanted.
+// hasAll reports whether labels, which are sorted, contain all wanted ones.
 func hasAll(labels, wanted []string) bool {
 	for _, label := range wanted {
 		if _, has := slices.BinarySearch(labels, label); !has {
@@ -123,7 +121,7 @@ func hasAll(labels, wanted []string) bool {
 	return true
 }
 
-// creditOf is what others are told of a group. Who leaves gets no more jobs.
+// creditOf returns the announcement for a group. A member that is leaving announces no credits.
 func (s *Sessions) creditOf(g *sessionGroup) engine.Credit {
 	c := engine.Credit{Services: g.services, Labels: g.labels}
 	if !s.isLeaving() {

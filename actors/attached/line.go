@@ -10,21 +10,21 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// waitingQueue is the jobs of one type that wait for a worker with a service and labels.
+// waitingQueue holds the jobs of one type that wait for a worker with a service and labels.
 type waitingQueue struct {
-	exec           *flow.Exec // of any of them
+	exec           *flow.Exec // of any of the jobs
 	jobs           []waitingJob
-	withdrawnCount int // jobs in it that were withdrawn, at most
+	withdrawnCount int // upper bound of withdrawn jobs in the queue
 }
 
 type waitingJob struct {
 	carry.Passage
-	at   int64  // when it was enqueued, by the store's time
-	turn uint64 // among those of the same time
+	at   int64  // enqueue time, by the store's clock
+	turn uint64 // order among jobs of the same time
 }
 
-// enqueueJob has a job wait. No session that may get it has a free credit. Jobs of other members'
-// tasks have lines of their own: those that wait longest go first, whoever has their tasks.
+// enqueueJob queues a job for which no session has a free credit. Jobs of other members' tasks have
+// queues of their own: the longest waiting job goes first, whichever member owns its task.
 func (s *Sessions) enqueueJob(p carry.Passage, job *flow.Job) {
 	exec := job.Exec
 	key := string(exec.Type) + "\x00" + exec.Service + "\x00" + strings.Join(exec.Labels, "\x00")
@@ -40,7 +40,7 @@ func (s *Sessions) enqueueJob(p carry.Passage, job *flow.Job) {
 	l.jobs = append(l.jobs, waitingJob{p, job.EnqueuedAt, s.turn})
 }
 
-// popJob takes the first job out of a line, which must have one.
+// popJob removes the first job from a queue, which must not be empty.
 func (s *Sessions) popJob(key string, l *waitingQueue) waitingJob {
 	first := l.jobs[0]
 	l.jobs[0] = waitingJob{}
@@ -50,8 +50,7 @@ func (s *Sessions) popJob(key string, l *waitingQueue) waitingJob {
 	return first
 }
 
-// fillSession gives a session as many jobs as it has free credits, those first that have waited
-// longest.
+// fillSession gives a session as many jobs as it has free credits, the longest waiting first.
 func (s *Sessions) fillSession(ses *workerSession) {
 	for !s.isLeaving() && ses.freeCredits() > 0 {
 		key, l := s.oldestQueue(ses)
@@ -65,7 +64,8 @@ func (s *Sessions) fillSession(ses *workerSession) {
 	}
 }
 
-// oldestQueue is the line whose first job has waited longest of those that a session may get.
+// oldestQueue returns the queue with the longest waiting first job among those that a session can
+// serve.
 func (s *Sessions) oldestQueue(ses *workerSession) (key string, first *waitingQueue) {
 	for k, l := range s.queues {
 		if (first == nil || l.jobs[0].isBefore(first.jobs[0])) && ses.group.canServe(l.exec) {
@@ -81,12 +81,12 @@ func (w waitingJob) compare(o waitingJob) int {
 	return cmp.Or(cmp.Compare(w.at, o.at), cmp.Compare(w.turn, o.turn))
 }
 
-// keysByAge are the keys of all lines, that one first whose first job has waited longest.
+// keysByAge returns the keys of all queues, ordered by the waiting time of their first jobs.
 func (s *Sessions) keysByAge() []string {
 	return slices.SortedFunc(maps.Keys(s.queues), func(a, b string) int { return s.queues[a].jobs[0].compare(s.queues[b].jobs[0]) })
 }
 
-// removeUnservable takes out the jobs that nobody is there for any more.
+// removeUnservable removes the jobs for which no worker is left.
 func (s *Sessions) removeUnservable() (failed []carry.Passage) {
 	if s.isLeaving() {
 		return nil
@@ -104,8 +104,8 @@ func (s *Sessions) removeUnservable() (failed []carry.Passage) {
 	return failed
 }
 
-// noteWithdrawn notes that a job in a line was withdrawn. When that may be half of a long one, the
-// line is looked through: what nobody waits for is not to be kept for as long as a worker takes.
+// noteWithdrawn records that a queued job was withdrawn. When up to half of a long queue is
+// withdrawn, those jobs are removed, so that they do not stay in memory until a worker is free.
 func (s *Sessions) noteWithdrawn() {
 	for _, key := range s.keysByAge() {
 		l := s.queues[key]

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/series"
 )
 
-// Collectors are the metrics of attached workers for Prometheus.
+// Collectors returns the metrics of attached workers for Prometheus.
 func (s *Sessions) Collectors() []prometheus.Collector {
 	gauge := func(name, help string, labels prometheus.Labels, value func(s *Sessions) int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "troupe_attached_" + name, Help: help, ConstLabels: labels}, func() float64 {
@@ -29,20 +29,20 @@ func (s *Sessions) Collectors() []prometheus.Collector {
 	}
 }
 
-// slotCollector are the places of attached workers by what they offer, counted when somebody asks.
-// A worker of several services counts with each of them.
+// slotCollector counts the places of attached workers by service at each scrape. A worker of
+// several services counts with each of them.
 type slotCollector struct{ *Sessions }
 
 var slotsDesc = prometheus.NewDesc("troupe_worker_slots",
 	"Jobs that workers attached to this member have (taken) and would take beside those (free). A worker counts with each of its services.", []string{"service", "state"}, nil)
 
-// slotCounts are those of the workers that offer a service.
+// slotCounts are the places of workers that offer a service.
 type slotCounts struct{ free, taken int }
 
-// Describe tells of the one metric that there is.
+// Describe implements prometheus.Collector.
 func (s slotCollector) Describe(ch chan<- *prometheus.Desc) { ch <- slotsDesc }
 
-// Collect tells the slots there are now.
+// Collect implements prometheus.Collector: it counts the current places.
 func (s slotCollector) Collect(ch chan<- prometheus.Metric) {
 	for service, n := range s.countSlots() {
 		ch <- prometheus.MustNewConstMetric(slotsDesc, prometheus.GaugeValue, float64(n.free), service, "free")
@@ -67,7 +67,7 @@ func (s slotCollector) countSlots() map[string]slotCounts {
 	return all
 }
 
-// countStreams is how many sessions have a stream.
+// countStreams returns how many sessions have a stream.
 func (s *Sessions) countStreams() (n int) {
 	for _, ses := range s.byID {
 		if ses.stream != nil {
@@ -84,7 +84,7 @@ func (s *Sessions) freeCredits() (n int) {
 	return n
 }
 
-// waitingJobs counts what lines hold; a few of them may have been withdrawn.
+// waitingJobs counts queued jobs; a few of them may have been withdrawn.
 func (s *Sessions) waitingJobs() (n int) {
 	for _, l := range s.queues {
 		n += len(l.jobs)

@@ -11,17 +11,17 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// maxNotes is how many notes may wait to be stored. Further ones are dropped: they are for whoever
-// watches.
+// maxNotes is how many notes may wait to be stored. Further ones are dropped: they are only for
+// observers.
 const maxNotes = 1000
 
-// jobNote is what a worker calls the state of its job.
+// jobNote is a worker's progress note for its job.
 type jobNote struct {
 	task string
 	note flow.Note
 }
 
-// takeProgress keeps what a worker says of a job that goes on.
+// takeProgress stores a worker's output and note for a running job.
 func (s *Sessions) takeProgress(ses *workerSession, p *attach.Progress) {
 	g := ses.grants[p.GetNumber()]
 	if g == nil || g.passage == nil && g.brought == nil {
@@ -54,18 +54,18 @@ func (s *Sessions) storeNotes() {
 	}
 }
 
-// Log is where what a worker says at a job is kept.
+// Log stores a worker's output during a job.
 type Log interface {
 	io.Writer
-	// Add takes lines that the worker has told apart.
+	// Add adds lines that the worker has separated.
 	Add([]lines.Line)
-	// Close waits for the store, but not for long. It says whether there is something to be read.
+	// Close waits briefly for the store. It reports whether the log has content.
 	Close() bool
-	// End is Close without waiting.
+	// End does the same as Close without waiting.
 	End() bool
 }
 
-// appendLog keeps what a worker has printed at a job.
+// appendLog stores a worker's output for a job.
 func (s *Sessions) appendLog(g *jobGrant, p *attach.Progress) {
 	if len(p.GetLog()) == 0 && len(p.GetLines()) == 0 || s.opts.Log == nil {
 		return

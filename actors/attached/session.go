@@ -10,52 +10,54 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// workerSession is an attached worker, also for a while after its stream broke. Its fields belong
-// to the lock of Sessions.
+// workerSession is an attached worker, also for a while after its stream broke. The lock of
+// Sessions guards its fields.
 type workerSession struct {
-	sessions         *Sessions
-	id               string
-	worker           string
-	group            *sessionGroup // of those that offer the same and have the same labels
-	heapIndex        int           // in it
-	countedFree      int           // free credits that count there
-	credits          int
-	grants           map[uint64]*jobGrant
-	lastNumber       uint64 // number given
-	outbox           outbox
-	stream           *workerStream // nil = it is broken
-	bringSignal      chan struct{} // holds a token when the tasks are to be asked for what was brought along
-	bringing         bool
-	brokenStream     *workerStream // that it waits for another one after; nil = it does not
-	heartbeatRunning atomic.Bool   // its worker's sign of life is being passed on
-	doubted          bool          // some of its grants are
-	leaving          bool          // the worker gets nothing more, and its session ends with its stream
+	sessions    *Sessions
+	id          string
+	worker      string
+	group       *sessionGroup // sessions with the same services and labels
+	heapIndex   int           // index in the group's heap
+	countedFree int           // free credits as counted in the group
+	credits     int
+	grants      map[uint64]*jobGrant
+	lastNumber  uint64 // last job number
+	outbox      outbox
+	stream      *workerStream // nil if it is broken
+	bringSignal chan struct{} // holds a token when tasks must be asked about brought jobs
+	bringing    bool
+	// stream after which it waits for another one; nil if it does not wait
+	brokenStream     *workerStream
+	heartbeatRunning atomic.Bool // a heartbeat of its worker is being passed on
+	doubted          bool        // some of its grants are doubted
+	// the worker gets no more jobs, and the session ends with its stream
+	leaving bool
 }
 
-// jobGrant is a job that takes one of a session's credits until the worker has answered for it.
+// jobGrant is a job that uses one of a session's credits until the worker has answered for it.
 type jobGrant struct {
 	session   *workerSession
 	number    uint64
-	passage   carry.Passage // nil = nobody waits for it any longer
-	job       *attach.Job   // as the worker gets it
+	passage   carry.Passage // nil if the job is no longer needed
+	job       *attach.Job   // in the form for the worker
 	sent      bool
 	task      string
 	at        flow.Address
-	log       Log         // nil = the worker has said nothing
-	broughtAs *broughtJob // as which it was brought along; nil = it was not
-	doubted   bool        // it was withdrawn and asked for again since the worker said something
-	brought   *broughtJob // the worker has come with it, and it is not known yet what becomes of it; nil = it is
+	log       Log         // nil if there is no output
+	broughtAs *broughtJob // how it was brought along; nil if it was not
+	doubted   bool        // withdrawn and asked for again since the worker's last message
+	brought   *broughtJob // brought along and not settled yet; nil if settled
 }
 
-// outbox is what the worker is to be told next.
+// outbox holds the next messages to the worker.
 type outbox struct {
 	jobs         []*jobGrant
 	acknowledged []uint64
 	canceled     []uint64
-	told         bool // that the member leaves
+	told         bool // the worker knows that the member leaves
 }
 
-// freeCredits are the credits that are left. A session without a stream takes nothing new.
+// freeCredits returns the unused credits. A session without a stream takes no new jobs.
 func (ses *workerSession) freeCredits() int {
 	if ses.stream == nil || ses.leaving {
 		return 0
@@ -63,7 +65,7 @@ func (ses *workerSession) freeCredits() int {
 	return ses.credits - len(ses.grants)
 }
 
-// giveJob hands a job to the worker, unless nobody waits for it any longer.
+// giveJob gives a job to the worker, unless it is no longer needed.
 func (ses *workerSession) giveJob(p carry.Passage, job *flow.Job) bool {
 	if !p.Begin() {
 		return false
@@ -76,7 +78,8 @@ func (ses *workerSession) giveJob(p carry.Passage, job *flow.Job) bool {
 	return true
 }
 
-// jobFor a worker. With its ticket the worker may go elsewhere.
+// jobFor returns a job in the form for a worker. With its ticket the worker may take it to another
+// member.
 func (ses *workerSession) jobFor(j *flow.Job, number uint64) *attach.Job {
 	job := &attach.Job{Number: number, Id: j.ID(), Key: j.Key(), Service: j.Exec.Service, Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
 		Unit: uint32(j.Unit), Units: uint32(max(j.Units, 1)), Attempt: uint32(j.Attempt), TimeoutMs: j.TimeoutMS, Trace: trace.Parent(j.Task, j.Traced, j.Address)}
@@ -89,7 +92,7 @@ func (ses *workerSession) jobFor(j *flow.Job, number uint64) *attach.Job {
 	return job
 }
 
-// wakeWriter has what is in the outbox sent.
+// wakeWriter makes the stream's writer send the outbox.
 func (ses *workerSession) wakeWriter() {
 	ses.sessions.mu.Lock()
 	c := ses.stream
@@ -103,7 +106,7 @@ func (ses *workerSession) wakeWriter() {
 type reportedJob struct {
 	carry.Passage
 	report   flow.Report
-	migrates bool // its worker goes on with it elsewhere
+	migrates bool // its worker takes it to another member
 }
 
 func landReports(all []reportedJob) {
@@ -116,8 +119,8 @@ func landReports(all []reportedJob) {
 	}
 }
 
-// awaitStream notes after which stream another one is waited for, and ends the wait after the one
-// before.
+// awaitStream stores the broken stream after which another one is awaited, and ends the previous
+// wait.
 func (ses *workerSession) awaitStream(c *workerStream) {
 	if ses.brokenStream != nil {
 		ses.brokenStream.stopGrace()
@@ -125,7 +128,7 @@ func (ses *workerSession) awaitStream(c *workerStream) {
 	ses.brokenStream = c
 }
 
-// removeGrant forgets a grant; its job is to land if somebody still waits for it.
+// removeGrant removes a grant, and returns its job if that is still needed and must land.
 func (ses *workerSession) removeGrant(g *jobGrant) (p carry.Passage) {
 	delete(ses.grants, g.number)
 	ses.sessions.updateFree(ses)
@@ -135,15 +138,15 @@ func (ses *workerSession) removeGrant(g *jobGrant) (p carry.Passage) {
 	return p
 }
 
-// endLog keeps what the worker has said at a job that it does not end.
+// endLog stores a worker's output for a job that the worker does not finish.
 func (g *jobGrant) endLog() {
 	if g.log != nil {
 		g.log.End()
 	}
 }
 
-// reconcileJobs settles with a worker that is back what it still has. What never reached it is sent
-// again, and what it has in vain is canceled.
+// reconcileJobs compares the jobs of a worker that is back with the session's. Jobs that did not
+// reach it are sent again, and jobs that are no longer needed are canceled.
 func (ses *workerSession) reconcileJobs(hello *attach.Hello) {
 	ses.outbox = outbox{}
 	has := map[uint64]bool{}
@@ -162,14 +165,14 @@ func (ses *workerSession) reconcileJobs(hello *attach.Hello) {
 		case g.passage == nil:
 			ses.removeGrant(g)
 		default:
-			g.broughtAs = nil // the worker has it no longer: it is a job like any other
+			g.broughtAs = nil // the worker no longer has it: it is like any other job
 			ses.outbox.jobs = append(ses.outbox.jobs, g)
 		}
 	}
 }
 
-// cancelHeld has the worker stop a job that it has in vain. The job takes a credit until the worker
-// has answered.
+// cancelHeld makes the worker stop a job that is no longer needed. The job uses a credit until the
+// worker has answered.
 func (ses *workerSession) cancelHeld(number uint64) {
 	if ses.grants[number] == nil && len(ses.grants) < maxCredits {
 		ses.grants[number] = &jobGrant{session: ses, number: number, sent: true}
@@ -177,7 +180,7 @@ func (ses *workerSession) cancelHeld(number uint64) {
 	ses.outbox.canceled = append(ses.outbox.canceled, number)
 }
 
-// grantsInOrder are the grants as they were given.
+// grantsInOrder returns the grants in order of their numbers.
 func (ses *workerSession) grantsInOrder() []*jobGrant {
 	list := make([]*jobGrant, 0, len(ses.grants))
 	for _, g := range ses.grants {
@@ -187,9 +190,9 @@ func (ses *workerSession) grantsInOrder() []*jobGrant {
 	return list
 }
 
-// releaseAll takes everything from a session that is over. What was never sent is not lost, nor
-// what the member leaves behind. When the member ends the worker goes on with what it has, and
-// comes to another one with it, or to this one after its start.
+// releaseAll removes all jobs from a session that has ended. Jobs that were not sent, or that this
+// member leaves behind, do not count as lost. If the member stops, the worker continues its jobs,
+// and brings them to another member, or to this one after its restart.
 func (ses *workerSession) releaseAll() (then unlockedActions) {
 	s := ses.sessions
 	for _, g := range ses.grantsInOrder() {

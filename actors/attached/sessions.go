@@ -17,30 +17,30 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Options of Sessions. Zero fields mean the default.
+// Options configure Sessions. Zero fields mean the default.
 type Options struct {
-	// Grace is how long a session whose stream broke waits for its worker; 5 s. Negative: not at
-	// all.
+	// Grace is how long a session waits for its worker after its stream broke; 5 s. Negative means
+	// not at all.
 	Grace time.Duration
-	// Heartbeat is how often each side gives a sign of life. Who is silent for three times as long
-	// is gone; 2 s.
+	// Heartbeat is the interval of heartbeats in both directions. A side that is silent for three
+	// times as long counts as gone; 2 s.
 	Heartbeat time.Duration
-	// Secret is what all members know and nobody else: it proves to one of them that a worker was
-	// given a job by another one. "" = workers bring no jobs along.
+	// Secret is shared by all members only. It proves to one member that another one gave a job to
+	// a worker. If empty, workers bring no jobs along.
 	Secret string
-	// MaxMessage bounds a message of a worker in bytes; 8 MiB.
+	// MaxMessage bounds a worker's message in bytes; 8 MiB.
 	MaxMessage int64
 	// Patience is how long after the start a job waits for workers that were attached before; 5 s.
 	Patience time.Duration
-	// Workers is where those that are attached are listed.
+	// Workers is the list of workers, to which attached ones are added.
 	Workers Workers
-	// Note keeps what a worker calls the state of its job. nil = nobody does.
+	// Note stores a worker's progress notes for its job. May be nil.
 	Note func(ctx context.Context, task string, n flow.Note) error
-	// Log begins to keep what a worker says while it is at a job. nil = nobody does.
+	// Log opens the log for a worker's output during a job. May be nil.
 	Log func(task, job string) Log
-	// Logger; slog.Default().
+	// Logger is the log; slog.Default() if nil.
 	Logger *slog.Logger
-	// Host is what the sessions stand on.
+	// Host is the environment of the sessions.
 	Host host.Host
 }
 
@@ -58,17 +58,17 @@ type Workers interface {
 	Register(ctx context.Context, w persistence.Worker) error
 	Heartbeat(ctx context.Context, id string, load int) error
 	Deregister(ctx context.Context, id string) error
-	// Signs are what is known of a worker's life, here and at other members.
+	// Signs returns what is known of a worker's life, here and at other members.
 	Signs(id string) flow.Signs
-	// Awaited reports whether a worker that was attached before this member began, and has not been
-	// heard of since, would be there for such jobs.
+	// Awaited reports whether a worker for such jobs was attached before this member started, and
+	// has not been seen since.
 	Awaited(exec *flow.Exec) bool
-	// Listed reports whether a worker is listed as attached, to whatever member, and not silent,
-	// that would be there for such jobs.
+	// Listed reports whether a worker for such jobs is listed as attached to any member, and not
+	// silent.
 	Listed(exec *flow.Exec) bool
 }
 
-// Sessions are the workers that are attached to this member. They are its actors.Relay.
+// Sessions are the workers that are attached to this member. It implements actors.Relay.
 type Sessions struct {
 	opts   Options
 	host   *host.Host
@@ -78,23 +78,24 @@ type Sessions struct {
 	stop   context.CancelFunc
 	done   host.Group
 
-	mayServe atomic.Bool // somebody is attached, or awaited: else nothing needs to be looked at
+	mayServe atomic.Bool // some worker is attached or awaited; else lookups are skipped
 
-	mu          sync.Mutex
-	byID        map[string]*workerSession
-	expected    []*attach.Hello // of workers that are about to have a session
-	groups      map[string]*sessionGroup
-	offering    map[string][]*sessionGroup // by service
-	queues      map[string]*waitingQueue   // jobs that wait, by whom they need
-	held        map[carry.Passage]*jobGrant
-	broughtJobs map[jobKey]*jobGrant    // jobs that workers have brought along, until they are settled
-	earlyBytes  int                     // bytes of their results that came before
+	mu       sync.Mutex
+	byID     map[string]*workerSession
+	expected []*attach.Hello // hellos of workers whose sessions are about to start
+	groups   map[string]*sessionGroup
+	offering map[string][]*sessionGroup // by service
+	queues   map[string]*waitingQueue   // waiting jobs, by the workers that they need
+	held     map[carry.Passage]*jobGrant
+	// jobs that workers have brought along, until they are settled
+	broughtJobs map[jobKey]*jobGrant
+	earlyBytes  int                     // bytes of their early results
 	workers     map[string]*knownWorker // workers with sessions
-	turn        uint64                  // of the job that came last
-	shut        bool                    // nothing new begins, and workers are told to leave
-	away        bool                    // likewise, until somebody serves their streams again
+	turn        uint64                  // number of the last job
+	shut        bool                    // no new jobs start, and workers are asked to leave
+	away        bool                    // the same, until streams are served again
 
-	tickets *ticketSigner // nil = workers bring no jobs along
+	tickets *ticketSigner // nil if workers bring no jobs along
 	bring   func(ctx context.Context, jobs engine.Orders) engine.Outcomes
 
 	creditSharing
@@ -102,7 +103,7 @@ type Sessions struct {
 	remoteOffering map[string][]*remoteGroup // by service
 }
 
-// New has no sessions yet.
+// New returns Sessions without workers.
 func New(opts Options) *Sessions {
 	s := &Sessions{opts: opts.orDefault(), notes: make(chan jobNote, maxNotes), byID: map[string]*workerSession{},
 		groups: map[string]*sessionGroup{}, offering: map[string][]*sessionGroup{}, remoteMembers: map[string]*memberCredits{}, queues: map[string]*waitingQueue{}, held: map[carry.Passage]*jobGrant{}, broughtJobs: map[jobKey]*jobGrant{}, workers: map[string]*knownWorker{}}
@@ -118,7 +119,7 @@ func New(opts Options) *Sessions {
 	return s
 }
 
-// Close ends what goes on without streams. There are none any more.
+// Close ends the background work. All streams must have ended.
 func (s *Sessions) Close() {
 	s.stop()
 	s.mu.Lock()
@@ -146,8 +147,7 @@ func (s *Sessions) giveUpWaiting() {
 	refuseJobs(failed)
 }
 
-// Offers reports whether a worker is attached that may get a job like this one, or is about to come
-// back.
+// Offers reports whether a worker for such a job is attached, or may soon be back.
 func (s *Sessions) Offers(exec *flow.Exec) bool {
 	if !s.mayServe.Load() {
 		return false
@@ -157,22 +157,21 @@ func (s *Sessions) Offers(exec *flow.Exec) bool {
 	return s.hasWorkerFor(exec) || s.isWorkerAwaited(exec)
 }
 
-// updateMayServe keeps whether there is anything to be looked at.
+// updateMayServe updates whether lookups are needed.
 func (s *Sessions) updateMayServe() {
 	s.mayServe.Store(len(s.byID)+len(s.expected)+len(s.remoteOffering) > 0 || s.elapsedSince(s.opened) < s.opts.Patience)
 }
 
-// elapsedSince is how long ago something was.
+// elapsedSince returns the time since t.
 func (s *Sessions) elapsedSince(t time.Time) time.Duration { return s.host.Now().Sub(t) }
 
-// hasWorkerFor reports whether somebody is attached, here or to another member, who may get such
-// jobs.
+// hasWorkerFor reports whether a worker for such jobs is attached, here or at another member.
 func (s *Sessions) hasWorkerFor(exec *flow.Exec) bool {
 	return !s.isLeaving() && slices.ContainsFunc(s.offering[exec.Service], func(g *sessionGroup) bool { return hasAll(g.labels, exec.Labels) }) ||
 		slices.ContainsFunc(s.remoteOffering[exec.Service], func(g *remoteGroup) bool { return hasAll(g.Labels, exec.Labels) })
 }
 
-// Send gives jobs to workers here, or has them carried out at another member, or wait.
+// Send gives jobs to workers here, passes them to another member, or queues them.
 func (s *Sessions) Send(jobs []carry.Passage) {
 	var failed []carry.Passage
 	var passed []reportedJob
@@ -208,8 +207,8 @@ func (s *Sessions) Send(jobs []carry.Passage) {
 	s.runActions(then)
 }
 
-// canWait reports whether a job may wait here: somebody may get it, or it is taken up again when
-// the member comes back.
+// canWait reports whether a job may wait here: a worker may get it, or it is recovered when the
+// member is back.
 func (s *Sessions) canWait(p carry.Passage, exec *flow.Exec) bool {
 	if s.isLeaving() {
 		return !p.Foreign()
@@ -217,8 +216,8 @@ func (s *Sessions) canWait(p carry.Passage, exec *flow.Exec) bool {
 	return s.hasWorkerFor(exec) || s.isWorkerAwaited(exec)
 }
 
-// refuseJobs lands jobs that nobody is there for. Those of type http may find a push worker, and
-// those of other members' tasks somebody whom that member knows.
+// refuseJobs lands jobs for which no worker is attached. Jobs of type http may find a push worker,
+// and jobs of other members' tasks a worker that the owner knows.
 func refuseJobs(jobs []carry.Passage) {
 	for _, p := range jobs {
 		if p.Over() {
@@ -234,7 +233,7 @@ func refuseJobs(jobs []carry.Passage) {
 	}
 }
 
-// CallOff withdraws a job. Its place with the worker is taken until the worker has answered.
+// CallOff withdraws a job. It keeps its credit until the worker has answered.
 func (s *Sessions) CallOff(p carry.Passage) {
 	s.mu.Lock()
 	g := s.held[p]
@@ -261,13 +260,14 @@ func (s *Sessions) CallOff(p carry.Passage) {
 	p.Land(flow.Report{Lost: true})
 }
 
-// Shut has no job begin any more, and tells the workers to finish what they have.
+// Shut stops new jobs from starting, and asks the workers to finish the jobs that they have.
 func (s *Sessions) Shut() { s.startLeaving(&s.shut) }
 
-// Leave is Shut for the time in which nobody serves streams: jobs wait, and Return ends it.
+// Leave does the same as Shut for the time in which no streams are served: jobs wait, and Return
+// ends it.
 func (s *Sessions) Leave() { s.startLeaving(&s.away) }
 
-// Return says that streams are served.
+// Return reports that streams are served again.
 func (s *Sessions) Return() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,8 +277,8 @@ func (s *Sessions) Return() {
 
 func (s *Sessions) isLeaving() bool { return s.shut || s.away }
 
-// startLeaving has the workers told, and jobs that wait carried out elsewhere. Those of the
-// member's own tasks wait if nobody is there.
+// startLeaving notifies the workers, and passes waiting jobs to other members. Jobs of the member's
+// own tasks wait if there is no other worker.
 func (s *Sessions) startLeaving(how *bool) {
 	s.mu.Lock()
 	*how = true
@@ -299,7 +299,7 @@ func (s *Sessions) startLeaving(how *bool) {
 	}
 }
 
-// endIfWaiting ends a session that waits for its worker, when the member ends before that comes.
+// endIfWaiting ends a session that waits for its worker if the member stops.
 func (s *Sessions) endIfWaiting(ses *workerSession) {
 	s.mu.Lock()
 	over := s.shut && ses.stream == nil
@@ -309,7 +309,7 @@ func (s *Sessions) endIfWaiting(ses *workerSession) {
 	}
 }
 
-// removeForeign takes out the jobs of other members' tasks that wait.
+// removeForeign removes the waiting jobs of other members' tasks.
 func (s *Sessions) removeForeign() (jobs []carry.Passage) {
 	for _, key := range s.keysByAge() {
 		l := s.queues[key]

@@ -10,26 +10,27 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// What others are told of credits: changes are gathered for a moment, and everything is said again
-// now and then, or when the others have changed, because word may get lost.
+// gatherFor is how long changes of credits are collected. shareInterval is the pause between
+// checks, and after repeatFrom checks, or when the other members have changed, all credits are
+// announced again because notices may be lost.
 const (
 	gatherFor     = 5 * time.Millisecond
 	shareInterval = 250 * time.Millisecond
-	repeatFrom    = 20 // looks without having said everything
+	repeatFrom    = 20 // checks without a full announcement
 )
 
-// creditSharing is what relays tell each other. Its fields belong to the lock of Sessions.
+// creditSharing is the exchange of credits between relays. The lock of Sessions guards its fields.
 type creditSharing struct {
 	self          string
-	alive         func() []string // nil = there are no others
+	alive         func() []string // nil if there are no other members
 	sendCredits   func(*engine.Credits)
-	changeSignal  chan struct{}            // holds a token when something may have to be told
-	changed       []*sessionGroup          // since others were told
-	announced     map[string]engine.Credit // by the keys of groups
-	announceCount int64                    // how often others were told
+	changeSignal  chan struct{}            // holds a token when there may be changes to announce
+	changed       []*sessionGroup          // groups changed since the last announcement
+	announced     map[string]engine.Credit // by group key
+	announceCount int64                    // number of announcements
 }
 
-// Meet begins to share jobs with the relays of others.
+// Meet starts to share jobs with the relays of other members.
 func (s *Sessions) Meet(self string, alive func() []string, tell func(*engine.Credits)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +39,7 @@ func (s *Sessions) Meet(self string, alive func() []string, tell func(*engine.Cr
 	s.done.Run(s.runSharing)
 }
 
-// markChanged notes that others may have to be told of a group.
+// markChanged records that a group may have to be announced.
 func (s *Sessions) markChanged(g *sessionGroup) {
 	if s.alive == nil || g.changed {
 		return
@@ -51,8 +52,8 @@ func (s *Sessions) markChanged(g *sessionGroup) {
 	}
 }
 
-// noteTaken notes that another member has given a job here: it counts one credit less than it was
-// told, until it is told anew.
+// noteTaken records that another member has sent a job here. That member counts one credit less
+// than was announced, until the next announcement.
 func (s *Sessions) noteTaken(exec *flow.Exec) {
 	for _, g := range s.offering[exec.Service] {
 		if told, known := s.announced[g.key]; known && hasAll(g.labels, exec.Labels) {
@@ -63,7 +64,7 @@ func (s *Sessions) noteTaken(exec *flow.Exec) {
 	}
 }
 
-// markAllChanged notes it of all groups.
+// markAllChanged marks all groups as changed.
 func (s *Sessions) markAllChanged() {
 	for _, key := range s.groupKeys() {
 		s.markChanged(s.groups[key])
@@ -72,7 +73,7 @@ func (s *Sessions) markAllChanged() {
 
 func (s *Sessions) groupKeys() []string { return slices.Sorted(maps.Keys(s.groups)) }
 
-// runSharing tells the others of credits until Close.
+// runSharing announces credits to the other members until Close.
 func (s *Sessions) runSharing() {
 	look, stop := s.host.Timer(shareInterval)
 	defer func() { stop() }()
@@ -101,8 +102,8 @@ func (s *Sessions) runSharing() {
 	}
 }
 
-// awaitChange ends when something may have to be told, which it says, or it is time to look, or
-// nobody is told any more.
+// awaitChange waits until there may be changes to announce, the next check is due, or the sessions
+// are closed. It reports whether there may be changes.
 func (s *Sessions) awaitChange(look <-chan struct{}) (stirred bool) {
 	s.host.Wait(func() bool { return len(s.changeSignal) > 0 || host.Closed(look) || s.ctx.Err() != nil })
 	select {
@@ -111,10 +112,11 @@ func (s *Sessions) awaitChange(look <-chan struct{}) (stirred bool) {
 		stirred = true
 	case <-look:
 	}
-	return takeToken(s.changeSignal) || stirred // nothing depends on which it was of those that there were
+	// the result does not depend on which of several signals was chosen
+	return takeToken(s.changeSignal) || stirred
 }
 
-// awaitMoreChanges lets what is about to be told as well go along.
+// awaitMoreChanges waits for further changes, to announce them together.
 func (s *Sessions) awaitMoreChanges() {
 	over, stop := s.host.Timer(gatherFor)
 	defer stop()
@@ -132,8 +134,7 @@ func joinNames(all []string) (text string) {
 	return text
 }
 
-// announceChanges tells of the groups that differ from what others were told by so much that it
-// matters.
+// announceChanges announces the groups whose credits have changed significantly.
 func (s *Sessions) announceChanges() {
 	var list []engine.Credit
 	s.mu.Lock()
@@ -158,13 +159,13 @@ func (s *Sessions) announceChanges() {
 	}
 }
 
-// isSignificant reports whether somebody who gives jobs would do so differently.
+// isSignificant reports whether a change affects where other members send jobs.
 func isSignificant(was, now engine.Credit) bool {
 	by := max(now.Free-was.Free, was.Free-now.Free)
 	return was.Workers != now.Workers || (was.Free == 0) != (now.Free == 0) || 4*by > was.Free
 }
 
-// announceAll tells everything. A member that never had a worker has nothing to tell.
+// announceAll announces all groups. A member that never had a worker announces nothing.
 func (s *Sessions) announceAll() {
 	s.mu.Lock()
 	if s.announceCount == 0 && len(s.groups) == 0 {
@@ -189,9 +190,10 @@ func (s *Sessions) newCredits(list []engine.Credit, whole bool) *engine.Credits 
 	return &engine.Credits{Member: s.self, Turn: s.announceCount, Whole: whole, List: list}
 }
 
-// isWorkerAwaited reports whether a worker that has no session, as far as is known, may soon have
-// one: it is being attached, or was attached before the member began, or, for jobs that nobody else
-// can carry out, its member has gone not long ago. Those that wait for a session's grace are there.
+// isWorkerAwaited reports whether a worker without a session here may soon have one. It is being
+// attached, or was attached before the member started. For jobs that only attached workers can
+// carry out, it may also be that its member is gone since a short time. Sessions in their grace
+// period do not count here.
 func (s *Sessions) isWorkerAwaited(exec *flow.Exec) bool {
 	switch {
 	case s.isExpected(exec):

@@ -12,20 +12,20 @@ import (
 // workerStream is one stream of a session.
 type workerStream struct {
 	stream       Stream
-	welcome      *attach.Welcome // nil = it is sent
+	welcome      *attach.Welcome // nil if it has been sent
 	wake         chan struct{}
-	over         chan struct{} // closed when nothing is received any more
-	heardAt      time.Time     // when its worker last said something
-	stopWatch    func() bool   // ends what hangs up on a worker that says nothing
-	stopGrace    func() bool   // ends what gives the session up when no other stream comes; nil = this one has not broken
-	ackScheduled bool          // acknowledgements wait for jobs to go along with
+	over         chan struct{} // closed when nothing more is received
+	heardAt      time.Time     // time of the worker's last message
+	stopWatch    func() bool   // stops the watch for a silent worker
+	stopGrace    func() bool   // stops the grace period; nil if this stream is not broken
+	ackScheduled bool          // acknowledgements wait to be sent with jobs
 }
 
 func newWorkerStream(stream Stream) *workerStream {
 	return &workerStream{stream: stream, wake: make(chan struct{}, 1), over: make(chan struct{})}
 }
 
-// watchSilence hangs up on a worker that says nothing for too long, whatever the writer waits for.
+// watchSilence hangs up on a worker that is silent for too long, even while the writer is blocked.
 func (s *Sessions) watchSilence(ses *workerSession, c *workerStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Sessions) watchSilence(ses *workerSession, c *workerStream) {
 	}
 }
 
-// stopReceiving is when nothing is received any more.
+// stopReceiving handles the end of receiving.
 func (s *Sessions) stopReceiving(c *workerStream) {
 	close(c.over)
 	s.mu.Lock()
@@ -50,7 +50,7 @@ func (s *Sessions) stopReceiving(c *workerStream) {
 	}
 }
 
-// takeToken takes what waits in a channel, and says whether there was something.
+// takeToken takes a token from a channel, and reports whether there was one.
 func takeToken(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -60,22 +60,22 @@ func takeToken(c <-chan struct{}) bool {
 	}
 }
 
-// wakeWriter has the writer look.
+// wakeWriter wakes the writer.
 func (c *workerStream) wakeWriter() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it is about to look anyway
+	default: // it is about to run anyway
 	}
 }
 
-// maxUnread is how many acknowledgements may wait for a worker to read them. It has no more results
-// than credits.
+// maxUnread is how many acknowledgements may wait for a worker to read them. A worker has no more
+// results than credits.
 const maxUnread = 10 * maxCredits
 
-// maxMissedHeartbeats is how many heartbeats may be missing.
+// maxMissedHeartbeats is the number of missing heartbeats after which a worker counts as gone.
 const maxMissedHeartbeats = 3
 
-// writeMessages sends what there is to tell until the stream is over.
+// writeMessages sends messages until the stream has ended.
 func (s *Sessions) writeMessages(ses *workerSession, c *workerStream) {
 	beat, stop := s.host.Timer(s.opts.Heartbeat)
 	defer func() { stop() }()
@@ -86,10 +86,10 @@ func (s *Sessions) writeMessages(ses *workerSession, c *workerStream) {
 		select {
 		case <-c.over:
 		case <-c.wake:
-			runtime.Gosched() // what is about to be told as well goes along
+			runtime.Gosched() // messages that are about to come are sent together
 		case <-beat:
 		}
-		// Nothing depends on which it was of those that there were.
+		// The result does not depend on which of several signals was chosen.
 		if host.Closed(c.over) {
 			return
 		}
@@ -109,7 +109,7 @@ func (s *Sessions) writeMessages(ses *workerSession, c *workerStream) {
 	}
 }
 
-// sendAll tells all there is to tell, or gives a sign of life if there is nothing.
+// sendAll sends all pending messages, or a heartbeat if one is due and there are none.
 func (s *Sessions) sendAll(ses *workerSession, c *workerStream, beat bool) bool {
 	for m := s.nextMessage(ses, c); m != nil; m = s.nextMessage(ses, c) {
 		if c.stream.Send(m) != nil {
@@ -120,8 +120,8 @@ func (s *Sessions) sendAll(ses *workerSession, c *workerStream, beat bool) bool 
 	return !beat || c.stream.Send(&attach.ToWorker{}) == nil
 }
 
-// passHeartbeat passes the sign of life of a worker on, beside what is sent to it, one at a time:
-// it may wait for other members, or for the store.
+// passHeartbeat passes on a worker's heartbeat, one at a time. It does not block the writer,
+// because it may wait for other members or for the store.
 func (s *Sessions) passHeartbeat(ses *workerSession) {
 	if s.opts.Workers == nil || !ses.heartbeatRunning.CompareAndSwap(false, true) {
 		return
@@ -131,14 +131,14 @@ func (s *Sessions) passHeartbeat(ses *workerSession) {
 	s.mu.Unlock()
 	s.done.Run(func() {
 		defer ses.heartbeatRunning.Store(false)
-		_ = s.opts.Workers.Heartbeat(s.ctx, ses.worker, load) // of one that somebody has deregistered nothing is listed
+		_ = s.opts.Workers.Heartbeat(s.ctx, ses.worker, load) // a deregistered worker is not listed
 	})
 }
 
-// batchBytes is how much one message holds, unless one job alone is more.
+// batchBytes is how much one message holds, unless a single job is larger.
 const batchBytes = 1 << 20
 
-// nextMessage is a message with what there is to tell; nil = nothing.
+// nextMessage returns the next message for the worker; nil if there is none.
 func (s *Sessions) nextMessage(ses *workerSession, c *workerStream) *attach.ToWorker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,17 +161,17 @@ func (s *Sessions) nextMessage(ses *workerSession, c *workerStream) *attach.ToWo
 	}
 	if out.jobs = out.jobs[n:]; len(out.jobs) == 0 {
 		out.jobs = nil
-		m.Leaving = s.isLeaving() && !out.told // who goes on elsewhere then has got all that is his
+		m.Leaving = s.isLeaving() && !out.told // a worker that then moves has all its jobs
 		out.told = out.told || m.Leaving
 	}
-	s.fillSession(ses) // in the place of what was withdrawn
+	s.fillSession(ses) // in place of withdrawn jobs
 	if m.Welcome == nil && len(m.GetJobs()) == 0 && len(m.GetAcknowledged()) == 0 && len(m.GetCanceled()) == 0 && !m.GetLeaving() {
 		return nil
 	}
 	return m
 }
 
-// withdrawUnsent takes back a job that the worker has never seen: there is nothing to cancel.
+// withdrawUnsent withdraws a job that was never sent to the worker, so there is nothing to cancel.
 func (g *jobGrant) withdrawUnsent(m *attach.ToWorker) {
 	g.session.removeGrant(g)
 	for i, n := range m.GetCanceled() {
@@ -182,14 +182,14 @@ func (g *jobGrant) withdrawUnsent(m *attach.ToWorker) {
 	}
 }
 
-// hasFinished reports whether the member leaves and the worker has nothing left to do for it.
+// hasFinished reports whether the member leaves and the worker has no more jobs of it.
 func (s *Sessions) hasFinished(ses *workerSession, c *workerStream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.isLeaving() && ses.stream == c && len(ses.grants) == 0
 }
 
-// readMessages takes what the worker says until the stream is over.
+// readMessages handles the worker's messages until the stream has ended.
 func (s *Sessions) readMessages(ses *workerSession, c *workerStream, m *attach.FromWorker) {
 	for {
 		s.handleMessage(ses, c, m)
@@ -200,7 +200,7 @@ func (s *Sessions) readMessages(ses *workerSession, c *workerStream, m *attach.F
 	}
 }
 
-// handleMessage takes a message.
+// handleMessage handles a message.
 func (s *Sessions) handleMessage(ses *workerSession, c *workerStream, m *attach.FromWorker) {
 	var then unlockedActions
 	s.mu.Lock()
@@ -210,7 +210,7 @@ func (s *Sessions) handleMessage(ses *workerSession, c *workerStream, m *attach.
 	}
 	c.heardAt = s.host.Now()
 	ses.clearDoubts()
-	if m.GetLeaving() { // first: what it returns in the same message is not lost
+	if m.GetLeaving() { // first, so that jobs returned in the same message do not count as lost
 		ses.leaving = true
 		s.updateFree(ses)
 	}
@@ -218,7 +218,7 @@ func (s *Sessions) handleMessage(ses *workerSession, c *workerStream, m *attach.
 		s.takeProgress(ses, p)
 	}
 	if len(ses.outbox.acknowledged)+len(m.GetResults()) > maxUnread {
-		c.stream.HangUp() // it does not read what it is told
+		c.stream.HangUp() // the worker does not read its messages
 	}
 	for _, r := range m.GetResults() {
 		if g := ses.grants[r.GetNumber()]; g != nil && g.brought != nil {
@@ -233,12 +233,12 @@ func (s *Sessions) handleMessage(ses *workerSession, c *workerStream, m *attach.
 	s.runActions(then)
 }
 
-// ackDelay is how long an acknowledgement may wait for jobs to go along with: a worker that is busy
-// is told of both in one message.
+// ackDelay is how long an acknowledgement may wait to be sent together with jobs: a busy worker
+// gets both in one message.
 const ackDelay = 5 * time.Millisecond
 
-// wakeIfNeeded has the worker told at once what it waits for. Acknowledgements alone, which only
-// have it forget, may wait. The lock is held.
+// wakeIfNeeded wakes the writer if the worker waits for a message. Acknowledgements alone may wait,
+// because the worker only frees memory with them. The caller holds the lock.
 func (s *Sessions) wakeIfNeeded(ses *workerSession, c *workerStream) {
 	switch {
 	case len(ses.outbox.jobs) > 0 || len(ses.outbox.canceled) > 0 || ses.leaving || s.isLeaving() || c.welcome != nil:
@@ -254,7 +254,7 @@ func (s *Sessions) wakeIfNeeded(ses *workerSession, c *workerStream) {
 	}
 }
 
-// takeResult takes a result, so that the worker may forget it.
+// takeResult takes a result and acknowledges it, so that the worker may forget it.
 func (ses *workerSession) takeResult(r *attach.Result, then *unlockedActions) {
 	ses.outbox.acknowledged = append(ses.outbox.acknowledged, r.GetNumber())
 	if l, ok := ses.finishJob(r); ok {
@@ -262,11 +262,11 @@ func (ses *workerSession) takeResult(r *attach.Result, then *unlockedActions) {
 	}
 }
 
-// finishJob ends a job. What the worker has said at it is kept first.
+// finishJob ends a job. The worker's output is stored first.
 func (ses *workerSession) finishJob(r *attach.Result) (reportedJob, bool) {
 	g := ses.grants[r.GetNumber()]
 	if g == nil {
-		return reportedJob{}, false // it was told before
+		return reportedJob{}, false // the result came before
 	}
 	p := ses.removeGrant(g)
 	if p == nil {
@@ -284,7 +284,7 @@ func (ses *workerSession) finishJob(r *attach.Result) (reportedJob, bool) {
 	return l, true
 }
 
-// toReport of a result. What a worker that leaves gives back is not lost.
+// toReport converts a result to a report. Jobs that a leaving worker returns do not count as lost.
 func (ses *workerSession) toReport(r *attach.Result) flow.Report {
 	report := flow.Report{Worker: ses.worker, URL: "attached", Metrics: r.GetMetrics()}
 	switch r.GetOutcome() {

@@ -10,15 +10,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// ticketSigner prove to all members who know the secret that a worker was given a job, which time
-// of its being given that was, and when the attempt was enqueued: a task that was deleted may be
-// started anew, with attempts of the same ids.
+// ticketSigner signs tickets. A ticket proves to all members that know the secret that a worker was
+// given a job, with the delivery number and the enqueue time of the attempt. The time is needed
+// because a deleted task may be started again, with the same attempt ids.
 type ticketSigner struct {
 	mac hash.Hash
-	buf []byte // of what is signed
+	buf []byte // reused buffer of signed data
 }
 
-// proofBytes of a MAC are enough that nobody guesses one.
+// proofBytes of a MAC are enough to prevent guessing.
 const proofBytes = 16
 
 func newTicketSigner(secret string) *ticketSigner {
@@ -32,13 +32,13 @@ func (t *ticketSigner) signJob(id string, given, since uint64) []byte {
 	return t.mac.Sum(make([]byte, 0, sha256.Size+2*binary.MaxVarintLen64))[:proofBytes]
 }
 
-// newTicket a job. The lock of Sessions is held.
+// newTicket returns the ticket for a job. The caller holds the lock of Sessions.
 func (t *ticketSigner) newTicket(id string, given int, since int64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(t.signJob(id, uint64(given), uint64(since)), uint64(given)), uint64(since))
 }
 
-// verifyTicket says which job a worker brings, which time of its being given it was given it, and
-// since when the attempt has been there. Ok is false when the ticket is another job's, or nobody's.
+// verifyTicket returns the job of a ticket that a worker brings, its delivery number, and the
+// enqueue time of the attempt. ok is false if the ticket belongs to another job or is invalid.
 func (t *ticketSigner) verifyTicket(b *attach.Brought) (task string, at flow.Address, given int, since int64, ok bool) {
 	ticket := b.GetTicket()
 	if len(ticket) <= proofBytes {

@@ -10,18 +10,18 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// errFailed is all that the demo functions have ever said about a failure; flows may compare it.
+// errFailed is the only error text of the demo functions; flows may compare it.
 var errFailed = errors.New("failed")
 
-// RegisterDemo makes the demo functions mul, upper and log_result known.
+// RegisterDemo adds the demo functions mul, upper and log_result.
 func RegisterDemo(r *Registry) {
 	r.RegisterRaw("mul", multiplyInput)
 	r.RegisterRaw("upper", upperInput)
 	r.RegisterRaw("log_result", logResult)
 }
 
-// multiplyInput multiplies a number by params.mul. An input that is no number counts as 0, such a
-// factor as 1.
+// multiplyInput multiplies a number by params.mul. An input that is not a number counts as 0, such
+// a factor as 1.
 func multiplyInput(_ context.Context, job job.Job) (json.RawMessage, error) {
 	x, ok := parseNumber(job.Input)
 	if !ok {
@@ -38,7 +38,7 @@ func multiplyInput(_ context.Context, job job.Job) (json.RawMessage, error) {
 	return out, nil
 }
 
-// upperInput turns its input, else params.text, into capital letters.
+// upperInput converts its input, else params.text, to upper case.
 func upperInput(_ context.Context, job job.Job) (json.RawMessage, error) {
 	s, ok := parseString(job.Input)
 	if !ok {
@@ -50,7 +50,7 @@ func upperInput(_ context.Context, job job.Job) (json.RawMessage, error) {
 	return json.Marshal(strings.ToUpper(s))
 }
 
-// logResult hands its input on.
+// logResult returns its input.
 func logResult(_ context.Context, job job.Job) (json.RawMessage, error) {
 	return job.Input, nil
 }

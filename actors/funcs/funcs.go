@@ -18,31 +18,31 @@ import (
 // Func is a local function. Its result becomes the job's output as JSON.
 type Func = job.Handler
 
-// RawFunc is a local function whose result is JSON already; nil stands for null.
+// RawFunc is a local function that returns JSON; nil stands for null.
 type RawFunc = func(ctx context.Context, j job.Job) (json.RawMessage, error)
 
-// Options of a Registry. The zero value is useful.
+// Options configure a Registry. The zero value is usable.
 type Options struct {
-	// Logs keeps what functions write to the log of their job, while they do. nil = nobody does.
+	// Logs stores what functions write to the log of their job, while they run. May be nil.
 	Logs *logs.Book
-	// Note is told what functions say of how far they are. nil = nobody is.
+	// Note receives the progress notes of functions. May be nil.
 	Note func(ctx context.Context, task string, n flow.Note) error
-	// Traced: functions are told the spans of all attempts, and not only where whoever started the
-	// task has told one.
+	// Traced includes spans in the jobs of all attempts, not only of tasks whose starts are traced.
 	Traced bool
 }
 
 // Registry holds the functions of a member by name and carries out their jobs.
 type Registry struct {
-	opts     Options
-	progress func(ctx context.Context, j job.Job, text string) // nil = nobody hears it
-	funcs    sync.Map                                          // of *known, by name
+	opts Options
+	// receives progress notes; may be nil
+	progress func(ctx context.Context, j job.Job, text string)
+	funcs    sync.Map // of *namedFunc, by name
 }
 
-// namedFunc is a function that is known.
+// namedFunc is a registered function.
 type namedFunc struct {
 	call   RawFunc
-	worker string // what reports call it
+	worker string // its name in reports
 }
 
 // New returns a registry without functions.
@@ -54,7 +54,7 @@ func New(o Options) *Registry {
 	return r
 }
 
-// Register makes a function known. The last one of a name counts.
+// Register adds a function. A later one of the same name replaces it.
 func (r *Registry) Register(name string, fn Func) {
 	r.RegisterRaw(name, func(ctx context.Context, j job.Job) (json.RawMessage, error) {
 		out, err := fn(ctx, j)
@@ -68,12 +68,12 @@ func (r *Registry) Register(name string, fn Func) {
 	})
 }
 
-// RegisterRaw makes a function known that speaks JSON, sparing it the encoding.
+// RegisterRaw adds a function that returns JSON, which saves the encoding.
 func (r *Registry) RegisterRaw(name string, fn RawFunc) {
 	r.funcs.Store(name, &namedFunc{fn, "local-func:" + name})
 }
 
-// Names of the functions, sorted.
+// Names returns the names of the functions, sorted.
 func (r *Registry) Names() []string {
 	var names []string
 	for name := range r.funcs.Range {
@@ -83,7 +83,7 @@ func (r *Registry) Names() []string {
 	return names
 }
 
-// Check returns an error that names the functions there are, nil if one has this name.
+// Check returns nil if a function has this name, else an error that lists the functions.
 func (r *Registry) Check(name string) error {
 	if _, ok := r.funcs.Load(name); !ok {
 		return r.unknownFuncText(name)
@@ -91,7 +91,7 @@ func (r *Registry) Check(name string) error {
 	return nil
 }
 
-// Carry calls the job's function until it succeeds or its tries are used up.
+// Carry calls the job's function, with retries up to its limit.
 func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	found, ok := r.funcs.Load(j.Exec.Func)
 	if !ok {
@@ -108,7 +108,7 @@ func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	return rep
 }
 
-// callWithRetries calls a function until it succeeds or its tries are used up.
+// callWithRetries calls a function until it succeeds or its retries are used up.
 func callWithRetries(ctx context.Context, fn RawFunc, j job.Job, exec *flow.Exec) (rep flow.Report) {
 	for n := 1; ; n++ {
 		out, err := callRecovering(ctx, fn, j)
@@ -122,7 +122,7 @@ func callWithRetries(ctx context.Context, fn RawFunc, j job.Job, exec *flow.Exec
 	}
 }
 
-// unknownFuncText returns the error of a name that no function has.
+// unknownFuncText returns the error for an unknown function name.
 func (r *Registry) unknownFuncText(name string) error {
 	const most = 10
 	names := r.Names()
@@ -148,7 +148,7 @@ func callRecovering(ctx context.Context, fn RawFunc, j job.Job) (out json.RawMes
 	return fn(ctx, j)
 }
 
-// errorText is what a report says about an error; an empty one would mean success.
+// errorText returns the text of an error for a report. An empty text would mean success.
 func errorText(err error) string {
 	if s := err.Error(); s != "" {
 		return s

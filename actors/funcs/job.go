@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// jobOf is what a function is told of its job, but for where its log is: what a worker would be
-// told. The span of its attempt costs as much as all the rest, so that it is told where somebody
-// traces.
+// jobOf returns the job as a function gets it, with the same contents as for a worker, except the
+// log. The span of its attempt costs as much as the rest, so it is included only if the task or the
+// member is traced.
 func jobOf(j *flow.Job, traced bool) job.Job {
 	told := job.WithKey(j.Key(), job.Job{ID: j.ID(), Service: j.Exec.Func, Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
 		Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt})
@@ -23,7 +23,8 @@ func jobOf(j *flow.Job, traced bool) job.Job {
 	return told
 }
 
-// sendNote passes on what a function says of itself. What nobody waits for any longer is not told.
+// sendNote passes on a function's progress note. Errors are ignored: the job may no longer be
+// needed.
 func (r *Registry) sendNote(ctx context.Context, j job.Job, text string) {
 	if task, at, err := flow.ParseJobID(j.ID); err == nil {
 		_ = r.opts.Note(ctx, task, flow.Note{Address: at, Text: text})

@@ -12,24 +12,26 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// The clerk of a book is the one goroutine that asks the store.
+// One goroutine per book, runStorer, writes to the store.
 
 const (
-	// storeInterval is how long lines wait for others at most.
+	// storeInterval is the longest time that lines wait for others.
 	storeInterval = 200 * time.Millisecond
-	// chunkBytes and batchBytes are how much is stored as one chunk, and at once.
+	// chunkBytes and batchBytes are the sizes of one chunk and of one write.
 	chunkBytes, batchBytes = 64 << 10, 512 << 10
-	// roundChunks is how many chunks of an attempt are stored before others have their turn again.
+	// roundChunks is how many chunks of an attempt are stored before other attempts have their
+	// turn.
 	roundChunks = 8
-	// largeBatch is from when on the store gets as long a rest after a batch as it took.
+	// largeBatch is the size above which the writer pauses for as long as the write took.
 	largeBatch = 128 << 10
-	// retryPause is how long a store that has failed is left alone.
+	// retryPause is the pause after the store has failed.
 	retryPause = time.Second
-	// storeTimeout is how long the store may take for a batch.
+	// storeTimeout bounds one write.
 	storeTimeout = 10 * time.Second
 )
 
-// runStorer ends when the book is closed and all is stored, or the store has failed then.
+// runStorer stores lines until the book is closed and everything is stored, or the store fails
+// after the close.
 func (b *Book) runStorer() {
 	defer close(b.done)
 	for b.awaitLines() {
@@ -39,8 +41,8 @@ func (b *Book) runStorer() {
 	}
 }
 
-// awaitLines waits until something is to be stored, and for others to join. It is false when the
-// book is closed.
+// awaitLines waits for lines, and then for others to store together. It returns false when the book
+// is closed.
 func (b *Book) awaitLines() bool {
 	select {
 	case <-b.wake:
@@ -67,7 +69,7 @@ func (b *Book) isUrgent() bool {
 	return b.urgent
 }
 
-// storeRound stores what attempts have printed that are in line. It is false when none is.
+// storeRound stores the lines of all queued attempts. It returns false if there are none.
 func (b *Book) storeRound() bool {
 	b.mu.Lock()
 	list := b.dirty
@@ -84,14 +86,14 @@ func (b *Book) storeRound() bool {
 	return len(list) > 0
 }
 
-// chunkBatch is what is stored at once.
+// chunkBatch holds the chunks of one write.
 type chunkBatch struct {
 	chunks  []persistence.LogChunk
 	writers []*Writer
-	settled []*Writer // have had their turn with it
+	settled []*Writer // writers whose turn ends with it
 }
 
-// gatherChunks takes from the writers in turn, and returns those that are left.
+// gatherChunks takes chunks from the writers in order, and returns the writers that are left.
 func (s *chunkBatch) gatherChunks(b *Book, list []*Writer) []*Writer {
 	size := 0
 	for ; len(list) > 0; list = list[1:] {
@@ -117,8 +119,9 @@ func (s *chunkBatch) gatherChunks(b *Book, list []*Writer) []*Writer {
 	return list
 }
 
-// numberLines are lines as chunks. What tells of lost lines is one by itself, with the number of
-// the last of them: whoever reads the source again numbers them, too, and may lose others.
+// numberLines groups lines into chunks. A line that reports lost lines is a chunk of its own, with
+// the number of the last lost line. Another reader of the same source numbers its lines in the same
+// way, and may lose others.
 func (w *Writer) numberLines(list []lines.Line) (chunks []persistence.LogChunk) {
 	for len(list) > 0 {
 		n := slices.IndexFunc(list, func(l lines.Line) bool { return l.Passed > 0 })
@@ -146,7 +149,7 @@ func (w *Writer) newChunk(list []lines.Line) persistence.LogChunk {
 func (b *Book) endTurn(w *Writer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	w.waiting.Store(false) // from now on whoever writes puts it in line, if we do not
+	w.waiting.Store(false) // from now on each write queues the writer, unless it is queued below
 	if !w.lineBuffer().Waits() {
 		w.notifyStored()
 		return
@@ -157,7 +160,8 @@ func (b *Book) endTurn(w *Writer) {
 	b.wakeStorer()
 }
 
-// storeChunks tries until the store has taken the chunks, refuses them, or the book is closed.
+// storeChunks stores chunks, with retries until the store accepts or refuses them, or the book is
+// closed.
 func (b *Book) storeChunks(chunks []persistence.LogChunk, of []*Writer) {
 	if len(chunks) == 0 {
 		return
@@ -189,7 +193,7 @@ func (b *Book) appendChunks(chunks []persistence.LogChunk) error {
 	return b.opts.Store.AppendLog(ctx, chunks, b.opts.Keep)
 }
 
-// storeSeparately stores chunks of which the store refuses one.
+// storeSeparately stores chunks one by one because the store refuses one of them.
 func (b *Book) storeSeparately(chunks []persistence.LogChunk, of []*Writer, err error) {
 	if len(chunks) > 1 {
 		for i := range chunks {
@@ -214,7 +218,7 @@ func (b *Book) pauseAfterLarge(chunks []persistence.LogChunk, took time.Duration
 	}
 }
 
-// sleepFor is false when the book is closed.
+// sleepFor waits for d. It returns false when the book is closed.
 func (b *Book) sleepFor(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,11 +1,12 @@
-// Package logs takes what jobs print to the store while they run.
+// Package logs writes the output of jobs to the store while they run. It guarantees:
 //
-// Promises: whoever prints is never held up, whatever the store does, and a store that is slow or
-// away fails no job; what attempts of a member have printed is stored together, a few times a
-// second and no more than half of the time, so other commits go on; what waits for the store is
-// bounded, for each attempt and for all, and lines beyond that are counted and told in their place;
-// a part that is stored twice is there once; all lines pass one place (Book.filterLines) before
-// they are stored.
+//   - Output never blocks a job, and a store that is slow or unavailable fails no job.
+//   - The output of all attempts of a member is stored together, a few times a second and at most
+//     half of the time, so other commits proceed.
+//   - The lines that wait for the store are bounded, for each attempt and in total. Further lines are
+//     counted, and the count is shown in their place.
+//   - A part that is written twice is stored once.
+//   - All lines pass one place (Book.filterLines) before they are stored.
 package logs
 
 import (
@@ -21,44 +22,43 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Options of a Book.
+// Options configure a Book.
 type Options struct {
-	// Store keeps the logs.
+	// Store stores the logs.
 	Store persistence.Logs
-	// Keep is how many characters of an attempt are kept, the newest; 0 = 2,000,000.
+	// Keep is how many characters of an attempt are kept, the newest ones; 0 means 2,000,000.
 	Keep int
-	// Logger hears of logs that cannot be stored for a while; nil = slog.Default().
+	// Logger logs when logs cannot be stored for a while; slog.Default() if nil.
 	Logger *slog.Logger
 }
 
 const (
 	defaultKeep = 2_000_000
-	// urgentBytes is how many bytes of an attempt do not wait for others.
+	// urgentBytes is the number of bytes of an attempt above which they do not wait for others.
 	urgentBytes = 32 << 10
-	// maxWaitingBytes is how much may wait for the store of all attempts.
+	// maxWaitingBytes bounds the lines of all attempts that wait for the store.
 	maxWaitingBytes = 64 << 20
-	// closeWait is how long whoever closes a log waits until it can be read.
+	// closeWait is how long Close waits until a log can be read.
 	closeWait = time.Second
 )
 
-// Book takes lines of all attempts that a member carries out to the store. A nil Book keeps
-// nothing.
+// Book stores the lines of all attempts that a member carries out. A nil Book stores nothing.
 type Book struct {
 	opts Options
 	room *lines.Room
-	wake chan struct{} // has something when the clerk should look
+	wake chan struct{} // holds a token when runStorer should check
 	stop chan struct{}
-	done chan struct{} // closed when the clerk is gone
+	done chan struct{} // closed when runStorer has ended
 
 	failing atomic.Bool // the store did not take the last batch
 
 	mu     sync.Mutex
-	dirty  []*Writer // that have lines, in turn
-	urgent bool      // somebody waits, or much does
+	dirty  []*Writer // writers with lines, in order of their turns
+	urgent bool      // a caller waits, or many lines do
 	closed bool
 }
 
-// New begins a book. It is to be closed.
+// New starts a book. The caller must close it.
 func New(o Options) *Book {
 	o.Keep = cmp.Or(o.Keep, defaultKeep)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
@@ -67,7 +67,7 @@ func New(o Options) *Book {
 	return b
 }
 
-// Close stores what there is, for as long as the store takes it and ctx lasts.
+// Close stores the remaining lines until ctx ends or the store fails.
 func (b *Book) Close(ctx context.Context) error {
 	if b == nil {
 		return nil
@@ -86,43 +86,42 @@ func (b *Book) Close(ctx context.Context) error {
 	}
 }
 
-// Open begins the log of an attempt that somebody was given to carry out, once more if it was given
-// before.
+// Open opens the log of an attempt for one of its deliveries.
 func (b *Book) Open(task, job string) *Writer { return &Writer{book: b, task: task, job: job} }
 
-// Resume opens the log of an attempt whose source can be read again from its beginning, by anybody
-// who carries it out or looks after it: what is stored of it already is left out.
+// Resume opens the log of an attempt whose source can be read again from its start by any carrier
+// or watcher. Lines that are stored already are left out.
 func (b *Book) Resume(task, job, source string) *Writer {
 	return &Writer{book: b, task: task, job: job, source: source}
 }
 
-// maxPartBytes is how many bytes of a part are taken.
+// maxPartBytes is how many bytes of a part are accepted.
 const maxPartBytes = 4 << 20
 
-// Add stores a part of an attempt's log that whoever carries it out, elsewhere, has split into
-// lines and numbered. It waits for a second at most until the part can be read, and says whether
-// there is something.
+// Add stores a part of an attempt's log whose carrier, elsewhere, has split it into lines and
+// numbered them. It waits up to a second until the part can be read, and reports whether there is
+// any.
 func (b *Book) Add(p persistence.LogChunk) bool {
 	w := &Writer{book: b, task: p.Task, job: p.Job, source: p.Source, number: p.Number - int64(len(p.Lines)), maxBytes: maxPartBytes}
 	w.Add(p.Lines)
 	return w.Close()
 }
 
-// Writer is the log of an attempt that somebody carries out.
+// Writer is the log of one delivery of an attempt.
 type Writer struct {
 	book      *Book
 	task, job string
-	source    string // "" = none was needed yet
-	number    int64  // of the last line that was taken
-	round     int    // chunks that were taken in this round; as the two before, the clerk's
-	maxBytes  int    // bytes that may wait; 0 = as many as a buffer holds
+	source    string // "" if none was needed yet
+	number    int64  // number of the last taken line
+	round     int    // chunks taken in this round; like the two fields before, only for runStorer
+	maxBytes  int    // bound of waiting bytes; 0 means the default of a buffer
 	buffer    atomic.Pointer[lines.Buffer]
-	waiting   atomic.Bool   // it is, or is about to be, in the line of the dirty
-	stored    chan struct{} // closed when nothing is left to be stored; nil = nobody waits for that
-	notified  bool          // it is closed
+	waiting   atomic.Bool   // it is in the dirty list, or about to be
+	stored    chan struct{} // closed when all lines are stored; nil if no caller waits
+	notified  bool          // stored is closed
 }
 
-// lineBuffer begins with the first thing that is written: most jobs write nothing.
+// lineBuffer returns the buffer, which the first write creates: most jobs write nothing.
 func (w *Writer) lineBuffer() *lines.Buffer {
 	if begun := w.buffer.Load(); begun != nil {
 		return begun
@@ -131,8 +130,8 @@ func (w *Writer) lineBuffer() *lines.Buffer {
 	return w.buffer.Load()
 }
 
-// Stream is where to write what comes from one of the streams of package lines. Writing never
-// blocks and never fails.
+// Stream returns a writer for one of the streams of package lines. Its writes never block and never
+// fail.
 func (w *Writer) Stream(name string) io.Writer {
 	if w.book == nil {
 		return io.Discard
@@ -140,7 +139,7 @@ func (w *Writer) Stream(name string) io.Writer {
 	return w.lineBuffer().Stream(name)
 }
 
-// Write takes what is said without a stream.
+// Write adds output without a stream.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.book == nil {
 		return len(p), nil
@@ -148,15 +147,15 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.lineBuffer().Write(p)
 }
 
-// Add takes lines that were split elsewhere.
+// Add adds lines that were split elsewhere.
 func (w *Writer) Add(list []lines.Line) {
 	if w.book != nil {
 		w.lineBuffer().Add(list)
 	}
 }
 
-// Close ends the log, and says whether there is something to be read. It waits for a second at most
-// until it can be, and not at all for a store that is away.
+// Close ends the log, and reports whether it has content. It waits up to a second until that can be
+// read, and not at all while the store fails.
 func (w *Writer) Close() bool {
 	if !w.End() {
 		return false
@@ -175,7 +174,7 @@ func (w *Writer) Close() bool {
 	return true
 }
 
-// End is Close for who cannot wait.
+// End does the same as Close without waiting.
 func (w *Writer) End() bool {
 	begun := w.buffer.Load()
 	if begun == nil {
@@ -185,7 +184,7 @@ func (w *Writer) End() bool {
 	return begun.Any()
 }
 
-// noteGrowth is told of each write that added lines.
+// noteGrowth is called after each write that added lines.
 func (w *Writer) noteGrowth(bytes int) {
 	if w.waiting.Load() && bytes < urgentBytes {
 		return
@@ -211,7 +210,7 @@ func (b *Book) wakeStorer() {
 	}
 }
 
-// storedSignal tells when nothing of a log is left to be stored.
+// storedSignal returns a channel that is closed when all lines of a log are stored.
 func (b *Book) storedSignal(w *Writer) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -226,8 +225,8 @@ func (b *Book) storedSignal(w *Writer) <-chan struct{} {
 	return w.stored
 }
 
-// notifyStored says that nothing is left to be stored, to who wants to hear it. The book's lock is
-// held.
+// notifyStored notifies a waiting caller that all lines are stored. The caller holds the book's
+// lock.
 func (w *Writer) notifyStored() {
 	if w.stored != nil && !w.notified {
 		w.notified = true
@@ -235,5 +234,5 @@ func (w *Writer) notifyStored() {
 	}
 }
 
-// filterLines is where all lines come by before they are stored.
+// filterLines is the one place that all lines pass before they are stored.
 func (b *Book) filterLines(list []lines.Line) []lines.Line { return list }

@@ -1,7 +1,7 @@
-// Package programs carries out process and python jobs on this member: programs that package
-// program starts.
+// Package programs carries out process and python jobs on this member. Package program starts the
+// programs.
 //
-// Promises: nothing is started unless the member's operator allowed it; what a program prints is
-// its attempt's log while it runs, also when it fails; one that reports by files is believed by
-// them alone.
+// Nothing is started unless the operator of the member allowed it. The output of a program is the
+// log of its attempt, while it runs and also if it fails. For a program that reports through files,
+// only the files count.
 package programs

@@ -10,24 +10,25 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// Files are how programs report that do so by an object store.
+// Files lets programs report through an object store.
 type Files interface {
-	// Dispatch writes what a job has to do, and tells where.
+	// Dispatch writes the job's specification, and returns its address.
 	Dispatch(ctx context.Context, job *flow.Job) (address string, x flow.External, err error)
-	// Follow tells the end of a job, and working that its program says that it is at it. When
-	// exited is closed the program has ended. said = it has told the end itself.
+	// Follow waits for the end of a job, and calls working when its program reports that it has
+	// started. exited is closed when the program has ended. said reports that the files contain the
+	// end.
 	Follow(ctx context.Context, x flow.External, exited <-chan struct{}, working func(since int64)) (status flow.ExternalStatus, said bool)
-	// Cancel says in a file that nobody waits for the job any longer.
+	// Cancel writes a file that cancels the job.
 	Cancel(ctx context.Context, x flow.External) error
 }
 
-// specVariable tells a program where it finds what it has to do.
+// specVariable is the environment variable with the address of the job's specification.
 const specVariable = "TASK_SPEC_PATH"
 
-// mayStay is how long a program may go on that has said that it has ended.
+// mayStay is how long a program may continue after it has reported its end.
 const mayStay = 5 * time.Second
 
-// reported runs a program whose files say what has become of it.
+// reported runs a program that reports its result through files.
 func (c *Carrier) reported(ctx context.Context, job *flow.Job, p program.Job) program.Result {
 	if c.opts.Files == nil {
 		return program.Result{Error: "this server has no object store", Fatal: true}
@@ -60,12 +61,13 @@ func (c *Carrier) reported(ctx context.Context, job *flow.Job, p program.Job) pr
 		res = finish(over, end)
 	}
 	if !w.said {
-		_ = c.opts.Files.Cancel(context.WithoutCancel(ctx), x) // for what it may have started elsewhere
+		// cancels work that the program may have started elsewhere
+		_ = c.opts.Files.Cancel(context.WithoutCancel(ctx), x)
 	}
 	return res.Hide(program.Result{Output: w.Output, Error: w.Error, Metrics: res.Metrics, PID: res.PID})
 }
 
-// word is what files said of an end.
+// word is the end of a job according to its files.
 type word struct {
 	flow.ExternalStatus
 	said bool
@@ -76,7 +78,7 @@ func follow(ctx context.Context, files Files, x flow.External, exited <-chan str
 	return w
 }
 
-// finish waits for the end of a program that has little left to do.
+// finish waits for the exit of a program that has reported its end.
 func finish(over <-chan program.Result, end context.CancelCauseFunc) program.Result {
 	timer := time.AfterFunc(mayStay, func() { end(errors.New("it has said that it has ended, and goes on")) })
 	defer timer.Stop()

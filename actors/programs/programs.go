@@ -14,14 +14,14 @@ import (
 	jobs "github.com/troupe-engine/troupe/job"
 )
 
-// Options of a Carrier. The zero value starts nothing.
+// Options configure a Carrier. The zero value starts nothing.
 type Options struct {
-	// Allow lets programs run. Whoever may create flows may then run programs as this process's
+	// Allow permits programs. Users that may create flows may then run programs as this process's
 	// user.
 	Allow bool
-	// Logs keeps what programs print, while they do. nil = nobody does.
+	// Logs stores the output of programs while they run. May be nil.
 	Logs *logs.Book
-	// Files are how programs with report: object_store do so.
+	// Files lets programs with report: object_store report through files.
 	Files Files
 
 	program.Options
@@ -33,20 +33,21 @@ type Carrier struct {
 	runner *program.Runner
 }
 
-// New returns a carrier whose programs see what they may of the environment this process has now.
+// New returns a carrier. Its programs see the permitted part of the environment that this process
+// has now.
 func New(opts Options) *Carrier {
 	return &Carrier{opts: opts, runner: program.New(opts.Options)}
 }
 
-// Close ends what is kept ready for jobs. Nobody has one carried out any more.
+// Close ends the processes that are kept ready for jobs. No jobs may run anymore.
 func (c *Carrier) Close() {
 	if c != nil {
 		c.runner.Close()
 	}
 }
 
-// Inspect tells what the functions of a Python program take and return; the program is imported for
-// that.
+// Inspect returns the parameters and results of the functions of a Python program, which it
+// imports.
 func (c *Carrier) Inspect(ctx context.Context, p *flow.Program) (json.RawMessage, error) {
 	if !c.opts.Allow {
 		return nil, errors.New(notAllowed)
@@ -77,7 +78,7 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	return rep
 }
 
-// Facts are what a program is told of its job.
+// Facts returns the information about a job that its program gets.
 func Facts(job *flow.Job) program.Facts {
 	f := program.Facts{
 		Run: job.Task, Step: job.Step(), Unit: job.Unit, Units: max(job.Units, 1), PerItem: job.PerItem, Many: !job.Single, Attempt: job.Attempt,

@@ -12,21 +12,21 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// unfinishedStates are the states of tasks that a slot may have to wait for.
+// unfinishedStates are the states of tasks for which a slot may have to wait.
 var unfinishedStates = []string{string(flow.TaskPending), string(flow.TaskRunning), string(flow.TaskCanceling)}
 
-// maxRunning is how many tasks of a schedule are looked at that have not ended.
+// maxRunning is how many unfinished tasks of a schedule are read.
 const maxRunning = 1000
 
-// processSchedule does what has to be done about a schedule: it decides, writes that down, and
-// begins tasks. What cannot be done for the moment is tried again.
+// processSchedule handles a due schedule: it decides, stores the decision, and starts tasks. After
+// a temporary failure it is retried.
 func (r *Runner) processSchedule(s *persistence.Schedule) {
 	ctx, cancel := r.host.Within(r.ctx, callTimeout)
 	defer cancel()
 	waits, err := r.advanceSchedule(ctx, s)
 	switch {
 	case errors.Is(err, persistence.ErrStale) || errors.Is(err, persistence.ErrNotFound):
-		s.Due = r.nowMillis() // somebody has changed it, or it is gone: what there is now is read next
+		s.Due = r.nowMillis() // it was changed or deleted: the current version is read next
 		r.clearPause(s.ID)
 	case err != nil:
 		if r.pauseSchedule(s.ID, true) && r.ctx.Err() == nil {
@@ -39,8 +39,8 @@ func (r *Runner) processSchedule(s *persistence.Schedule) {
 	}
 }
 
-// advanceSchedule takes a schedule one decision further. waits says that there is nothing to be
-// decided before a task has ended.
+// advanceSchedule makes and carries out one decision about a schedule. waits reports that nothing
+// can be decided before a task has ended.
 func (r *Runner) advanceSchedule(ctx context.Context, s *persistence.Schedule) (waits bool, err error) {
 	rule, err := schedule.Read(s.Spec)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *Runner) advanceSchedule(ctx context.Context, s *persistence.Schedule) (
 	return false, errors.Join(err, r.storeState(ctx, rule, s))
 }
 
-// storeState writes what was decided, or done.
+// storeState stores the state of a schedule and when it is due next.
 func (r *Runner) storeState(ctx context.Context, rule *schedule.Rule, s *persistence.Schedule) error {
 	s.Due = rule.Looks(s.ID, s.State)
 	if err := r.opts.Store.PutSchedule(ctx, *s); err != nil {
@@ -77,7 +77,7 @@ func (r *Runner) storeState(ctx context.Context, rule *schedule.Rule, s *persist
 	return nil
 }
 
-// runningOf are the tasks of a schedule that have not ended, where that makes a difference.
+// runningOf returns the unfinished tasks of a schedule, if they matter.
 func (r *Runner) runningOf(ctx context.Context, s *persistence.Schedule) (tasks []string, err error) {
 	if s.Spec.OrDefault().Overlap == schedule.OverlapAllow && s.State.Queued == 0 {
 		return nil, nil
@@ -91,8 +91,7 @@ func (r *Runner) runningOf(ctx context.Context, s *persistence.Schedule) (tasks 
 	return tasks, err
 }
 
-// startTasks begins the tasks that were decided about, up to the first that cannot begin for the
-// moment.
+// startTasks starts the tasks of a decision, up to the first temporary failure.
 func (r *Runner) startTasks(ctx context.Context, s *persistence.Schedule) error {
 	for len(s.State.Starts) > 0 {
 		task, err := r.startSlot(ctx, s, s.State.Starts[0])
@@ -109,7 +108,7 @@ func (r *Runner) startTasks(ctx context.Context, s *persistence.Schedule) error 
 	return nil
 }
 
-// isPermanent says that asking again would be answered the same.
+// isPermanent reports whether a retry would fail in the same way.
 func isPermanent(err error) bool {
 	switch flow.ErrorKindOf(err) {
 	case flow.Invalid, flow.NotFound, flow.Limit, flow.Denied:
@@ -118,8 +117,8 @@ func isPermanent(err error) bool {
 	return errors.Is(err, persistence.ErrNotFound)
 }
 
-// startSlot begins the task of a slot; one that was begun before is the same. That it was begun
-// with other params, before somebody changed them, is no matter.
+// startSlot starts the task of a slot, or returns the task that was started before. It does not
+// matter if that one has other params because the schedule was changed since.
 func (r *Runner) startSlot(ctx context.Context, s *persistence.Schedule, start schedule.Start) (task string, err error) {
 	for _, task := range start.Cancel {
 		if _, err := r.opts.Engine.Do(ctx, engine.Order{Task: task, Command: flow.Cancel{}}); err != nil && !isPermanent(err) && flow.ErrorKindOf(err) != flow.Conflict {

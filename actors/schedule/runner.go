@@ -1,15 +1,15 @@
-// Package schedule begins tasks by the clock: it looks after the schedules of the shards that its
+// Package schedule starts tasks by the clock: it handles the schedules of the shards that its
 // member owns.
 //
-// What becomes of a slot is decided by package flow/schedule, and written before anything is done
-// about it: whoever wrote the next revision of the schedule decided. Then tasks begin with a key
-// made of schedule and slot, and that they have is written, too. So whoever comes next, after a
-// crash anywhere in between, begins the same slots again and is answered with the same tasks, and
-// nobody begins another one.
+// Package flow/schedule decides what happens with a slot, and the decision is stored before it is
+// carried out: the member that writes the next revision of the schedule has decided. Tasks start
+// with a key made of schedule and slot, and their start is stored as well. So after a crash at any
+// point, the next member starts the same slots again, gets the same tasks, and no slot has two
+// tasks.
 //
-// There is one timer, for the schedule that has to be looked at next. Changes made on this member
-// and on others are told (Look); since word may get lost, and shards come without any, the store is
-// asked every few seconds at least. Time is the store's.
+// There is one timer, for the schedule that is due next. Changes on this member and on others call
+// Look. Since notices may be lost, and shards come without any, the store is read at least every
+// few seconds. Time is the store's.
 package schedule
 
 import (
@@ -23,39 +23,38 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Store is what a runner asks of a store.
+// Store is the part of a store that a runner needs.
 type Store interface {
 	persistence.Schedules
 	FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error)
 	ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error)
 }
 
-// Options say what a runner works with.
+// Options configure a Runner.
 type Options struct {
 	Store  Store
 	Engine engine.Engine
-	Shards func() persistence.ShardSet // that the member owns; nil = all
+	Shards func() persistence.ShardSet // shards that the member owns; nil if all
 	Host   host.Host
-	Logger *slog.Logger // nil = nobody hears
+	Logger *slog.Logger // may be nil
 }
 
 const (
-	lookInterval = 5 * time.Second // at least
-	maxRead      = 10_000          // schedules that are read
-	maxLanes     = 16              // that are seen to side by side, beside those that are held up
-	// laneTimeout is how long one may take before it counts as held up, and another one has its
-	// lane; so many are held up at once.
+	lookInterval = 5 * time.Second // longest pause between reads
+	maxRead      = 10_000          // most schedules per read
+	maxLanes     = 16              // schedules processed in parallel, without stalled ones
+	// laneTimeout is the time after which a schedule counts as stalled and another one gets its
+	// lane. maxStalled is how many schedules may be stalled at once.
 	laneTimeout = 250 * time.Millisecond
 	maxStalled  = 1000
-	// firstRetryPause is the first pause after something could not be done for the moment, and
-	// before it is looked again whether a task has ended that a slot waits for; each further one is
-	// twice as long, up to lookInterval.
+	// firstRetryPause is the first pause after a temporary failure, and between checks whether a
+	// task has ended for which a slot waits. It doubles each time, up to lookInterval.
 	firstRetryPause = 500 * time.Millisecond
-	// callTimeout bounds what is asked of the store or a member for one schedule.
+	// callTimeout bounds the calls to the store or a member for one schedule.
 	callTimeout = 30 * time.Second
 )
 
-// Runner looks after schedules. All methods are safe for concurrent use.
+// Runner handles schedules. All methods are safe for concurrent use.
 type Runner struct {
 	opts   Options
 	host   *host.Host
@@ -63,29 +62,29 @@ type Runner struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	readFailed bool // the last look has failed
+	readFailed bool // the last read has failed
 
 	mu            sync.Mutex
-	lookRequested bool // somebody wants it to look
+	lookRequested bool // a read was requested
 	running       bool
 	closed        bool
 	stopTimer     func() bool
-	timerAt       int64                    // when the timer rings
-	pauses        map[string]schedulePause // schedules that are left alone for a while, by id
-	busy          map[string]bool          // those that are seen to, or about to be
-	queue         []persistence.Schedule   // of them those that nobody is at
+	timerAt       int64                    // when the timer fires
+	pauses        map[string]schedulePause // pauses of schedules, by id
+	busy          map[string]bool          // schedules being processed or queued
+	queue         []persistence.Schedule   // queued schedules
 	activeLanes   int                      // lanes
-	stalledLanes  int                      // schedules that have none any more, and are still seen to
+	stalledLanes  int                      // stalled schedules, which have no lane anymore
 }
 
-// schedulePause is until when a schedule is left alone.
+// schedulePause is the time until which a schedule is left alone.
 type schedulePause struct {
 	until  int64
 	last   time.Duration
-	failed bool // rather than that it waits for the end of a task
+	failed bool // it failed; otherwise it waits for the end of a task
 }
 
-// Start begins to look after schedules.
+// Start starts a runner.
 func Start(o Options) *Runner {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -98,7 +97,7 @@ func Start(o Options) *Runner {
 	return r
 }
 
-// Stop ends it, and waits for what is under way.
+// Stop stops the runner, and waits for its work.
 func (r *Runner) Stop() {
 	r.mu.Lock()
 	r.closed = true
@@ -110,7 +109,7 @@ func (r *Runner) Stop() {
 	r.work.Wait()
 }
 
-// Look says that schedules, or the shards of the member, have changed. It does not block.
+// Look reports that schedules, or the shards of the member, have changed. It does not block.
 func (r *Runner) Look() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +121,7 @@ func (r *Runner) Look() {
 	r.work.Run(r.runRounds)
 }
 
-// runRounds looks as long as somebody wants it to, and sets the timer.
+// runRounds reads and processes schedules while reads are requested, and sets the timer.
 func (r *Runner) runRounds() {
 	for r.takeRequest() {
 		r.armTimer(r.runRound())
@@ -148,7 +147,7 @@ func (r *Runner) armTimer(after time.Duration) {
 	}
 }
 
-// setTimer has the timer ring at a time.
+// setTimer sets the timer.
 func (r *Runner) setTimer(now, at int64) {
 	if r.stopTimer != nil {
 		r.stopTimer()
@@ -158,7 +157,7 @@ func (r *Runner) setTimer(now, at int64) {
 
 func (r *Runner) nowMillis() int64 { return r.opts.Engine.Now().UnixMilli() }
 
-// runRound has all seen to that is due, and tells when the next one is.
+// runRound processes the due schedules, and returns the time until the next one is due.
 func (r *Runner) runRound() time.Duration {
 	now := r.nowMillis()
 	soon, err := r.readDue(now + lookInterval.Milliseconds())
@@ -169,7 +168,7 @@ func (r *Runner) runRound() time.Duration {
 	next := now + lookInterval.Milliseconds()
 	for _, s := range soon {
 		switch at := max(s.Due, r.pausedUntil(s.ID)); {
-		case r.isBusy(s.ID): // what comes next is looked for when that is done
+		case r.isBusy(s.ID): // finishSchedule checks its next time
 		case at > now:
 			next = min(next, at)
 		default:
@@ -180,7 +179,7 @@ func (r *Runner) runRound() time.Duration {
 	return time.Duration(next-now) * time.Millisecond
 }
 
-// readDue lists what has to be looked at soon.
+// readDue reads the schedules that are due soon.
 func (r *Runner) readDue(by int64) ([]persistence.Schedule, error) {
 	shards := r.opts.Shards()
 	if shards != nil && len(shards) == 0 {
@@ -197,8 +196,8 @@ func (r *Runner) readDue(by int64) ([]persistence.Schedule, error) {
 	return soon, nil
 }
 
-// logReadError logs when schedules cannot be read any longer, and when they can again. Only run
-// calls it, after one look and the next.
+// logReadError logs when schedules cannot be read anymore, and when they can again. Only runRound's
+// reads call it, one after another.
 func (r *Runner) logReadError(err error) {
 	switch {
 	case r.ctx.Err() != nil:
@@ -211,8 +210,8 @@ func (r *Runner) logReadError(err error) {
 	r.readFailed = err != nil
 }
 
-// enqueueAll has some schedules seen to side by side. Nobody waits for them here: one that is held
-// up, by a member that does not answer, holds up no other.
+// enqueueAll starts to process schedules in parallel. It does not wait for them, so a schedule that
+// is stalled by an unresponsive member delays no other.
 func (r *Runner) enqueueAll(due []persistence.Schedule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,8 +225,8 @@ func (r *Runner) enqueueAll(due []persistence.Schedule) {
 	}
 }
 
-// runLane sees to one after the other, until one is held up: the next ones have a lane of their own
-// then.
+// runLane processes queued schedules one after another. When one is stalled, another lane processes
+// the next ones.
 func (r *Runner) runLane() {
 	for s, ok := r.nextSchedule(); ok; s, ok = r.nextSchedule() {
 		inTime := r.runTimed(func() { r.processSchedule(&s) })
@@ -238,7 +237,7 @@ func (r *Runner) runLane() {
 	}
 }
 
-// runTimed reports whether something was done before somebody else was given its lane.
+// runTimed reports whether do ended before its lane was given to others.
 func (r *Runner) runTimed(do func()) bool {
 	done, late := false, false
 	disarm := r.host.AfterFunc(laneTimeout, func() {
@@ -259,8 +258,8 @@ func (r *Runner) runTimed(do func()) bool {
 	return !late
 }
 
-// finishSchedule has a schedule looked at again in time. A round that is under way may have passed
-// over it.
+// finishSchedule makes sure that a schedule is read again in time. A running round may have skipped
+// it.
 func (r *Runner) finishSchedule(s *persistence.Schedule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -298,8 +297,8 @@ func (r *Runner) pausedUntil(id string) int64 {
 	return r.pauses[id].until
 }
 
-// pauseSchedule has nobody look at a schedule for a while, because it waits, or because something
-// failed. It says whether that is new.
+// pauseSchedule pauses a schedule because it waits or has failed. It reports whether the failure is
+// new.
 func (r *Runner) pauseSchedule(id string, failed bool) (news bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -315,7 +314,7 @@ func (r *Runner) clearPause(id string) {
 	delete(r.pauses, id)
 }
 
-// forgetPauses forgets those of schedules that are not due any longer, or another member's.
+// forgetPauses drops the pauses of schedules that are no longer due, or belong to another member.
 func (r *Runner) forgetPauses(soon []persistence.Schedule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

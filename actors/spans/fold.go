@@ -11,21 +11,21 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// spanBuilder makes spans of rows.
+// spanBuilder builds spans from rows.
 type spanBuilder struct {
 	store    persistence.Store
 	memory   taskMemory
 	versions map[string]int // numbers by ids
 }
 
-// foldRows takes rows in the order in which they were stored.
+// foldRows builds spans from rows in the order in which they were stored.
 func (t *Teller) foldRows() {
 	defer close(t.folded)
 	f := &spanBuilder{store: t.opts.Store, memory: newMemory(), versions: map[string]int{}}
 	for row, ok := t.nextRow(); ok && t.ctx.Err() == nil; row, ok = t.nextRow() {
 		t.bytes.Add(-int64(len(row.Events)))
 		k, err := f.followRow(t.ctx, &row)
-		if err != nil { // reading it again with each row would hold up all other tasks
+		if err != nil { // reading it again with each row would delay all other tasks
 			k = &followedTask{}
 			t.opts.Logger.Debug("a task is not told as spans any further", "task", row.Task, "row", row.Seq, "error", err)
 		}
@@ -41,7 +41,7 @@ func (t *Teller) foldRows() {
 	}
 }
 
-// emitSpans has told what has ended by a row.
+// emitSpans queues the spans that a row has ended.
 func (t *Teller) emitSpans(k *followedTask, row *actors.StoredRow) {
 	if k.trace == nil {
 		t.dropped.Inc()
@@ -53,7 +53,7 @@ func (t *Teller) emitSpans(k *followedTask, row *actors.StoredRow) {
 	k.trace.Follow(nil)
 }
 
-// nextRow is the next row; there is none when the teller is closed and has told what was there.
+// nextRow returns the next row; none if the teller is closed and the queue is empty.
 func (t *Teller) nextRow() (row actors.StoredRow, ok bool) {
 	select {
 	case row = <-t.rows:
@@ -68,7 +68,7 @@ func (t *Teller) nextRow() (row actors.StoredRow, ok bool) {
 	}
 }
 
-// followRow follows a task up to a row. It is nil when nothing is told of the task before its end.
+// followRow follows a task up to a row. It returns nil if the task is exported only at its end.
 func (f *spanBuilder) followRow(ctx context.Context, row *actors.StoredRow) (*followedTask, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -93,8 +93,8 @@ func (f *spanBuilder) followRow(ctx context.Context, row *actors.StoredRow) (*fo
 	return k, k.addEvents(row.Seq, row.Events)
 }
 
-// followFromStart follows a task that is not known, or not any longer, from its first row. Nothing
-// is told again that was told up to a row.
+// followFromStart follows a task that is not, or no longer, in memory from its first row. Spans up
+// to the given row were exported before and are not repeated.
 func (f *spanBuilder) followFromStart(ctx context.Context, row *actors.StoredRow, told int64) (*followedTask, error) {
 	k := &followedTask{trace: trace.New(row.Task, row.Plan), flow: cmp.Or(row.Plan.FlowSlug, row.Plan.FlowID), version: f.numberOf(ctx, row.Version)}
 	until := row.Seq - 1
@@ -125,7 +125,7 @@ func (k *followedTask) addEvents(seq int64, row []byte) error {
 	return nil
 }
 
-// journalPart is how much of a journal is read at once.
+// journalPart is how much of a journal one read returns.
 var journalPart = persistence.Part{Rows: 1000, Bytes: 1 << 20}
 
 // readJournal follows the journal in the store up to a row.
@@ -150,10 +150,10 @@ func (f *spanBuilder) readJournal(ctx context.Context, task string, k *followedT
 	return nil
 }
 
-// maxVersions is how many numbers are remembered.
+// maxVersions is how many version numbers are cached.
 const maxVersions = 1000
 
-// numberOf is the number of a version; without one spans are told all the same.
+// numberOf returns the number of a version; 0 if it cannot be read, which does not stop the export.
 func (f *spanBuilder) numberOf(ctx context.Context, version string) int {
 	if n, ok := f.versions[version]; ok {
 		return n

@@ -8,28 +8,28 @@ import (
 
 // followedTask is a task whose journal was followed up to a row.
 type followedTask struct {
-	trace   *trace.Trace // nil = its journal could not be read
+	trace   *trace.Trace // nil if its journal could not be read
 	seq     int64
 	flow    string
 	version int
-	size    int // as it was counted
+	size    int // size as counted in taskMemory
 }
 
-// taskMemory has the tasks that are followed: those that were heard of last, in two halves, of
-// which the older one is forgotten when the other is full. Of what was forgotten it knows for long
-// up to which row it was told, so its journal is read once more, at its end, and nothing is told
-// twice.
+// taskMemory holds the most recently followed tasks in two halves. When the newer half is full, the
+// older one is dropped. Of dropped tasks it keeps the number of the last exported row for a long
+// time. So the journal is read once again, when the task ends, and nothing is exported twice.
 type taskMemory struct {
-	newer, older           map[string]*followedTask
-	size                   int // of the newer ones
-	seed                   maphash.Seed
-	newerMarks, olderMarks map[uint64]int64 // rows by hashes of ids, likewise
+	newer, older map[string]*followedTask
+	size         int // of the newer half
+	seed         maphash.Seed
+	// last rows by hashes of task ids, in two halves as well
+	newerMarks, olderMarks map[uint64]int64
 }
 
 const (
 	maxHalfBytes = 32 << 20 // bytes
 	taskBytes    = 700      // bytes
-	spanBytes    = 600      // bytes of one that is held
+	spanBytes    = 600      // bytes of a held span
 	maxHalfMarks = 1 << 17
 )
 
@@ -44,7 +44,7 @@ func (m *taskMemory) findTask(task string) *followedTask {
 	return m.older[task]
 }
 
-// keepTask remembers a task as it is now.
+// keepTask stores a task in its current state.
 func (m *taskMemory) keepTask(task string, k *followedTask) {
 	m.removeTask(task)
 	m.newer[task] = k
@@ -57,7 +57,7 @@ func (m *taskMemory) keepTask(task string, k *followedTask) {
 	}
 }
 
-// removeTask takes a task out of both halves.
+// removeTask removes a task from both halves.
 func (m *taskMemory) removeTask(task string) {
 	if k := m.newer[task]; k != nil {
 		m.size -= k.size
@@ -66,7 +66,7 @@ func (m *taskMemory) removeTask(task string) {
 	delete(m.older, task)
 }
 
-// forgetEnded forgets a task that has ended.
+// forgetEnded removes a task that has ended.
 func (m *taskMemory) forgetEnded(task string) {
 	m.removeTask(task)
 	hash := maphash.String(m.seed, task)
@@ -74,7 +74,7 @@ func (m *taskMemory) forgetEnded(task string) {
 	delete(m.olderMarks, hash)
 }
 
-// evictOlder lets the older half go.
+// evictOlder drops the older half.
 func (m *taskMemory) evictOlder() {
 	for task, k := range m.older {
 		if k.trace == nil {
@@ -88,7 +88,7 @@ func (m *taskMemory) evictOlder() {
 	m.newer, m.older, m.size = map[string]*followedTask{}, m.newer, 0
 }
 
-// forgottenAt says up to which row a task was told that is known no longer.
+// forgottenAt returns the number of the last exported row of a dropped task.
 func (m *taskMemory) forgottenAt(task string) (told int64, ok bool) {
 	hash := maphash.String(m.seed, task)
 	if told, ok = m.newerMarks[hash]; !ok {

@@ -1,11 +1,12 @@
-// Package spans tells what is stored of tasks as spans, to whoever passes them on.
+// Package spans exports the stored rows of tasks as spans.
 //
-// What it promises: nobody waits for it. A row comes to it behind its commit, and what it cannot
-// keep up with is dropped and counted. A task's spans are the same whoever tells them, since they
-// follow from its journal: where rows are missing, because another member wrote them or too many
-// came at once, it reads them in the store. A member that takes a task over tells its start once
-// more, for who created it may have died before; so no parent is ever missing. It remembers 64 MiB
-// of tasks that go on; what becomes of others is told when they end, by one more reading of their
+// No task waits for it. It gets a row after its commit, and drops and counts the rows that it
+// cannot keep up with. The spans of a task depend only on its journal, so they are the same on
+// every member. Missing rows, written by another member or dropped, are read from the store.
+//
+// A member that takes over a task exports its start again, because the member that created it may
+// have died before the export. So no parent span is ever missing. Up to 64 MiB of running tasks are
+// kept in memory. For other tasks the rest is exported when they end, after one more read of their
 // journals.
 package spans
 
@@ -23,19 +24,19 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Span is that of a task.
+// Span is a span of a task.
 type Span struct {
 	trace.Span
-	Task, Flow string // the task's id, and its flow's slug
-	Version    int    // number, 0 = it is not known
+	Task, Flow string // id of the task, and slug of its flow
+	Version    int    // number of the version; 0 if unknown
 }
 
-// Sink takes spans, in batches. What it refuses is lost.
+// Sink receives batches of spans. A batch that it refuses is lost.
 type Sink interface {
 	Tell(ctx context.Context, spans []Span) error
 }
 
-// Options of a Teller.
+// Options configure a Teller.
 type Options struct {
 	Store  persistence.Store
 	Sink   Sink
@@ -43,29 +44,29 @@ type Options struct {
 }
 
 const (
-	maxQueued      = 8192     // rows that wait to be told, and spans that wait to be passed on
-	maxQueuedBytes = 32 << 20 // of these rows; of more the journal is read
+	maxQueued      = 8192     // bound of queued rows, and of queued spans
+	maxQueuedBytes = 32 << 20 // bound of bytes in queued rows; beyond it the journal is read
 	batchSize      = 512
 	sendInterval   = time.Second
-	callTimeout    = 10 * time.Second // with whoever takes a batch
+	callTimeout    = 10 * time.Second // of one call of the Sink
 )
 
-// Teller is an actors.Teller.
+// Teller exports spans of stored rows. It implements actors.Teller.
 type Teller struct {
 	opts    Options
-	ctx     context.Context // of passing spans on
+	ctx     context.Context // context of calls of the Sink
 	cancel  context.CancelFunc
 	rows    chan actors.StoredRow
 	bytes   atomic.Int64 // of rows
 	spans   chan Span
 	dropped prometheus.Counter
 	closing sync.Once
-	done    chan struct{} // is closed when no more rows come
-	folded  chan struct{} // is closed when no more spans come
-	sent    chan struct{} // and when the last ones are passed on
+	done    chan struct{} // closed when no more rows come
+	folded  chan struct{} // closed when no more spans come
+	sent    chan struct{} // closed when the last spans are sent
 }
 
-// Start has spans told until Close.
+// Start starts a Teller, which runs until Close.
 func Start(opts Options) *Teller {
 	t := &Teller{opts: opts, rows: make(chan actors.StoredRow, maxQueued), spans: make(chan Span, maxQueued), done: make(chan struct{}), folded: make(chan struct{}), sent: make(chan struct{}),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "troupe_spans_dropped_total", Help: "Spans, and rows of tasks with spans, that were not told because too many came or nobody took them."})}
@@ -75,7 +76,7 @@ func Start(opts Options) *Teller {
 	return t
 }
 
-// Collectors are its metrics.
+// Collectors returns its metrics.
 func (t *Teller) Collectors() []prometheus.Collector {
 	if t == nil {
 		return nil
@@ -83,7 +84,8 @@ func (t *Teller) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{t.dropped}
 }
 
-// Stored takes a row. A large one is read again when its turn comes.
+// Stored queues a row. Beyond the bound of bytes, it drops the content, which is read from the
+// store later.
 func (t *Teller) Stored(row actors.StoredRow) {
 	if n := int64(len(row.Events)); t.bytes.Add(n) > maxQueuedBytes {
 		t.bytes.Add(-n)
@@ -97,8 +99,8 @@ func (t *Teller) Stored(row actors.StoredRow) {
 	}
 }
 
-// Close passes on what is there, as long as ctx lasts; what comes later is not told. It may be
-// called again.
+// Close sends the queued rows and spans until ctx ends; later rows are ignored. It may be called
+// again.
 func (t *Teller) Close(ctx context.Context) {
 	if t == nil {
 		return
@@ -113,7 +115,7 @@ func (t *Teller) Close(ctx context.Context) {
 	<-t.sent
 }
 
-// enqueueSpan has a span passed on soon.
+// enqueueSpan queues a span to be sent.
 func (t *Teller) enqueueSpan(s Span) {
 	select {
 	case t.spans <- s:
@@ -122,7 +124,7 @@ func (t *Teller) enqueueSpan(s Span) {
 	}
 }
 
-// sendSpans passes spans on, in batches.
+// sendSpans sends the queued spans in batches.
 func (t *Teller) sendSpans() {
 	defer close(t.sent)
 	tick := time.NewTicker(sendInterval)
@@ -147,7 +149,8 @@ func (t *Teller) sendSpans() {
 	}
 }
 
-// sendBatch passes a batch on. That nobody takes them is logged once, and once when it is over.
+// sendBatch sends a batch. The log gets one line when batches start to fail, and one when they
+// succeed again.
 func (t *Teller) sendBatch(list []Span, failing bool) bool {
 	ctx, cancel := context.WithTimeout(t.ctx, callTimeout)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What a registration may hold.
+// Limits of a registration.
 const (
 	maxName     = 256
 	maxURL      = 2048
@@ -22,7 +22,7 @@ const (
 	resolveTime = 3 * time.Second
 )
 
-// checkWorker refuses what could never be called or shown.
+// checkWorker refuses registrations that could never be called or shown.
 func (r *Registry) checkWorker(ctx context.Context, w *persistence.Worker) error {
 	if w.ID == "" || len(w.ID) > maxName {
 		return flow.Errorf(flow.Invalid, "a worker needs an id of 1 to %d bytes", maxName)
@@ -57,7 +57,7 @@ func checkTexts(w *persistence.Worker) error {
 		flow.CheckNames("the service", w.Services...), flow.CheckNames("the label", w.Labels...))
 }
 
-// checkSecret refuses what no header may hold.
+// checkSecret refuses secrets that do not fit into a header.
 func checkSecret(w *persistence.Worker) error {
 	odd := strings.ContainsFunc(w.Secret, func(r rune) bool { return r <= ' ' || r > '~' })
 	if odd || len(w.Secret) > maxName {
@@ -89,7 +89,8 @@ func (r *Registry) checkURL(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
-	if err != nil { // its name may be known later; the dialer looks at where a call really goes
+	// the name may be resolvable later, and the dialer checks the address of each call
+	if err != nil {
 		r.opts.Logger.Warn("a worker's host cannot be resolved: until it can, calls will fail", "url", text, "error", err)
 		return nil
 	}
@@ -101,7 +102,7 @@ func (r *Registry) checkURL(ctx context.Context, text string) error {
 	return flow.Errorf(flow.Invalid, "worker url %q: %s is neither loopback nor in a network that this server allows for workers", text, addrs[0].Unmap())
 }
 
-// allowedNetworks are those that workers may be in.
+// allowedNetworks returns the networks that workers may be in.
 func (r *Registry) allowedNetworks() reach.Networks {
 	return reach.Networks{Allow: r.opts.Allow, Loopback: true}
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// newClient makes a client that connects to allowed addresses only and keeps enough connections for
-// thousands of short calls a second to one worker.
+// newClient returns a client that connects only to allowed addresses, and keeps enough connections
+// for thousands of short calls a second to one worker.
 func newClient(networks reach.Networks, trust func() *tls.Config) *http.Client {
 	dialer := networks.Dialer("workers")
 	transport := &http.Transport{
@@ -46,10 +46,10 @@ func newClient(networks reach.Networks, trust func() *tls.Config) *http.Client {
 	}
 }
 
-// workerCall is a job on its way from worker to worker.
+// workerCall is a job that is offered to one worker after another.
 type workerCall struct {
 	job     *flow.Job
-	path    string // of the service
+	path    string // path of the service
 	body    []byte
 	timeout time.Duration
 }
@@ -59,8 +59,8 @@ func newCall(job *flow.Job) *workerCall {
 		timeout: flow.Milliseconds(job.TimeoutMS)}
 }
 
-// jobHeader returns what the worker gets of a job beside its body. Idempotency-Key also lets a
-// request be sent again that met a connection the worker was just closing.
+// jobHeader returns the header of a job's request. Idempotency-Key also makes the HTTP client retry
+// a request whose connection the worker was just closing.
 func jobHeader(job *flow.Job) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"}, "Idempotency-Key": {job.Key()}, "Troupe-Job": {job.ID()},
@@ -77,13 +77,13 @@ func jobHeader(job *flow.Job) http.Header {
 	return h
 }
 
-// headerText writes what no header may hold as in the path of a URL.
+// headerText escapes text for a header, as in the path of a URL.
 func headerText(text string) string { return (&url.URL{Path: text}).EscapedPath() }
 
-// errNotAnswered: what came back is not from a worker, so another one is asked.
+// errNotAnswered means that the response is not from a worker, so the next worker is called.
 var errNotAnswered = errors.New("no answer of a worker")
 
-// callWorker asks one worker. An error means that the worker gave no answer.
+// callWorker calls one worker. An error means that the worker gave no answer.
 func (r *Registry) callWorker(ctx context.Context, w *registeredWorker, c *workerCall) (flow.Report, error) {
 	w.calls.Add(1)
 	defer w.calls.Add(-1)
@@ -132,7 +132,7 @@ func tooLarge(most int) string {
 	return fmt.Sprintf("the worker's answer is larger than %d bytes", most)
 }
 
-// readAnswer fills in what a worker said. It counts whatever its HTTP status is.
+// readAnswer fills in a worker's answer. It counts whatever its HTTP status is.
 func readAnswer(rep *flow.Report, resp *http.Response, body []byte) error {
 	var answer struct {
 		Result  json.RawMessage `json:"result"`
@@ -146,7 +146,7 @@ func readAnswer(rep *flow.Report, resp *http.Response, body []byte) error {
 		return fmt.Errorf("%w: status %s without a JSON object", errNotAnswered, resp.Status)
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		// It is a worker's, which has done the job: another one must not do it again.
+		// It comes from a worker that has done the job: another one must not do it again.
 		rep.Error = fmt.Sprintf("the worker answered %s with what is no answer in JSON (%v)%s", resp.Status, err, answerExcerpt(body))
 		return nil
 	}

@@ -14,12 +14,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// Carry calls the workers that offer the job's service and have the labels it asks for, one after
-// the other, until one answers.
+// Carry calls the workers that offer the job's service and have the required labels, one after
+// another, until one answers.
 func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 	c := newCall(&job)
 	for learned := false; ; {
-		list := r.unheardWorkers(job.Exec) // looked up first: who is heard just now is found below
+		// before liveWorkers: a worker that is heard in between is found there
+		list := r.unheardWorkers(job.Exec)
 		live := r.liveWorkers(job.Exec)
 		if len(live) > 0 {
 			list = live
@@ -38,11 +39,11 @@ func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 	}
 }
 
-// retryPauseMS is how long a job waits before workers that could not be reached are tried again.
+// retryPauseMS is the pause before unreachable workers are tried again.
 const retryPauseMS = 50
 
-// callWorkers asks workers until one answers. begun says whether one was reached that did not
-// answer: it may have begun the job.
+// callWorkers calls workers until one answers. begun reports whether a worker was reached that did
+// not answer: it may have started the job.
 func (r *Registry) callWorkers(ctx context.Context, c *workerCall, job *flow.Job, list []*registeredWorker) (rep flow.Report, begun, ok bool) {
 	if n := job.Exec.MaxAttempts; n > 0 {
 		list = list[:min(n, len(list))]
@@ -62,11 +63,11 @@ func (r *Registry) callWorkers(ctx context.Context, c *workerCall, job *flow.Job
 	return flow.Report{}, begun, false
 }
 
-// logNoAnswer logs why a worker gave no answer, which its job's error does not tell; once until it
-// answers again.
+// logNoAnswer logs why a worker gave no answer, which the job's error does not contain. It logs
+// once until the worker answers again.
 func (r *Registry) logNoAnswer(ctx context.Context, w *registeredWorker, c *workerCall, err error) {
 	level := slog.LevelDebug
-	if ctx.Err() == nil && w.silent.CompareAndSwap(false, true) { // else the job is not wanted any longer
+	if ctx.Err() == nil && w.silent.CompareAndSwap(false, true) { // otherwise the job was canceled
 		level = slog.LevelWarn
 	}
 	r.opts.Logger.Log(logids.Job(ctx, c.job), level, "a worker did not answer", "job", c.job.ID(), "worker", w.ID, "url", w.URL, "error", err)
@@ -77,7 +78,7 @@ func neverReached(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// failureReport without anything a worker said.
+// failureReport returns the report when no worker has answered.
 func failureReport(ctx context.Context, text string) flow.Report {
 	if err := ctx.Err(); err != nil {
 		return flow.Report{Error: err.Error(), TimedOut: errors.Is(err, context.DeadlineExceeded)}
@@ -85,7 +86,7 @@ func failureReport(ctx context.Context, text string) flow.Report {
 	return flow.Report{Error: text}
 }
 
-// liveWorkers are the live workers for a job in the order they are to be tried.
+// liveWorkers returns the live workers for a job, in the order in which they are tried.
 func (r *Registry) liveWorkers(e *flow.Exec) []*registeredWorker {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
 	live := r.workersFor(e, func(w *registeredWorker) bool { return w.heartbeatAt.Load() >= since })
@@ -95,10 +96,10 @@ func (r *Registry) liveWorkers(e *flow.Exec) []*registeredWorker {
 	return live
 }
 
-// unheardWorkers are the workers for a job that were known before this registry was opened and may
-// be alive: that they have been silent may be because there was nobody to hear them. After a while
-// they would have been heard, for who is alive gives several signs of it in the time it may be
-// silent.
+// unheardWorkers returns the workers for a job that were known before this registry was opened and
+// may be alive. They may seem silent because no member was there to receive their heartbeats. The
+// list is empty after a while, because a live worker sends several heartbeats within the time
+// limit.
 func (r *Registry) unheardWorkers(e *flow.Exec) []*registeredWorker {
 	if time.Since(r.opened) > r.opts.OfflineTTL/2 {
 		return nil
@@ -106,8 +107,8 @@ func (r *Registry) unheardWorkers(e *flow.Exec) []*registeredWorker {
 	return r.workersFor(e, func(w *registeredWorker) bool { return !w.heard.Load() })
 }
 
-// Awaited reports whether a worker that was attached before this registry was opened, and has not
-// been heard of since, would be there for a job.
+// Awaited reports whether a worker for a job was attached before this registry was opened, and has
+// not been heard since.
 func (r *Registry) Awaited(e *flow.Exec) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -116,8 +117,8 @@ func (r *Registry) Awaited(e *flow.Exec) bool {
 	})
 }
 
-// Listed reports whether a worker is listed as attached, to whatever member, that would be there
-// for a job, and has been heard of not long ago.
+// Listed reports whether a worker for a job is listed as attached to any member, and has been heard
+// recently.
 func (r *Registry) Listed(e *flow.Exec) bool {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
 	r.mu.RLock()
@@ -127,8 +128,8 @@ func (r *Registry) Listed(e *flow.Exec) bool {
 	})
 }
 
-// Pushed are the services that registered push workers offer, also those who have been silent: who
-// was called with a job may be.
+// Pushed returns the services of registered push workers. It includes silent workers, because they
+// may still have jobs.
 func (r *Registry) Pushed() (services []string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -141,7 +142,7 @@ func (r *Registry) Pushed() (services []string) {
 	return services
 }
 
-// attachedType is that of workers which dial in.
+// attachedType is the type of workers that dial in.
 const attachedType = "attached"
 
 func (r *Registry) workersFor(e *flow.Exec, fits func(*registeredWorker) bool) []*registeredWorker {
@@ -156,8 +157,8 @@ func (r *Registry) workersFor(e *flow.Exec, fits func(*registeredWorker) bool) [
 	return list
 }
 
-// Outranked reports whether a worker stands by while another live one offers a service, in whatever
-// way it gets its jobs.
+// Outranked reports whether a worker is on standby while another live one offers a service, however
+// it gets its jobs.
 func (r *Registry) Outranked(id, service string) bool {
 	if len(r.opts.Standby) == 0 {
 		return false
@@ -178,8 +179,8 @@ func (r *Registry) isOutranked(id, service string) bool {
 	})
 }
 
-// sortByLoad looks at each load once, because they move on meanwhile. Our own calls in flight count
-// on top: what a worker says is up to a heartbeat old.
+// sortByLoad sorts workers by load. It reads each load once, because loads change meanwhile. It
+// adds this member's own calls in flight: a worker's load is up to a heartbeat old.
 func sortByLoad(live []*registeredWorker) []*registeredWorker {
 	type loaded struct {
 		*registeredWorker

@@ -1,12 +1,14 @@
-// Package workers knows the registered workers and carries jobs to those that are HTTP servers.
+// Package workers keeps the registry of workers, and sends jobs to those that are HTTP servers. It
+// guarantees:
 //
-// Promises: a registration is stored before it is answered, and survives a restart with its last
-// sign of life; a worker that could not be heard because no member was there is tried all the same
-// after a start; a job that asks for labels goes to nobody who lacks one of them; a worker that
-// takes several jobs with one request gets those together that are called together, and no slow one
-// keeps the answer of another; heartbeats count at once, on other members as soon as they hear of
-// them, for which nobody waits, and are written in groups; no address outside of loopback and the
-// networks that the operator allowed is ever called, whatever a worker's URL says or its name
-// resolves to; redirects and proxies are not followed; answers are bounded; how many workers are
-// remembered is bounded too.
+//   - A registration is stored before it is answered, and survives a restart with its last heartbeat.
+//   - A worker that sent heartbeats while no member ran is tried after the start nevertheless.
+//   - A job that requires labels goes only to workers with all of them.
+//   - A worker that accepts several jobs per request gets concurrent calls together, and a slow job
+//     does not delay the answers of others.
+//   - Heartbeats count at once, and on other members when these get them, which no caller waits for.
+//     They are written in groups.
+//   - Only addresses in loopback and in the networks that the operator allowed are ever called,
+//     whatever a worker's URL says or its name resolves to. Redirects and proxies are not followed.
+//   - Answers and the number of workers are bounded.
 package workers

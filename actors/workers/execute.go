@@ -16,14 +16,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Executor has Ork workers run programs. Which one is said by the job, so it need not be
-// registered; where it may be is said by the networks that workers are allowed in.
+// Executor returns the carrier for programs on Ork workers. The job names the worker, so it need
+// not be registered. The worker must be in the networks that are allowed for workers.
 func (r *Registry) Executor() *Executor { return &Executor{r} }
 
 // Executor calls Ork workers.
 type Executor struct{ registry *Registry }
 
-// executeRequest is what an Ork worker is asked for.
+// executeRequest is the request to an Ork worker.
 type executeRequest struct {
 	TaskID   string         `json:"task_id"`
 	TaskName string         `json:"task_name"`
@@ -31,7 +31,7 @@ type executeRequest struct {
 	Params   map[string]any `json:"params"`
 }
 
-// executeAnswer is what it answers.
+// executeAnswer is its answer.
 type executeAnswer struct {
 	Status   string          `json:"status"`
 	Output   json.RawMessage `json:"output"`
@@ -39,7 +39,7 @@ type executeAnswer struct {
 	Deferred json.RawMessage `json:"deferred"`
 }
 
-// Carry asks the job's worker once. How long that may take is said by the job.
+// Carry calls the job's worker once. The job contains the time limit.
 func (x *Executor) Carry(ctx context.Context, job flow.Job) flow.Report {
 	p := job.Exec.Program
 	rep := flow.Report{URL: p.URL, Worker: "worker"}
@@ -61,7 +61,7 @@ func (x *Executor) Carry(ctx context.Context, job flow.Job) flow.Report {
 	return rep
 }
 
-// errorCause is an error of a call without its method and address.
+// errorCause returns the error of a call without its method and address.
 func errorCause(err error) error {
 	var called *url.Error
 	if errors.As(err, &called) {
@@ -98,7 +98,7 @@ func (x *Executor) sendJob(ctx context.Context, job *flow.Job) (status string, b
 	return resp.Status, body, err
 }
 
-// paramsOf are what the worker runs, and with what.
+// paramsOf returns the program and its parameters.
 func paramsOf(job *flow.Job) map[string]any {
 	p := job.Exec.Program
 	params := map[string]any{"task_input": orNull(jobInput(job)), "attempt": job.Attempt, "run_id": job.Task, "task_name": nodeName(job), "task_index": job.Unit, "key": job.Key()}
@@ -125,7 +125,7 @@ func paramsOf(job *flow.Job) map[string]any {
 	return params
 }
 
-// nodeName is what people call the job's node.
+// nodeName returns the display name of the job's node.
 func nodeName(job *flow.Job) string {
 	if job.Plan != nil {
 		if scope := job.Plan.ScopeOf(job.Scope); scope != nil && scope.Nodes[job.Node] != nil && scope.Nodes[job.Node].Name != "" {
@@ -135,8 +135,8 @@ func nodeName(job *flow.Job) string {
 	return job.Step()
 }
 
-// jobInput is the node's, or where that is null, as it is of a graph's node without prep, its
-// params.
+// jobInput returns the node's input. If that is null, as for a graph's node without prep, it
+// returns its params.
 func jobInput(job *flow.Job) json.RawMessage {
 	if text := bytes.TrimSpace(job.Input); len(text) > 0 && string(text) != "null" || len(job.Params) == 0 {
 		return job.Input
@@ -151,7 +151,7 @@ func orNull(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// readExecuted fills in what a worker said. status is that of HTTP, unless it is 200.
+// readExecuted fills in a worker's answer. status is the HTTP status, "" if it is 200.
 func readExecuted(rep *flow.Report, status string, body []byte) {
 	var answer executeAnswer
 	err := json.Unmarshal(body, &answer)
@@ -167,13 +167,14 @@ func readExecuted(rep *flow.Report, status string, body []byte) {
 	case answer.Status != "success":
 		rep.Error = fmt.Sprintf("the worker answered with the status %.80q, which is neither success nor failed", answer.Status)
 	case len(answer.Deferred) > 0 && string(answer.Deferred) != "null":
-		rep.Output = slices.Concat([]byte(`{"deferred":`), answer.Deferred, []byte(`}`)) // as a program says it
+		// in the form of a program's output
+		rep.Output = slices.Concat([]byte(`{"deferred":`), answer.Deferred, []byte(`}`))
 	default:
 		rep.Output = orNull(answer.Output)
 	}
 }
 
-// answerExcerpt is the beginning of what a worker answered.
+// answerExcerpt returns the start of a worker's answer.
 func answerExcerpt(body []byte) string {
 	text := strings.TrimSpace(strings.ToValidUTF8(string(body[:min(len(body), 500)]), string(utf8.RuneError)))
 	if text == "" {

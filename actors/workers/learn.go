@@ -9,12 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// refreshPause is how long the store is left alone after it was read for somebody who missed a
-// worker.
+// refreshPause is the shortest pause between reads of the store because of an unknown worker.
 const refreshPause = 250 * time.Millisecond
 
-// refreshNow learns for somebody who misses a worker what the store says now. Those who come at
-// once, or soon one after the other, wait for one reading. False: there is nothing new.
+// refreshNow reads the workers from the store because one is unknown. Concurrent callers, or
+// callers soon after another, share one read. It returns false if there was no new read.
 func (r *Registry) refreshNow(ctx context.Context) bool {
 	if r.opts.Learn <= 0 {
 		return false
@@ -37,7 +36,8 @@ func (r *Registry) refreshNow(ctx context.Context) bool {
 	return r.refreshLocked(ctx) == nil
 }
 
-// refreshMissed learns of workers that others have heard, and whose registration was not told here.
+// refreshMissed reads workers that other members have heard, and whose registration was not
+// announced here.
 func (r *Registry) refreshMissed(ctx context.Context) {
 	for {
 		select {
@@ -57,7 +57,7 @@ func (r *Registry) refreshWorkers(ctx context.Context) error {
 	return r.refreshLocked(ctx)
 }
 
-// lockRefresh waits until nobody else reads the store. It is false when ctx has ended.
+// lockRefresh waits until no other goroutine reads the store. It returns false if ctx has ended.
 func (r *Registry) lockRefresh(ctx context.Context) bool {
 	select {
 	case r.refreshLock <- struct{}{}:
@@ -69,11 +69,12 @@ func (r *Registry) lockRefresh(ctx context.Context) bool {
 
 func (r *Registry) unlockRefresh() { <-r.refreshLock }
 
-// refreshTries is how often the workers are read while some change here; then that is left for the
-// next time.
+// refreshTries is how often the workers are read while some change here; after that, the next
+// refresh does it.
 const refreshTries = 3
 
-// refreshLocked reads the registrations and signs of life that the store has. Nobody else does.
+// refreshLocked reads the registrations and heartbeats from the store. The caller holds the refresh
+// lock.
 func (r *Registry) refreshLocked(ctx context.Context) error {
 	for range refreshTries {
 		began, before, changes := time.Now(), r.listWorkers(), r.changes.Load()
@@ -89,8 +90,8 @@ func (r *Registry) refreshLocked(ctx context.Context) error {
 	return nil
 }
 
-// mergeAll takes up what the store said, unless registrations have changed here since before it was
-// asked.
+// mergeAll applies the workers read from the store, unless registrations have changed here since
+// the read started.
 func (r *Registry) mergeAll(known []persistence.Worker, before []*registeredWorker, changes int64) bool {
 	there := make(map[string]bool, len(known))
 	for _, w := range known {
@@ -112,7 +113,7 @@ func (r *Registry) mergeAll(known []persistence.Worker, before []*registeredWork
 	return true
 }
 
-// Hear takes up what another member tells of a worker.
+// Hear applies another member's announcement of a worker.
 func (r *Registry) Hear(w persistence.Worker, gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,25 +122,26 @@ func (r *Registry) Hear(w persistence.Worker, gone bool) {
 	case gone:
 		r.mergeGone(w, known)
 		return
-	case known == nil && r.removed.hasRemoved(w.ID, w.JoinedAt): // it was told late
+	case known == nil && r.removed.hasRemoved(w.ID, w.JoinedAt): // the announcement was late
 		return
 	case known == nil || known.joined.Load() < w.JoinedAt:
 		r.changes.Add(1)
 	}
 	p := r.mergeWorker(w)
-	p.load.Store(int64(w.Load)) // clocks of members differ by a little: what is told just now is newer
+	p.load.Store(int64(w.Load)) // clocks of members differ slightly: the announcement is newer
 	p.heard.Store(true)
 }
 
-// HearBeat takes up a sign of life that another member tells of. It makes nobody known, since it
-// may be late: a registration is told apart, and when that has not come the store is asked.
+// HearBeat applies a heartbeat that another member announces. It adds no worker, since the
+// heartbeat may be late. Registrations are announced separately, and if that announcement is
+// missing, the store is read.
 func (r *Registry) HearBeat(b persistence.Heartbeat) {
 	w := r.findWorker(b.ID)
 	switch {
 	case w == nil:
 		select {
 		case r.missed <- struct{}{}:
-		default: // it is asked anyway
+		default: // a read is pending anyway
 		}
 		return
 	case b.At < w.joined.Load():
@@ -150,8 +152,8 @@ func (r *Registry) HearBeat(b persistence.Heartbeat) {
 	w.heard.Store(true)
 }
 
-// mergeGone strikes off a worker that has gone elsewhere, unless it has come again. The lock is
-// held.
+// mergeGone removes a worker that deregistered at another member, unless it has registered again.
+// The caller holds the lock.
 func (r *Registry) mergeGone(w persistence.Worker, known *registeredWorker) {
 	r.changes.Add(1)
 	r.removed.addRemoved(w.ID, w.JoinedAt, r.opts.Now())
@@ -160,7 +162,8 @@ func (r *Registry) mergeGone(w persistence.Worker, known *registeredWorker) {
 	}
 }
 
-// mergeWorker takes up what is known elsewhere of a worker. The lock is held.
+// mergeWorker applies what another member or the store knows of a worker. The caller holds the
+// lock.
 func (r *Registry) mergeWorker(w persistence.Worker) *workerLiveness {
 	w.Labels = sortedUnique(w.Labels)
 	known := r.byID[w.ID]
@@ -178,11 +181,13 @@ func (r *Registry) mergeWorker(w persistence.Worker) *workerLiveness {
 	return known.workerLiveness
 }
 
-// pollClockSkew is by how much the clocks of two members may: a poll at another member counts so
-// much earlier, lest it be taken for one that came after the claim which it led to.
+// pollClockSkew is the assumed difference between the clocks of two members. A poll at another
+// member counts as that much earlier, so that it does not seem to be after the claim that it led
+// to.
 const pollClockSkew = time.Second
 
-// mergeStored takes what the store says, where it is newer: the worker was heard elsewhere.
+// mergeStored applies the values from the store that are newer, because other members heard the
+// worker.
 func (p *workerLiveness) mergeStored(w persistence.Worker) {
 	if w.LastHeartbeat > p.heartbeatAt.Load() {
 		p.heartbeatAt.Store(w.LastHeartbeat)

@@ -13,12 +13,12 @@ var (
 	servingDesc = prometheus.NewDesc("troupe_service_workers", "Workers that are online and offer a service, in the whole cluster.", []string{"service"}, nil)
 )
 
-// Collectors are the metrics of registered workers for Prometheus.
+// Collectors returns the metrics of registered workers for Prometheus.
 func (r *Registry) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{registryCollector{r}}
 }
 
-// registryCollector counts the workers when it is asked.
+// registryCollector counts the workers at each scrape.
 type registryCollector struct{ r *Registry }
 
 func (registryCollector) Describe(ch chan<- *prometheus.Desc) {
@@ -38,9 +38,8 @@ func (c registryCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// countByState counts the workers by their state, and those that are online by what they offer.
-// Which services have numbers of their own is told by the order in which workers came, so it stays
-// as it is.
+// countByState counts the workers by state, and the online ones by service. Services get their own
+// series in the order in which workers registered, so the choice is stable.
 func (r *Registry) countByState() (online, offline int, serving map[string]int) {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
 	serving = map[string]int{}

@@ -20,44 +20,46 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Options of a Registry. Zero fields mean the default.
+// Options configure a Registry. Zero fields mean the default.
 type Options struct {
-	// OfflineTTL is how old a worker's last sign of life may be before it gets no more jobs; 15 s.
+	// OfflineTTL is how old a worker's last heartbeat may be before it gets no more jobs; 15 s.
 	OfflineTTL time.Duration
 	// Refresh is how often heartbeats are written to the store; 5 s.
 	Refresh time.Duration
-	// Learn is how often workers are looked for that other members hear of, where the store has
-	// several; 0 = never.
+	// Learn is how often the workers of other members are read from the store; 0 means never.
 	Learn time.Duration
-	// Tell tells other members of a worker that registered or has gone, before whoever said so is
-	// answered; they Hear it. What it does not reach is learned from the store. nil = there are no
+	// Tell announces to other members that a worker has registered or gone, before its request is
+	// answered. They call Hear. Members that it does not reach read the store. If nil, there are no
 	// others.
 	Tell func(ctx context.Context, w persistence.Worker, gone bool)
-	// Beat tells them of a sign of life, which they HearBeat. Nobody waits for that: it returns at
-	// once, unless the worker was taken for gone, and is there again for those who look at any
-	// member. nil = there are no others.
+	// Beat announces a heartbeat to other members, which call HearBeat. It returns at once, unless
+	// again is set: the worker was considered gone, and must be found on every member. If nil,
+	// there are no others.
 	Beat func(ctx context.Context, b persistence.Heartbeat, again bool)
-	// Forget is how long a silent worker is remembered; 7 days.
+	// Forget is how long a silent worker is kept; 7 days.
 	Forget time.Duration
-	// Allow lists the networks that worker URLs may point into. Loopback always is allowed,
+	// Allow lists the networks that worker URLs may point into. Loopback is always allowed,
 	// link-local never.
 	Allow []netip.Prefix
-	// TLS says for each connection whom to believe of workers with https URLs, and what to show
-	// them; nil = whom the system does, and nothing.
+	// TLS returns the configuration of each connection to a worker with an https URL: trusted
+	// certificates and client certificate. If nil, the system's certificates are trusted and no
+	// client certificate is sent.
 	TLS func() *tls.Config
 	// CallTimeout bounds a call to one worker, unless the job may take longer; 10 s.
 	CallTimeout time.Duration
-	// MaxAnswer bounds a worker's answer in bytes; the default limit of a value and a little more.
+	// MaxAnswer bounds a worker's answer in bytes; the default is slightly more than the limit of a
+	// value.
 	MaxAnswer int
-	// Standby are the ids of workers that get no job of a service which another live worker offers.
+	// Standby lists the ids of workers that get no jobs of a service that another live worker
+	// offers.
 	Standby []string
-	// Self is this member's name, and Functions tells its local functions: it is listed as a worker
-	// of type local. "" = it is not.
+	// Self is this member's name, and Functions returns its local functions: it is listed as a
+	// worker of type local. If empty, it is not listed.
 	Self      string
 	Functions func() []string
-	// Now is the store's time in Unix milliseconds; the clock of this host.
+	// Now returns the store's time in Unix milliseconds; the clock of this host if nil.
 	Now func() int64
-	// Logger; slog.Default().
+	// Logger is the log; slog.Default() if nil.
 	Logger *slog.Logger
 }
 
@@ -80,7 +82,7 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// Registry is the workers a member knows.
+// Registry holds the workers that a member knows.
 type Registry struct {
 	opts   Options
 	store  persistence.Workers
@@ -88,50 +90,51 @@ type Registry struct {
 	opened time.Time
 
 	seed  maphash.Seed
-	turns [64]sync.Mutex // registrations of one id reach store and memory in the same order
+	turns [64]sync.Mutex // keep registrations of one id in the same order in store and memory
 
 	mu      sync.RWMutex
 	byID    map[string]*registeredWorker
 	removed removedWorkers
-	ordered []*registeredWorker            // by first registration
-	push    map[string][]*registeredWorker // those to be called, by service, by first registration
+	ordered []*registeredWorker // by first registration
+	// workers to be called, by service, by first registration
+	push map[string][]*registeredWorker
 
-	lines    bounded.Lines // in the log, of workers that come and go
+	lines    bounded.Lines // limits log lines about workers
 	refusals bounded.Once
 
-	refreshLock chan struct{} // holds a token while somebody reads the store
-	refreshedAt time.Time     // when the store was read last
-	missed      chan struct{} // others hear of a worker that is not known here
-	changes     atomic.Int64  // of registrations, begun or done here
+	refreshLock chan struct{} // holds a token while the store is read
+	refreshedAt time.Time     // start of the last read of the store
+	missed      chan struct{} // signals that another member has heard an unknown worker
+	changes     atomic.Int64  // registrations started or done here
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// registeredWorker is one registration. It is replaced, never changed; what changes is in its
-// pulse.
+// registeredWorker is one registration. It is replaced, never changed; changes are in its
+// workerLiveness.
 type registeredWorker struct {
 	persistence.Worker
-	ordinal int // in order of first registration
+	ordinal int // order of first registration
 	batcher callBatcher
 	*workerLiveness
 }
 
-// workerLiveness is a worker's signs of life. It outlives its registration being renewed.
+// workerLiveness holds a worker's signs of life. It survives a new registration of the worker.
 type workerLiveness struct {
 	heartbeatAt   atomic.Int64 // Unix milliseconds
-	load          atomic.Int64 // as the worker says
-	calls         atomic.Int64 // of this member's, in flight
-	joined        atomic.Int64 // its last registration; 0 = not known
-	polled        atomic.Int64 // its last poll, as far as it is known
-	heard         atomic.Bool  // by this registry; what came before is from the store
+	load          atomic.Int64 // as reported by the worker
+	calls         atomic.Int64 // this member's calls in flight
+	joined        atomic.Int64 // time of its last registration; 0 if unknown
+	polled        atomic.Int64 // time of its last known poll
+	heard         atomic.Bool  // by this registry; earlier heartbeats are from the store
 	unsaved       atomic.Bool
-	takesBatches  atomic.Bool // it takes several jobs with one request
+	takesBatches  atomic.Bool // it accepts several jobs per request
 	silent        atomic.Bool // its last call got no answer
-	loggedOffline atomic.Bool // the log was told that it is offline
+	loggedOffline atomic.Bool // logged as offline
 }
 
-// Open reads the known workers and keeps them until Close.
+// Open reads the known workers and keeps the registry up to date until Close.
 func Open(ctx context.Context, store persistence.Workers, opts Options) (*Registry, error) {
 	r := &Registry{opts: opts.orDefault(), store: store, opened: time.Now(), seed: maphash.MakeSeed(),
 		byID: map[string]*registeredWorker{}, push: map[string][]*registeredWorker{}, refreshLock: make(chan struct{}, 1), missed: make(chan struct{}, 1)}
@@ -158,7 +161,7 @@ func Open(ctx context.Context, store persistence.Workers, opts Options) (*Regist
 	return r, nil
 }
 
-// Close writes what is not written yet.
+// Close writes the unsaved heartbeats.
 func (r *Registry) Close(ctx context.Context) error {
 	r.stop()
 	r.done.Wait()
@@ -166,7 +169,7 @@ func (r *Registry) Close(ctx context.Context) error {
 	return r.saveHeartbeats(ctx)
 }
 
-// Register makes a worker known, or known anew: only its place in the order and its first
+// Register adds or replaces a worker. Only its position in the order and the time of its first
 // registration stay.
 func (r *Registry) Register(ctx context.Context, w persistence.Worker) error {
 	err := r.registerWorker(ctx, w)
@@ -186,7 +189,7 @@ func (r *Registry) registerWorker(ctx context.Context, w persistence.Worker) err
 	return nil
 }
 
-// storeRegistration writes a registration down, and takes it up.
+// storeRegistration stores a registration, and applies it.
 func (r *Registry) storeRegistration(ctx context.Context, w *persistence.Worker) error {
 	defer r.takeTurn(w.ID)()
 	w.Load, w.LastHeartbeat = 0, r.opts.Now()
@@ -206,21 +209,21 @@ func (r *Registry) storeRegistration(ctx context.Context, w *persistence.Worker)
 	return nil
 }
 
-// Deregister forgets a worker: it gets no more jobs. flow.NotFound for an id that is not
+// Deregister removes a worker: it gets no more jobs. The error is flow.NotFound if the id is not
 // registered.
 func (r *Registry) Deregister(ctx context.Context, id string) error {
 	w, err := r.deleteWorker(ctx, id)
 	if err != nil {
 		return err
 	}
-	if w != nil { // it may have been silent for so long that it is forgotten already
+	if w != nil { // it may have been removed already after a long silence
 		r.logEvent("a worker has gone", id)
 		r.opts.Tell(ctx, w.publicView(), true)
 	}
 	return nil
 }
 
-// deleteWorker strikes a worker off, and tells which it was.
+// deleteWorker deletes a worker, and returns it.
 func (r *Registry) deleteWorker(ctx context.Context, id string) (*registeredWorker, error) {
 	defer r.takeTurn(id)()
 	if r.findWorker(id) == nil && (!r.refreshNow(ctx) || r.findWorker(id) == nil) {
@@ -232,7 +235,7 @@ func (r *Registry) deleteWorker(ctx context.Context, id string) (*registeredWork
 	return r.removeByID(id), nil
 }
 
-// removeByID removes a worker, if it is there.
+// removeByID removes and returns a worker; nil if there is none.
 func (r *Registry) removeByID(id string) *registeredWorker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -244,7 +247,7 @@ func (r *Registry) removeByID(id string) *registeredWorker {
 	return w
 }
 
-// takeTurn waits until nobody else is about to change a registration.
+// takeTurn waits until no other change of a registration with this id is in progress.
 func (r *Registry) takeTurn(id string) (done func()) {
 	turn := &r.turns[maphash.String(r.seed, id)%uint64(len(r.turns))]
 	turn.Lock()
@@ -259,7 +262,7 @@ func errUnknownWorker(id string) error {
 	return flow.Errorf(flow.NotFound, "no worker %.80q is registered", id)
 }
 
-// Heartbeat is a worker's sign of life; flow.NotFound for an id that never registered.
+// Heartbeat records a worker's heartbeat. The error is flow.NotFound for an unknown id.
 func (r *Registry) Heartbeat(ctx context.Context, id string, load int) error {
 	w := r.findWorker(id)
 	if w == nil && r.refreshNow(ctx) { // it may have registered with another member
@@ -282,15 +285,15 @@ func (p *workerLiveness) recordHeartbeat(now int64, load int) {
 	p.heard.Store(true)
 }
 
-// Polled notes that a worker asks for jobs.
+// Polled records that a worker polls for jobs.
 func (r *Registry) Polled(id string) {
 	if w := r.findWorker(id); w != nil {
 		w.polled.Store(r.opts.Now())
-		w.unsaved.Store(true) // those who own its claims need to know
+		w.unsaved.Store(true) // the owners of its claims need it
 	}
 }
 
-// Signs are what is known of a worker's life.
+// Signs returns what is known of a worker's life.
 func (r *Registry) Signs(id string) flow.Signs {
 	w := r.findWorker(id)
 	if w == nil {
@@ -299,7 +302,7 @@ func (r *Registry) Signs(id string) flow.Signs {
 	return flow.Signs{Heard: w.heartbeatAt.Load(), Joined: w.joined.Load(), Polled: w.polled.Load()}
 }
 
-// List tells the workers in order of their first registration, this member's functions before them.
+// List returns the workers in order of their first registration, after this member's functions.
 func (r *Registry) List(context.Context) ([]persistence.Worker, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -321,7 +324,7 @@ func (r *Registry) localWorker() persistence.Worker {
 	return w
 }
 
-// publicView is what may be shown of the worker, with its present load and last sign of life.
+// publicView returns a worker without its secret, with its current load and last heartbeat.
 func (w *registeredWorker) publicView() persistence.Worker {
 	k := w.Worker
 	k.Secret, k.Load, k.LastHeartbeat, k.JoinedAt = "", int(w.load.Load()), w.heartbeatAt.Load(), w.joined.Load()
@@ -334,7 +337,7 @@ func (r *Registry) findWorker(id string) *registeredWorker {
 	return r.byID[id]
 }
 
-// putWorker replaces a worker or adds it behind all others.
+// putWorker replaces a worker or adds it after all others.
 func (r *Registry) putWorker(w persistence.Worker, p *workerLiveness) {
 	w.Services, w.Labels = slices.Clone(w.Services), sortedUnique(w.Labels)
 	r.mu.Lock()
@@ -342,7 +345,7 @@ func (r *Registry) putWorker(w persistence.Worker, p *workerLiveness) {
 	r.putWorkerLocked(w, p)
 }
 
-// putWorkerLocked puts a worker in its places. The lock is held.
+// putWorkerLocked adds a worker to all indexes. The caller holds the lock.
 func (r *Registry) putWorkerLocked(w persistence.Worker, p *workerLiveness) {
 	k := &registeredWorker{Worker: w, workerLiveness: p}
 	if old := r.byID[w.ID]; old != nil {
@@ -368,7 +371,8 @@ func (r *Registry) removeWorker(w *registeredWorker) {
 	}
 }
 
-// calledFor lists the services a worker is called for, each once. Only HTTP servers are called.
+// calledFor returns the services that a worker is called for, each once. Only HTTP servers are
+// called.
 func (w *registeredWorker) calledFor() []string {
 	if w.Type != "http" {
 		return nil
@@ -376,7 +380,7 @@ func (w *registeredWorker) calledFor() []string {
 	return slices.Compact(slices.Sorted(slices.Values(w.Services)))
 }
 
-// hasAll reports whether it has all labels that a job asks for. Its own are sorted.
+// hasAll reports whether it has all labels that a job requires. Its own are sorted.
 func (w *registeredWorker) hasAll(labels []string) bool {
 	for _, label := range labels {
 		if _, has := slices.BinarySearch(w.Labels, label); !has {

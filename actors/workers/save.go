@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// maxWorkers bounds how many workers are remembered. When it is reached, those silent for
-// crowdedTTL make room.
+// maxWorkers bounds how many workers are kept. At the bound, workers that have been silent for
+// crowdedTTL are removed.
 const (
 	maxWorkers = 10_000
 	crowdedTTL = time.Hour
 )
 
-// repeatEvery does something every while. That it fails is told once, until it has succeeded.
+// repeatEvery repeats do at an interval. Consecutive failures are logged once.
 func (r *Registry) repeatEvery(ctx context.Context, every time.Duration, do func(context.Context) error, complaint string) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -34,7 +34,7 @@ func (r *Registry) repeatEvery(ctx context.Context, every time.Duration, do func
 	}
 }
 
-// saveAndForget writes heartbeats in groups and forgets who has been silent for long.
+// saveAndForget writes heartbeats in one group and removes workers that have long been silent.
 func (r *Registry) saveAndForget(ctx context.Context) error {
 	if err := r.saveHeartbeats(ctx); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (r *Registry) saveAndForget(ctx context.Context) error {
 	return r.forgetSilent(ctx, r.opts.Now()-r.opts.Forget.Milliseconds())
 }
 
-// saveHeartbeats writes the heartbeats that came since the last time.
+// saveHeartbeats writes the heartbeats since the last call.
 func (r *Registry) saveHeartbeats(ctx context.Context) error {
 	var beats []persistence.Heartbeat
 	var from []*registeredWorker
@@ -71,8 +71,8 @@ func (r *Registry) listWorkers() []*registeredWorker {
 	return append([]*registeredWorker(nil), r.ordered...)
 }
 
-// forgetSilent drops the workers that were silent all the time since. Heartbeats must have been
-// saved just before, or the store would forget more than memory does.
+// forgetSilent removes the workers without a heartbeat since then. Heartbeats must have been saved
+// just before, or the store would remove more workers than memory does.
 func (r *Registry) forgetSilent(ctx context.Context, since int64) error {
 	if r.dropSilent(since) == 0 {
 		return nil
@@ -98,8 +98,8 @@ func (r *Registry) dropSilent(since int64) (dropped int) {
 	return dropped
 }
 
-// makeRoom is asked before a worker is added. Who makes room is forgotten by the store, too: it
-// would be learned from there again.
+// makeRoom makes room for another worker at the bound. It also deletes the removed workers from the
+// store, or they would be read from there again.
 func (r *Registry) makeRoom(ctx context.Context) error {
 	if r.countWorkers() < maxWorkers {
 		return nil

@@ -1,13 +1,14 @@
 package workers
 
-// removedMemory is for how long it is remembered at least, in milliseconds, that a worker has gone.
+// removedMemory is the minimum time, in milliseconds, for which a departed worker is remembered.
 const removedMemory = int64(10_000)
 
-// removedWorkers are the workers that went not long ago, and when they had registered. What is told
-// of such a registration afterwards was on its way and brings nobody back.
+// removedWorkers are recently departed workers with the times of their registrations. Late
+// announcements of such registrations are ignored.
 type removedWorkers struct {
-	fresh, before map[string]int64 // by id, in milliseconds; all before are older than the fresh ones
-	since         int64            // when the first of the fresh ones went
+	// by id: time of the registration, in milliseconds; all in before departed earlier
+	fresh, before map[string]int64
+	since         int64 // when the first of the fresh ones departed
 }
 
 func (s *removedWorkers) addRemoved(id string, joined, now int64) {
@@ -17,7 +18,7 @@ func (s *removedWorkers) addRemoved(id string, joined, now int64) {
 	s.fresh[id] = max(joined, s.fresh[id])
 }
 
-// hasRemoved reports whether a worker has gone that registered then.
+// hasRemoved reports whether a worker with a registration of that time has departed.
 func (s *removedWorkers) hasRemoved(id string, joined int64) bool {
 	for _, went := range []map[string]int64{s.fresh, s.before} {
 		if last, ok := went[id]; ok && joined <= last {

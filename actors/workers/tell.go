@@ -8,10 +8,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What the log is told of workers that come and go. Many at once are told in parts; one that is
-// refused again and again for the same reason is told once.
+// The log shows workers that register, leave, become silent or return. If they are many, some lines
+// are left out and counted. A registration that is refused repeatedly for the same reason is logged
+// once.
 
-// mostNamed is how many services or labels of a worker a line names.
+// mostNamed is how many services or labels of a worker a line lists.
 const mostNamed = 20
 
 func (r *Registry) logRegistration(ctx context.Context, w persistence.Worker, err error) {
@@ -25,8 +26,8 @@ func (r *Registry) logRegistration(ctx context.Context, w persistence.Worker, er
 	}
 }
 
-// logOffline tells of workers that have become silent, and of those that are back, once each. Who
-// was silent before this member began is no news.
+// logOffline logs workers that have become silent, and workers that are back, once each. Workers
+// that were silent before this member started are not logged.
 func (r *Registry) logOffline() {
 	for _, w := range r.listWorkers() {
 		silent := time.Duration(r.opts.Now()-w.heartbeatAt.Load()) * time.Millisecond

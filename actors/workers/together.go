@@ -20,35 +20,35 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// A worker that takes several jobs with one request says so by the header Troupe-Batch of its
-// answers. It is posted them at /exec, as JSON values one behind the other, and answers with a line
-// for each as soon as that one has ended: its place among them, a blank, and the answer. So a slow
-// job keeps none of the others, and a step does not cost a request.
+// A worker that accepts several jobs per request sets the header Troupe-Batch in its answers. Jobs
+// are posted to /exec as consecutive JSON values. The worker answers with one line per job when
+// that has ended: its index, a blank, and the answer. So a slow job delays no other, and a step
+// costs less than a request.
 
 const headerBatch = "Troupe-Batch"
 
-// What one request holds at most, and how large a job may be that goes along with others.
+// Limits of one request, and the largest job that is sent together with others.
 const (
 	maxBatchCalls = 100
 	maxBatchBytes = 1 << 20
 	largeCall     = 64 << 10
 )
 
-// errNoBatches: the worker takes no jobs together, although it said so before.
+// errNoBatches means that the worker no longer accepts several jobs per request.
 var errNoBatches = errors.New("the worker takes one job at a time")
 
-// callBatcher is where calls of one worker wait to go along with others.
+// callBatcher collects calls of one worker to send them together.
 type callBatcher struct {
 	mu      sync.Mutex
 	waiting []*batchedCall
-	taken   bool // somebody is about to take them
+	taken   bool // a goroutine is about to take them
 }
 
-// batchedCall is a call that goes along with others.
+// batchedCall is a call that is sent together with others.
 type batchedCall struct {
 	*workerCall
 	ctx        context.Context
-	batch      *callBatch // nil = it waits
+	batch      *callBatch // nil while it waits
 	position   int
 	isAnswered atomic.Bool
 	answered   chan callOutcome
@@ -59,17 +59,17 @@ type callOutcome struct {
 	err error
 }
 
-// callBatch is calls under way with one request.
+// callBatch holds the calls of one request.
 type callBatch struct {
 	id      string
 	calls   []*batchedCall
 	ctx     context.Context
 	hangUp  context.CancelFunc
 	mu      sync.Mutex
-	waiting int // of them for an answer
+	waiting int // calls without an answer
 }
 
-// callInBatch asks a worker along with other calls.
+// callInBatch calls a worker together with other calls.
 func (r *Registry) callInBatch(ctx context.Context, w *registeredWorker, c *workerCall) (flow.Report, error) {
 	p := &batchedCall{workerCall: c, ctx: ctx, answered: make(chan callOutcome, 1)}
 	if w.batcher.enqueueCall(p) {
@@ -86,7 +86,7 @@ func (r *Registry) callInBatch(ctx context.Context, w *registeredWorker, c *work
 	}
 }
 
-// enqueueCall reports whether nobody is about to take what waits.
+// enqueueCall queues a call. It reports whether the caller must start a sender.
 func (q *callBatcher) enqueueCall(p *batchedCall) (first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,14 +96,14 @@ func (q *callBatcher) enqueueCall(p *batchedCall) (first bool) {
 	return first
 }
 
-// batchOf is the batch of a call that nobody waits for any longer; nil = it has not begun.
+// batchOf returns the batch of a canceled call; nil if it was not sent.
 func (q *callBatcher) batchOf(p *batchedCall) *callBatch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return p.batch
 }
 
-// takeBatch makes a batch of what waits. One that nobody waits for any longer is left out.
+// takeBatch forms a batch of waiting calls, without canceled ones.
 func (q *callBatcher) takeBatch() (b *callBatch, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -127,7 +127,7 @@ func (q *callBatcher) takeBatch() (b *callBatch, more bool) {
 	return b, q.taken
 }
 
-// finishCall notes that somebody waits no longer, and hangs up when nobody does.
+// finishCall records that a call no longer waits, and ends the request if none does.
 func (b *callBatch) finishCall() (left int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,7 +138,7 @@ func (b *callBatch) finishCall() (left int) {
 }
 
 func (r *Registry) sendBatches(w *registeredWorker) {
-	runtime.Gosched() // what is about to be called as well goes along
+	runtime.Gosched() // calls that are about to come are sent together
 	for {
 		b, more := w.batcher.takeBatch()
 		if !more {
@@ -149,7 +149,7 @@ func (r *Registry) sendBatches(w *registeredWorker) {
 	}
 }
 
-// sendBatch asks a worker and tells each call its answer, or why there is none.
+// sendBatch calls a worker and sets the outcome of each call.
 func (r *Registry) sendBatch(w *registeredWorker, b *callBatch) {
 	defer b.hangUp()
 	if len(b.calls) == 0 {
@@ -164,12 +164,12 @@ func (r *Registry) sendBatch(w *registeredWorker, b *callBatch) {
 	}
 }
 
-// setOutcome is false for one that has been told something, or that nobody waits for.
+// setOutcome sets the outcome of a call. It returns false if the call has one, or was canceled.
 func (p *batchedCall) setOutcome(o callOutcome) bool {
 	if p.isAnswered.Swap(true) {
 		return false
 	}
-	p.answered <- o // there is room for the only one
+	p.answered <- o // the buffer has room for the only outcome
 	return true
 }
 
@@ -201,14 +201,14 @@ func (r *Registry) exchangeBatch(w *registeredWorker, b *callBatch) error {
 	}
 }
 
-// postBatch sends a worker something about a batch.
+// postBatch sends a worker a request about a batch.
 func (r *Registry) postBatch(ctx context.Context, w *registeredWorker, b *callBatch, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(w.execURL(), "/"), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	// Without a value the header is not sent, and lets the request be sent again: each job has a
-	// key of its own.
+	// Without a value, the header is not sent, but it makes the HTTP client retry the request: each
+	// job has its own key.
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {}, headerBatch: {b.id}}
 	if w.Secret != "" {
 		req.Header.Set("Authorization", "Bearer "+w.Secret)
@@ -216,7 +216,7 @@ func (r *Registry) postBatch(ctx context.Context, w *registeredWorker, b *callBa
 	return r.client.Do(req)
 }
 
-// encodeJobs is the jobs, one behind the other.
+// encodeJobs returns the jobs as consecutive values.
 func (b *callBatch) encodeJobs() []byte {
 	var body []byte
 	for _, p := range b.calls {
@@ -244,7 +244,7 @@ func (r *Registry) readLine(w *registeredWorker, resp *http.Response, in *bufio.
 		if more = errors.Is(err, bufio.ErrBufferFull); err != nil && !more {
 			return o, 0, io.ErrUnexpectedEOF
 		}
-		if buf.Len() <= r.opts.MaxAnswer { // or else it is too large anyway
+		if buf.Len() <= r.opts.MaxAnswer { // otherwise it is too large anyway
 			buf.Write(part)
 		}
 	}
@@ -257,8 +257,8 @@ func (r *Registry) readLine(w *registeredWorker, resp *http.Response, in *bufio.
 	return o, place, nil
 }
 
-// withdrawCall tells a worker that nobody waits for a job any longer. It is not told twice: then it
-// works in vain.
+// withdrawCall notifies a worker that a job is no longer needed. It does not retry: in the worst
+// case, the work is wasted.
 func (r *Registry) withdrawCall(w *registeredWorker, b *callBatch, p *batchedCall) {
 	ctx, cancel := context.WithTimeout(b.ctx, r.opts.CallTimeout)
 	defer cancel()
@@ -268,9 +268,10 @@ func (r *Registry) withdrawCall(w *registeredWorker, b *callBatch, p *batchedCal
 	}
 }
 
-// headOf tells of a job what is not in the body of its call, which it is put before.
+// headOf returns the fields of a job that are not in the body of its call. They are placed before
+// it.
 func headOf(job *flow.Job) []byte {
-	head, _ := json.Marshal(struct { // nothing in there has no JSON
+	head, _ := json.Marshal(struct { // all fields can be encoded
 		Job     string `json:"job"`
 		Service string `json:"service"`
 		Task    string `json:"task"`
