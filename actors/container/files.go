@@ -19,13 +19,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// containerFile is one in a container.
+// containerFile is a file for a container.
 type containerFile struct {
 	path    string
 	content []byte
 }
 
-// writeFiles writes files into a container that has not begun. Folders that are not there are made.
+// writeFiles writes files into a container before its start. Missing folders are created.
 func (s *Service) writeFiles(ctx context.Context, name string, files []containerFile) error {
 	if len(files) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (s *Service) writeFiles(ctx context.Context, name string, files []container
 		if err := w.WriteHeader(header); err != nil {
 			return fmt.Errorf("the file %s: %w", f.path, err)
 		}
-		_, _ = w.Write(f.content) // into memory
+		_, _ = w.Write(f.content) // in memory
 	}
 	_ = w.Close()
 	_, err := s.client.CopyToContainer(ctx, name, client.CopyToContainerOptions{DestinationPath: "/", Content: &b})
@@ -47,13 +47,13 @@ func (s *Service) writeFiles(ctx context.Context, name string, files []container
 	return nil
 }
 
-// errBroken means that the container host stopped in the middle of a file: it may be read again.
+// errBroken means that the container host stopped within a file: it may be read again.
 var errBroken = errors.New("it could not be read to its end")
 
-// errNoFile means that the file with the output is not there, or is none.
+// errNoFile means that the output file does not exist or is not a regular file.
 var errNoFile = errors.New("is not there")
 
-// readOutput reads the file of a container that has its output: JSON, else a text.
+// readOutput reads the output file of a container: as JSON, else as text.
 func (s *Service) readOutput(ctx context.Context, name, path string) (json.RawMessage, error) {
 	content, err := s.readFile(ctx, name, path)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Service) readOutput(ctx context.Context, name, path string) (json.RawMe
 	return expr.Quote(strings.TrimSuffix(string(content), "\n")), nil
 }
 
-// readFile reads a file of a container, a little more than an output may have.
+// readFile reads a file of a container, up to one byte more than the limit of an output.
 func (s *Service) readFile(ctx context.Context, name, path string) ([]byte, error) {
 	copied, err := s.client.CopyFromContainer(ctx, name, client.CopyFromContainerOptions{SourcePath: path})
 	switch {

@@ -11,18 +11,18 @@ import (
 	"github.com/moby/moby/api/types/registry"
 )
 
-// registryLogins are the file of an operator that says as whom images are fetched, in the form of
-// Docker's config.json and of Podman's auth.json. It is read anew for each image. None of what it
-// holds is in an error.
+// registryLogins is the path of an operator's file with registry logins for image pulls, in the
+// form of Docker's config.json and Podman's auth.json. The file is read again for each image.
+// Errors contain nothing of its contents.
 type registryLogins string
 
-// registryLogin is what the file says of one registry, or of what is below a path of it.
+// registryLogin is the login for a registry, or for a path of it.
 type registryLogin struct {
 	Auth          string `json:"auth"` // base64 of NAME:PASSWORD
 	IdentityToken string `json:"identitytoken"`
 }
 
-// headerFor is what is sent with the request for an image; "" = nobody in particular asks.
+// headerFor returns the login header for an image; "" if there is none.
 func (l registryLogins) headerFor(image string) (header string, err error) {
 	all, err := l.readLogins()
 	if err != nil {
@@ -40,7 +40,7 @@ func (l registryLogins) headerFor(image string) (header string, err error) {
 	}
 }
 
-// readLogins is what the file says, by registry and path.
+// readLogins returns the logins of the file, by registry and path.
 func (l registryLogins) readLogins() (map[string]registryLogin, error) {
 	if l == "" {
 		return nil, nil
@@ -73,10 +73,10 @@ func (l *registryLogin) authHeader(server string) (string, error) {
 	return authconfig.Encode(said)
 }
 
-// dockerHub is the registry of images that name none.
+// dockerHub is the registry of images without one.
 const dockerHub = "docker.io"
 
-// repositoryOf is where an image comes from, with its registry and without tag and digest.
+// repositoryOf returns the repository of an image, with its registry and without tag and digest.
 func repositoryOf(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
@@ -94,7 +94,7 @@ func registryHost(repository string) string {
 	return at
 }
 
-// normalizeAddress writes an address in one of the ways in which it is written.
+// normalizeAddress converts the different spellings of an address to one.
 func normalizeAddress(at string) string {
 	at = strings.TrimPrefix(strings.TrimPrefix(at, "https://"), "http://")
 	at = strings.TrimSuffix(at, "/")

@@ -27,43 +27,46 @@ import (
 const (
 	labelJob    = "troupe.job"
 	labelStore  = "troupe.store"
-	labelMember = "troupe.member" // that began it
+	labelMember = "troupe.member" // the member that started it
 )
 
-// inputFile is where a container finds an input that is too large for a variable, or that it reads.
+// inputFile is the path of the input in a container, if it is too large for a variable or read as
+// stdin.
 const inputFile = "/ork/input.json"
 
 const defaultGrace = 10_000
 
-// containerName is what the container of a job is called. It is the same whoever begins it, so the
+// containerName returns the name of a job's container. It is the same on every member, so the
 // container host refuses a second one.
 func (s *Service) containerName(job string) string {
 	sum := sha256.Sum256([]byte(s.opts.Store + "\n" + job))
 	return "troupe-" + hex.EncodeToString(sum[:16])
 }
 
-// containerPlan is a container that is to be made.
+// containerPlan describes a container to create.
 type containerPlan struct {
 	client.ContainerCreateOptions
 	pull   string
-	files  []containerFile // that are written into it before it starts
+	files  []containerFile // written into it before it starts
 	note   trackerNote
-	hide   *redact.Redactor              // nil = it is given no secrets
-	mounts func() ([]mount.Mount, error) // as they are by now
+	hide   *redact.Redactor              // nil if it has no secrets
+	mounts func() ([]mount.Mount, error) // resolves the mounts again
 }
 
-// trackerNote is what its tracker has to know of a container.
+// trackerNote is the data of a container for its tracker.
 type trackerNote struct {
-	FromFile string                 `json:"from_file,omitempty"`
-	Marked   bool                   `json:"marked,omitempty"` // only marked lines are output
-	Loose    bool                   `json:"loose,omitempty"`  // a marked line that is no JSON is only logged
-	Memory   int64                  `json:"memory,omitempty"`
-	GraceMS  int64                  `json:"grace_ms,omitempty"`
-	Secrets  map[string]flow.Secret `json:"secrets,omitempty"` // their names
-	Files    *reportFiles           `json:"files,omitempty"`   // that say what came of it; nil = its end and what it prints do
+	FromFile string `json:"from_file,omitempty"`
+	Marked   bool   `json:"marked,omitempty"` // only marked lines are output
+	// a marked line that is not JSON is only logged
+	Loose   bool                   `json:"loose,omitempty"`
+	Memory  int64                  `json:"memory,omitempty"`
+	GraceMS int64                  `json:"grace_ms,omitempty"`
+	Secrets map[string]flow.Secret `json:"secrets,omitempty"` // references to the secrets
+	// files with its result; nil if the result is its exit and output
+	Files *reportFiles `json:"files,omitempty"`
 }
 
-// planContainer says what to make of a job. An error of a kind will stay, whoever tries again.
+// planContainer returns the container for a job. An error with a kind is permanent.
 func (s *Service) planContainer(ctx context.Context, job *flow.Job) (*containerPlan, error) {
 	p := job.Exec.Program
 	if p == nil || p.Container == nil {
@@ -90,8 +93,8 @@ func (s *Service) planContainer(ctx context.Context, job *flow.Job) (*containerP
 	return of, nil
 }
 
-// isNetworkAllowed reports whether a container may be in a network. That of the container host
-// itself has to be named by the operator.
+// isNetworkAllowed reports whether a container may use a network. The network of the container host
+// itself must be named by the operator.
 func (s *Service) isNetworkAllowed(network string) bool {
 	switch {
 	case network == "" || network == flow.NetworkNone:
@@ -102,7 +105,7 @@ func (s *Service) isNetworkAllowed(network string) bool {
 	return slices.Contains(s.opts.Networks, network)
 }
 
-// noteOf is what its tracker has to know of the container of a program.
+// noteOf returns the tracker's data for the container of a program.
 func noteOf(p *flow.Program) trackerNote {
 	n := trackerNote{FromFile: p.Container.FromFile, Marked: p.OutputMode == flow.OutputMarker, Loose: p.LooseMarks, Memory: p.Container.Memory, GraceMS: p.GraceMS, Secrets: p.Secrets}
 	if n.GraceMS == 0 {
@@ -111,10 +114,10 @@ func noteOf(p *flow.Program) trackerNote {
 	return n
 }
 
-// graceSeconds are whole ones, at least as long.
+// graceSeconds returns the grace period in seconds, rounded up.
 func (n *trackerNote) graceSeconds() int { return int((n.GraceMS + 999) / 1000) }
 
-// describeContainer says what a container of a program is like, and what it finds when it begins.
+// describeContainer fills in the configuration of a program's container, and its input files.
 func (s *Service) describeContainer(of *containerPlan, job *flow.Job, p *flow.Program) {
 	c, input, seconds := p.Container, program.Input(carry.Input(job)), of.note.graceSeconds()
 	facts := program.Job{Type: job.Exec.Type, Program: p, Facts: programs.Facts(job)}
@@ -134,9 +137,9 @@ func (s *Service) describeContainer(of *containerPlan, job *flow.Job, p *flow.Pr
 	}
 }
 
-// commandOf is what is run: a list goes to what the image starts, a line to its shell. What reads
-// its input is started by that, too: a file is read to its end also when the member is killed that
-// began the container, which a connection to the member would not be.
+// commandOf returns the command to run: a list of arguments goes to the image's entrypoint, a line
+// to its shell. For a program that reads its input, the shell redirects a file. A file is read to
+// its end even if the member dies; a connection to the member would break.
 func commandOf(p *flow.Program) (entrypoint, cmd []string) {
 	shell := []string{"/bin/sh", "-c"}
 	switch reads := p.StdinMode == flow.StdinJSON; {
@@ -158,8 +161,8 @@ func envList(vars map[string]string) []string {
 	return list
 }
 
-// resolveMounts are what the container sees of this host now. Links are followed here already, so
-// that none leads out of the folder.
+// resolveMounts returns the current mounts of the container. Links are resolved here, so that none
+// leads out of the folder.
 func (s *Service) resolveMounts(p *flow.Program) ([]mount.Mount, error) {
 	var list []mount.Mount
 	for _, m := range p.Container.Mounts {
@@ -189,14 +192,15 @@ func joinBelow(root, name string) string {
 	return filepath.Join(root, name)
 }
 
-func (n *trackerNote) decodeData(x flow.External) { _ = json.Unmarshal(x.Data, n) } // what begin has written can be read
+// our own data can be decoded
+func (n *trackerNote) decodeData(x flow.External) { _ = json.Unmarshal(x.Data, n) }
 
 func (n *trackerNote) encodeData() json.RawMessage {
-	b, _ := json.Marshal(n) // texts and numbers are always marshaled
+	b, _ := json.Marshal(n) // all fields can be encoded
 	return b
 }
 
-// heardAs returns a program whose words are heard as those of the container.
+// heardAs returns a program whose output is parsed like the container's.
 func (n *trackerNote) heardAs() *flow.Program {
 	p := &flow.Program{LooseMarks: n.Loose}
 	if n.Marked || n.FromFile != "" {

@@ -14,35 +14,35 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Files are how containers report that do so by an object store.
+// Files lets containers report through an object store.
 type Files interface {
-	// Dispatch writes what a job has to do, and tells where. Whoever does so once more finds the
-	// same files.
+	// Dispatch writes the job's specification, and returns its address. A repetition finds the same
+	// files.
 	Dispatch(ctx context.Context, job *flow.Job) (address string, x flow.External, err error)
-	// Poll tells by the files how a job is.
+	// Poll returns the status of a job from its files.
 	Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error)
-	// Cancel says in a file that nobody waits for the job any longer.
+	// Cancel writes a file that cancels the job.
 	Cancel(ctx context.Context, x flow.External) error
 }
 
 const (
 	specVariable = "TASK_SPEC_PATH"
-	// filesFolder is where a container finds its attempt's files, if those are in a folder of this
-	// host.
+	// filesFolder is the folder of the attempt's files in the container, if they are in a folder of
+	// this host.
 	filesFolder = "/ork/task"
-	// endGrace is how long a container may go on that has said that it has ended, and how long what
-	// it says may be waited for when it has.
+	// endGrace is how long a container may continue after it has reported its end, and how long its
+	// report may be missing after it has ended.
 	endGrace = 5 * time.Second
 )
 
-// reportFiles are those of an attempt, as its tracker has to know them.
+// reportFiles identify the files of an attempt for its tracker.
 type reportFiles struct {
 	ID   string          `json:"id"`
 	Data json.RawMessage `json:"data"`
 }
 
-// addFileReporting has a container report by files: it finds in a variable where they are. A folder
-// of this host it sees as one of its own.
+// addFileReporting makes a container report through files: a variable contains their address. A
+// folder of this host is mounted into the container.
 func (s *Service) addFileReporting(ctx context.Context, of *containerPlan, j *flow.Job) error {
 	if s.opts.Files == nil {
 		return flow.Errorf(flow.Denied, "this server has no object store")
@@ -70,23 +70,23 @@ func (s *Service) addFileReporting(ctx context.Context, of *containerPlan, j *fl
 	return nil
 }
 
-// reportMemo is what was noted at the last look at a container that reports by files.
+// reportMemo is the memo of the last poll of a container that reports through files.
 type reportMemo struct {
 	Files  json.RawMessage `json:"files,omitempty"`
-	OverAt int64           `json:"over_at,omitempty"` // since when it has ended, or has said so
+	OverAt int64           `json:"over_at,omitempty"` // when it has ended, or reported its end
 }
 
-// externalFor is the work outside that its files are.
+// externalFor returns the external work that the files stand for.
 func (f *reportFiles) externalFor(x flow.External, noted *reportMemo) flow.External {
 	x.Service, x.ID, x.Data, x.Memo = flow.ObjectStore, f.ID, f.Data, noted.Files
 	return x
 }
 
-// pollReported tells how a container is that reports by files: they say what came of it, and its
-// end is waited for a little beside that.
+// pollReported polls a container that reports through files. The files contain the result; the end
+// of the container is awaited briefly in addition.
 func (s *Service) pollReported(ctx context.Context, x flow.External, n *trackerNote, w *containerWatch, over bool) (flow.ExternalStatus, error) {
 	var noted reportMemo
-	_ = json.Unmarshal(x.Memo, &noted) // what we have noted can be read
+	_ = json.Unmarshal(x.Memo, &noted) // our own memo can be decoded
 	told, err := s.opts.Files.Poll(ctx, n.Files.externalFor(x, &noted))
 	if err != nil {
 		return told, err
@@ -118,15 +118,15 @@ func firstNoted(noted, now int64) int64 {
 	return now
 }
 
-// endStatus is an end that files tell, without secrets, and with the numbers that the container has
-// printed.
+// endStatus returns the end from the files, without secrets, and with the metrics that the
+// container has printed.
 func (s *Service) endStatus(w *containerWatch, end flow.ExternalStatus) flow.ExternalStatus {
 	w.log.Close()
 	status := flow.ExternalStatus{Ended: true, Output: w.hide.JSON(end.Output), Error: w.hide.Text(end.Error), BeganAt: end.BeganAt}
 	select {
 	case <-w.done:
 		status.Metrics = job.NumbersJSON(program.HideMetrics(w.listener.Result("").Metrics, w.hide))
-	default: // it goes on, and is ended now
+	default: // it is still running, and is stopped now
 	}
 	return status
 }

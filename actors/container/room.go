@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// defaultMaxRunning is how many containers run at once.
+	// defaultMaxRunning is the default limit of running containers.
 	defaultMaxRunning = 64
-	// slotRecheck is how long it is until somebody looks again whether another one may.
+	// slotRecheck is the pause between checks whether another one may start.
 	slotRecheck = 200 * time.Millisecond
 )
 
-// startContainer starts a container as soon as few enough others run. A member never starts too
-// many; members that look at the same moment may have a few too many together.
+// startContainer starts a container when few enough others are running. A single member never
+// exceeds the limit; members that check at the same time may exceed it slightly.
 func (s *Service) startContainer(ctx context.Context, p *containerPlan) error {
 	if err := s.reserveSlot(ctx); err != nil {
 		return err
@@ -36,9 +36,9 @@ func (s *Service) startContainer(ctx context.Context, p *containerPlan) error {
 	return err
 }
 
-// checkMounts reports whether a container that is about to start still sees what it may: it can
-// have waited long, and somebody can have put a link in the place of a folder meanwhile. Between
-// this look and the start there is a moment that nobody can close from here.
+// checkMounts checks again that a container sees only what it may before it starts. It may have
+// waited long, and a folder may have been replaced by a link meanwhile. A short time between this
+// check and the start remains.
 func (s *Service) checkMounts(ctx context.Context, p *containerPlan) error {
 	if len(p.HostConfig.Mounts) == 0 {
 		return nil
@@ -59,8 +59,8 @@ func (s *Service) checkMounts(ctx context.Context, p *containerPlan) error {
 	return nil
 }
 
-// reserveSlot returns when another container may be started, which counts from then on. One after
-// the other looks.
+// reserveSlot waits until another container may start, and counts it from then on. Callers check
+// one after another.
 func (s *Service) reserveSlot(ctx context.Context) error {
 	select {
 	case s.slotLock <- struct{}{}:
@@ -69,7 +69,7 @@ func (s *Service) reserveSlot(ctx context.Context) error {
 	}
 	defer func() { <-s.slotLock }()
 	for {
-		// Counted before the look: a container that starts meanwhile is counted twice then, and not
+		// Counted before the list is read: a container that starts in between is counted twice, not
 		// left out.
 		starting := int(s.starting.Load())
 		running, err := s.client.ContainerList(ctx, client.ContainerListOptions{Filters: client.Filters{}.Add("label", labelStore+"="+s.opts.Store)})

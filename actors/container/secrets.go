@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/internal/redact"
 )
 
-// secretFolder is where a container finds secrets that are files, unless they say where.
+// secretFolder is the folder of secret files in a container, unless they name another one.
 const secretFolder = "/run/secrets"
 
-// withSecrets is a program with its secrets, as they are now: in its variables, and in files of the
-// container.
+// withSecrets returns a program with the current values of its secrets, in its variables and in
+// files of the container.
 func (s *Service) withSecrets(p *flow.Program) (with *flow.Program, files []containerFile, hide *redact.Redactor, err error) {
 	if len(p.Secrets) == 0 {
 		return p, nil, nil, nil
@@ -37,14 +37,13 @@ func (s *Service) withSecrets(p *flow.Program) (with *flow.Program, files []cont
 	return &own, files, given.Hide, nil
 }
 
-// hiddenSecrets hides the secrets that a container was given.
+// hiddenSecrets removes a container's secrets from its output.
 type hiddenSecrets struct {
 	values *redact.Redactor
 	since  time.Time
 }
 
-// rememberSecrets remembers what a container is not to tell, for as long as it is looked after
-// here.
+// rememberSecrets stores the secrets to hide from a container's output, while it is watched here.
 func (s *Service) rememberSecrets(name string, values *redact.Redactor) {
 	if values == nil {
 		return
@@ -54,8 +53,8 @@ func (s *Service) rememberSecrets(name string, values *redact.Redactor) {
 	s.hidden[name] = hiddenSecrets{values, time.Now()}
 }
 
-// redactorFor hides the secrets of a container. Those of one that another member has begun are read
-// anew. The lock is held.
+// redactorFor returns the redactor of a container. If another member started the container, the
+// secrets are read again. The caller holds the lock.
 func (s *Service) redactorFor(name string, n *trackerNote) (*redact.Redactor, error) {
 	if known := s.hidden[name]; known.values != nil || len(n.Secrets) == 0 {
 		return known.values, nil

@@ -16,68 +16,67 @@ import (
 	"github.com/troupe-engine/troupe/internal/secrets"
 )
 
-// Name is what the service is called whose tracker looks after containers.
+// Name is the name of the service whose tracker polls containers.
 const Name = "container"
 
-// Options of a Service. The zero value runs nothing.
+// Options configure a Service. The zero value runs nothing.
 type Options struct {
-	// Allow lets containers be run. Whoever may create flows may then run programs on the container
+	// Allow permits containers. Users that may create flows may then run programs on the container
 	// host.
 	Allow bool
-	// Host is where the container host listens, such as unix:///run/podman/podman.sock; "" = what
-	// DOCKER_HOST says, or Docker's own place.
+	// Host is the address of the container host, such as unix:///run/podman/podman.sock. If empty,
+	// it is DOCKER_HOST, or Docker's default.
 	Host string
-	// Logins is a file in the form of Docker's config.json that says as whom images are fetched, by
-	// their registries. "" = as nobody in particular.
+	// Logins is a file in the form of Docker's config.json with logins for image pulls. If empty,
+	// images are pulled without login.
 	Logins string
-	// Networks are those that containers may be in beside none and the default one; none = any but
-	// the host's own.
+	// Networks are the networks that containers may use besides none and the default one. If empty,
+	// all except the host's own are allowed.
 	Networks []string
-	// Dir is the folder that mounts are in. "" = there are no mounts.
+	// Dir is the folder that contains all mounts. If empty, mounts are not allowed.
 	Dir string
-	// MaxOutput bounds an output; 0 = 1 MiB. More fails its attempt.
+	// MaxOutput bounds an output; 0 means 1 MiB. A larger one fails its attempt.
 	MaxOutput int
-	// Most is how many containers of this store may run on the container host at once, whoever
-	// began them; 0 = 64. Others wait.
+	// Most is how many containers of this store may run on the container host at once, from all
+	// members; 0 means 64. Others wait.
 	Most int
-	// Files are how containers report that do so by an object store; nil = none may.
+	// Files lets containers report through an object store; if nil, none may.
 	Files Files
-	// Now is the time in Unix milliseconds; nil = this host's clock.
+	// Now returns the time in Unix milliseconds; this host's clock if nil.
 	Now func() int64
-	// Logs keeps what containers print, while they do. nil = nobody does.
+	// Logs stores the output of containers while they run. May be nil.
 	Logs *logs.Book
-	// Secrets are those that containers may be given; nil = none.
+	// Secrets are the secrets that containers may get; nil if none.
 	Secrets *secrets.Store
-	// Member is who began a container, for whoever looks at the container host.
+	// Member is the name of this member in the labels of its containers, for operators.
 	Member string
-	// Store tells containers of tasks of this store from those of others that share the container
-	// host.
+	// Store distinguishes the containers of this store from others on the same container host.
 	Store string
-	// Live reports whether somebody waits for the container of a job, or it is being ended.
+	// Live reports whether the container of a job is still needed, or is being canceled.
 	Live func(ctx context.Context, job string) (bool, error)
-	// Logger hears of a container host that cannot be reached, and of what was left over; nil =
-	// slog.Default().
+	// Logger logs failures to reach the container host, and orphaned containers; slog.Default() if
+	// nil.
 	Logger *slog.Logger
 }
 
-// Service begins containers and looks after them.
+// Service starts containers and polls them.
 type Service struct {
 	opts        Options
-	client      *client.Client // nil when containers are not allowed
+	client      *client.Client // nil if containers are not allowed
 	ctx         context.Context
 	cancel      context.CancelFunc
 	work        sync.WaitGroup
-	sweepSignal chan struct{} // has something when somebody should look soon for what is left over
+	sweepSignal chan struct{} // holds a token when the sweeper should run soon
 
-	slotLock chan struct{} // has something while somebody looks for room for another container
-	starting atomic.Int32  // containers that are being started, and may not be among those that run
+	slotLock chan struct{} // holds a token while a caller waits for a slot
+	starting atomic.Int32  // containers that are starting, and may not be listed as running
 
 	mu      sync.Mutex
-	watches map[string]*containerWatch // by the name of the container
-	hidden  map[string]hiddenSecrets   // of those with secrets
+	watches map[string]*containerWatch // by container name
+	hidden  map[string]hiddenSecrets   // by container name, for those with secrets
 }
 
-// New makes a service. It is to be closed.
+// New creates a service. The caller must close it.
 func New(o Options) (*Service, error) {
 	o.Logger, o.Most = cmp.Or(o.Logger, slog.Default()), cmp.Or(o.Most, defaultMaxRunning)
 	if o.Now == nil {
@@ -102,8 +101,8 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// reachedBy says how to reach the container host. Certificates for one that wants them are where
-// Docker's variables say.
+// reachedBy returns the client options for the container host. Docker's variables name the
+// certificates for TLS.
 func reachedBy(host string) ([]client.Opt, error) {
 	if host == "" {
 		return []client.Opt{client.FromEnv}, nil
@@ -114,7 +113,7 @@ func reachedBy(host string) ([]client.Opt, error) {
 	return []client.Opt{client.WithTLSClientConfigFromEnv(), client.WithHost(host)}, nil
 }
 
-// Close stops looking. Containers go on: whoever has their tasks then looks after them.
+// Close stops reading and polling. Containers continue: the owners of their tasks then poll them.
 func (s *Service) Close() error {
 	s.cancel()
 	s.work.Wait()
@@ -124,5 +123,5 @@ func (s *Service) Close() error {
 	return s.client.Close()
 }
 
-// notAllowedText is what a job comes to where no containers are allowed.
+// notAllowedText is the error of jobs if containers are not allowed.
 const notAllowedText = "containers are not allowed on this server; its operator can allow them with --allow-containers"

@@ -16,11 +16,11 @@ import (
 	"github.com/troupe-engine/troupe/internal/tenure"
 )
 
-// errLeaseLost is told by a member that slept too long.
+// errLeaseLost is the error of a member whose lease has expired.
 var errLeaseLost = errors.New("this member has lost its lease, and begins no container any more")
 
-// Carry begins the container of a job, or takes over the one that was begun for it before. Its
-// report names what is waited for.
+// Carry starts the container of a job, or takes over the one that was started for it before. Its
+// report names the container as external work.
 func (s *Service) Carry(ctx context.Context, job flow.Job) flow.Report {
 	if s.client == nil {
 		return flow.Report{Fatal: true, Error: notAllowedText}
@@ -31,7 +31,7 @@ func (s *Service) Carry(ctx context.Context, job flow.Job) flow.Report {
 		err = s.runContainer(ctx, p, job.ID(), s.opts.Logs.Open(job.Task, job.ID()))
 	}
 	if ctx.Err() != nil {
-		s.triggerSweep() // nobody may wait for it any longer
+		s.triggerSweep() // the job may have been canceled
 	}
 	if err != nil {
 		if p != nil {
@@ -43,8 +43,8 @@ func (s *Service) Carry(ctx context.Context, job flow.Job) flow.Report {
 		Deferred: []flow.External{{Service: Name, ID: p.Name, Data: p.note.encodeData(), Pending: p.note.Files != nil}}}
 }
 
-// runContainer has the container run. What it does it may do again: a container that runs, or has
-// ended, is left alone.
+// runContainer creates and starts the container. It may run repeatedly: a container that is running
+// or has ended is left alone.
 func (s *Service) runContainer(ctx context.Context, p *containerPlan, job string, to *logs.Writer) error {
 	defer to.End()
 	if p.pull == flow.PullAlways {
@@ -67,16 +67,17 @@ func (s *Service) runContainer(ctx context.Context, p *containerPlan, job string
 	return nil
 }
 
-// removeUnstarted removes a container that cannot be started, unless it may be another member's by
-// now. What is left over is looked for.
+// removeUnstarted removes a container that cannot be started, unless another member may have it
+// now. The sweeper finds the remaining ones.
 func (s *Service) removeUnstarted(ctx context.Context, name string) {
 	if ctx.Err() == nil && tenure.Held(ctx) {
 		_ = s.removeContainer(ctx, name)
 	}
 }
 
-// ensureCreated says how the container is: new, or there already. Container hosts tell in different
-// words that a name is taken, so it is looked who has it.
+// ensureCreated creates the container or finds the existing one, and returns its state. Container
+// hosts report a name conflict in different ways, so it checks the existing container after any
+// error.
 func (s *Service) ensureCreated(ctx context.Context, p *containerPlan, job string, to *logs.Writer) (container.ContainerState, error) {
 	created, err := s.createContainer(ctx, p)
 	if cerrdefs.IsNotFound(err) && p.pull != flow.PullAlways {
@@ -88,7 +89,7 @@ func (s *Service) ensureCreated(ctx context.Context, p *containerPlan, job strin
 		}
 		created, err = s.createContainer(ctx, p)
 	}
-	for _, warning := range created.Warnings { // such as of limits that it cannot set
+	for _, warning := range created.Warnings { // e.g. about limits that it cannot set
 		fmt.Fprintln(to, "the container host warns:", warning)
 	}
 	if err == nil {
@@ -107,8 +108,8 @@ func (s *Service) ensureCreated(ctx context.Context, p *containerPlan, job strin
 	return stateOf(&there.Container), nil
 }
 
-// createContainer makes a container, unless the attempt may be another member's by now: that one's
-// container can have ended and been removed, so that its name is free.
+// createContainer creates a container, unless another member may have the attempt now. That
+// member's container may have ended and been removed, so a free name proves nothing.
 func (s *Service) createContainer(ctx context.Context, p *containerPlan) (client.ContainerCreateResult, error) {
 	if !tenure.Held(ctx) {
 		return client.ContainerCreateResult{}, errLeaseLost
@@ -116,7 +117,7 @@ func (s *Service) createContainer(ctx context.Context, p *containerPlan) (client
 	return s.client.ContainerCreate(ctx, p.ContainerCreateOptions)
 }
 
-// stateOf is how a container is. Podman has a word of its own for one that is about to start.
+// stateOf returns the state of a container. Podman has other names for the state before the start.
 func stateOf(c *container.InspectResponse) container.ContainerState {
 	if c.State == nil {
 		return ""
@@ -127,7 +128,7 @@ func stateOf(c *container.InspectResponse) container.ContainerState {
 	return c.State.Status
 }
 
-// pullImage fetches an image.
+// pullImage pulls an image.
 func (s *Service) pullImage(ctx context.Context, image string, to io.Writer) error {
 	fmt.Fprintf(to, "fetching the image %s\n", image)
 	as, err := registryLogins(s.opts.Logins).headerFor(image)
@@ -147,7 +148,7 @@ func (s *Service) pullImage(ctx context.Context, image string, to io.Writer) err
 	return nil
 }
 
-// removeContainer removes a container, whatever it does.
+// removeContainer removes a container in any state.
 func (s *Service) removeContainer(ctx context.Context, name string) error {
 	_, err := s.client.ContainerRemove(ctx, name, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	if cerrdefs.IsNotFound(err) {
@@ -156,7 +157,7 @@ func (s *Service) removeContainer(ctx context.Context, name string) error {
 	return err
 }
 
-// describeError say which container host cannot be reached.
+// describeError adds the address of a container host that cannot be reached.
 func (s *Service) describeError(err error) error {
 	if client.IsErrConnectionFailed(err) {
 		return fmt.Errorf("the container host %s cannot be reached: %w", s.client.DaemonHost(), err)

@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// What is left over is looked for every sweepEvery, and each such container is asked about for as
-// long as sweepTimeout.
+// sweepEvery is the pause between searches for orphaned containers, and sweepTimeout bounds the
+// check of each.
 const (
 	sweepEvery   = time.Minute
 	sweepTimeout = 30 * time.Second
 )
 
-// triggerSweep has somebody look for what is left over.
+// triggerSweep requests a search for orphaned containers.
 func (s *Service) triggerSweep() {
 	select {
 	case s.sweepSignal <- struct{}{}:
@@ -25,7 +25,7 @@ func (s *Service) triggerSweep() {
 	}
 }
 
-// runSweeper removes what is left over: containers that were begun, and nobody waits for.
+// runSweeper removes orphaned containers: those that were started and are no longer needed.
 func (s *Service) runSweeper() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -57,13 +57,13 @@ func (s *Service) sweepOnce() error {
 		return err
 	}
 	var failed error
-	for _, c := range all.Items { // one that cannot be removed is no reason to keep the others
+	for _, c := range all.Items { // if one cannot be removed, the others still are
 		failed = errors.Join(failed, s.sweepOne(c.ID, c.Labels[labelJob]))
 	}
 	return failed
 }
 
-// sweepOne removes a container that nobody waits for.
+// sweepOne removes a container that is no longer needed.
 func (s *Service) sweepOne(id, job string) error {
 	ctx, cancel := context.WithTimeout(s.ctx, sweepTimeout)
 	defer cancel()

@@ -16,18 +16,17 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Pauses between two looks at a container: the first, then each twice as long as the one before, up
-// to the last.
+// firstLook and lastLook bound the pause between polls of a container, which doubles each time.
 const (
 	firstLook = 100 * time.Millisecond
 	lastLook  = 2 * time.Second
 )
 
-// unreachableLimit is how long a container host may be out of reach until its containers count as
+// unreachableLimit is how long a container host may be unreachable before its containers count as
 // lost.
 const unreachableLimit = 10 * time.Minute
 
-// Poll looks at a container. One that has ended stays until its end is stored.
+// Poll polls a container. A container that has ended is kept until its end is stored.
 func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
 	switch {
 	case s.client == nil:
@@ -43,9 +42,9 @@ func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatu
 	return status, err
 }
 
-// isForeign says that external work is no container of its attempt. A program may say that it waits
-// for whatever it likes, and is to reach no container by that: not another attempt's, nor one that
-// is not ours.
+// isForeign reports whether external work is not the container of its attempt. A program may name
+// any external work in its output. It must not reach other containers that way, neither of other
+// attempts nor of other systems.
 func (s *Service) isForeign(x flow.External) bool { return x.ID != s.containerName(x.Job) }
 
 func (s *Service) pollContainer(ctx context.Context, x flow.External) (status flow.ExternalStatus, err error) {
@@ -68,7 +67,7 @@ func (s *Service) pollContainer(ctx context.Context, x flow.External) (status fl
 	}
 	if !hasEnded(&there.Container) {
 		select {
-		case <-w.done: // the container host went away in between
+		case <-w.done: // the container host was unreachable meanwhile
 			s.stopWatch(x.ID)
 		default:
 		}
@@ -94,7 +93,7 @@ func hasEnded(c *container.InspectResponse) bool {
 	return false
 }
 
-// resultOf is what a container has come to.
+// resultOf returns the result of an ended container.
 func (s *Service) resultOf(ctx context.Context, name string, n *trackerNote, w *containerWatch, state *container.State) (flow.ExternalStatus, error) {
 	w.resultMu.Lock()
 	defer w.resultMu.Unlock()
@@ -111,8 +110,8 @@ func (s *Service) resultOf(ctx context.Context, name string, n *trackerNote, w *
 	return *w.endStatus, nil
 }
 
-// collectResult is what a container has said, and how it has ended. It has an error where that
-// could not be read.
+// collectResult returns the output of a container and how it ended. An error means that these could
+// not be read.
 func (s *Service) collectResult(ctx context.Context, name string, n *trackerNote, w *containerWatch, state *container.State) (program.Result, error) {
 	how, sure := exitReason(state, n)
 	switch {
@@ -132,12 +131,12 @@ func (s *Service) collectResult(ctx context.Context, name string, n *trackerNote
 	return res, nil
 }
 
-// killedExitCode is the exit code of what SIGKILL has ended.
+// killedExitCode is the exit code after SIGKILL.
 const killedExitCode = 128 + 9
 
-// exitReason is what is said of a container that has ended badly; "" = well. When it is sure,
-// nothing that the container has said matters. Not all container hosts can tell that memory was the
-// reason: Podman cannot with cgroups of version 1.
+// exitReason returns why a container has failed; "" if it succeeded. If sure, the output of the
+// container does not matter. Not all container hosts report that memory was the reason: Podman does
+// not with version 1 of cgroups.
 func exitReason(state *container.State, n *trackerNote) (how string, sure bool) {
 	limit := ""
 	if n.Memory > 0 {
@@ -154,14 +153,14 @@ func exitReason(state *container.State, n *trackerNote) (how string, sure bool) 
 	return "exit status " + strconv.Itoa(state.ExitCode), false
 }
 
-// Cancel ends a container that nobody waits for any longer, and removes it.
+// Cancel stops a container that is no longer needed, and removes it.
 func (s *Service) Cancel(ctx context.Context, x flow.External) error {
 	if s.client == nil || s.isForeign(x) {
 		return nil
 	}
 	n := &trackerNote{}
 	n.decodeData(x)
-	w, err := s.ensureWatch(x, n, false) // so that its last words are heard
+	w, err := s.ensureWatch(x, n, false) // to get its last output
 	seconds := n.graceSeconds()
 	if _, err := s.client.ContainerStop(ctx, x.ID, client.ContainerStopOptions{Timeout: &seconds}); err != nil && !cerrdefs.IsNotFound(err) {
 		return s.describeError(err)
@@ -170,14 +169,15 @@ func (s *Service) Cancel(ctx context.Context, x flow.External) error {
 		w.awaitLastOutput(ctx)
 	}
 	if n.Files != nil {
-		_ = s.opts.Files.Cancel(ctx, n.Files.externalFor(x, &reportMemo{})) // for what it may have started elsewhere
+		// cancels work that the program may have started elsewhere
+		_ = s.opts.Files.Cancel(ctx, n.Files.externalFor(x, &reportMemo{}))
 	}
 	err = s.removeContainer(ctx, x.ID)
 	s.forgetContainer(x.ID)
 	return err
 }
 
-// awaitLastOutput waits a little for what a container prints that was told to end.
+// awaitLastOutput waits briefly for the last output of a container that is being stopped.
 func (w *containerWatch) awaitLastOutput(ctx context.Context) {
 	select {
 	case <-w.done:
@@ -187,7 +187,7 @@ func (w *containerWatch) awaitLastOutput(ctx context.Context) {
 	w.log.Close()
 }
 
-// Ended removes a container whose end is stored.
+// Ended removes a container after its end is stored.
 func (s *Service) Ended(ctx context.Context, x flow.External) {
 	if s.client == nil || s.isForeign(x) {
 		return

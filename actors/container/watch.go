@@ -17,34 +17,34 @@ import (
 	"github.com/troupe-engine/troupe/internal/redact"
 )
 
-// containerWatch follows what a container prints, from its first line to its last.
+// containerWatch reads the output of a container from its first line to its last.
 type containerWatch struct {
 	external flow.External
 	cancel   context.CancelFunc
-	touched  time.Time     // when somebody asked for it; the service's lock is held
-	done     chan struct{} // closed when all is read
-	bytes    atomic.Int64  // that were read
+	touched  time.Time     // last use; guarded by the service's lock
+	done     chan struct{} // closed when everything is read
+	bytes    atomic.Int64  // bytes read
 
-	// When done is closed:
+	// Valid after done is closed:
 	listener *program.Listener
 	log      *logs.Writer
 	hide     *redact.Redactor
-	err      error // why it could not be read
+	err      error // why the output could not be read
 
 	resultMu  sync.Mutex
-	endStatus *flow.ExternalStatus // what it has come to; nil = nobody has asked yet
+	endStatus *flow.ExternalStatus // result of the container; nil until the first request
 }
 
-// unaskedTimeout is how long a container is followed that nobody asks for: another member has its
-// task, or nobody.
+// unaskedTimeout is how long a container is read without polls: another member has its task, or it
+// is no longer needed.
 const unaskedTimeout = 2 * time.Minute
 
-// sourceOf numbers the lines of containers' logs. They are numbered alike whoever reads them, from
-// the first one on, so each line is stored once.
+// sourceOf is the source of lines in containers' logs. All readers number them from the first line
+// on, so each line is stored once.
 const sourceOf = "container"
 
-// ensureWatch follows the container of external work, or goes on doing so. What has ended is not
-// followed, but read.
+// ensureWatch starts or continues to read a container's output. An ended container is read without
+// following.
 func (s *Service) ensureWatch(x flow.External, n *trackerNote, ended bool) (*containerWatch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Service) ensureWatch(x flow.External, n *trackerNote, ended bool) (*con
 	return w, nil
 }
 
-// hasFailed says that the reading ended before its time.
+// hasFailed reports whether reading ended with an error.
 func (w *containerWatch) hasFailed() bool {
 	select {
 	case <-w.done:
@@ -77,7 +77,7 @@ func (w *containerWatch) hasFailed() bool {
 	}
 }
 
-// readLogs reads what the container has printed, or prints until it has ended.
+// readLogs reads the output of the container so far, or until its end.
 func (s *Service) readLogs(ctx context.Context, w *containerWatch, follow bool) error {
 	printed, err := s.client.ContainerLogs(ctx, w.external.ID, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: follow})
 	if err != nil {
@@ -86,22 +86,23 @@ func (s *Service) readLogs(ctx context.Context, w *containerWatch, follow bool) 
 	defer printed.Close()
 	out, complaints := w.hide.Writer(w.log.Stream(lines.Stdout)), w.hide.Writer(io.MultiWriter(w.listener.Stderr(), w.log.Stream(lines.Stderr)))
 	_, err = stdcopy.StdCopy(io.MultiWriter(w.listener.Stdout(), out), complaints, io.TeeReader(printed, w))
-	_, _ = out.Close(), complaints.Close() // who only listens never fails
+	_, _ = out.Close(), complaints.Close() // these writers never fail
 	return err
 }
 
-// Write counts what is read.
+// Write counts the bytes read.
 func (w *containerWatch) Write(p []byte) (int, error) {
 	w.bytes.Add(int64(len(p)))
 	return len(p), nil
 }
 
-// readSilence is how long nothing may come of a container that has ended until it is read anew.
+// readSilence is the time without output after which the output of an ended container is read
+// again.
 const readSilence = 2 * time.Second
 
-// awaitComplete waits until all is read that a container has printed which has ended, and says
-// whether it is. Podman may miss the end of a container that it follows, and then goes on for ever:
-// such a reading is ended, and the next look begins another one, which does not follow.
+// awaitComplete waits until the output of an ended container is read, and reports whether it is.
+// Podman may miss the end of a container that it follows, and then never stops. Such a read is
+// canceled, and the next poll starts another one that does not follow.
 func (s *Service) awaitComplete(ctx context.Context, w *containerWatch) bool {
 	for {
 		before := w.bytes.Load()
@@ -109,7 +110,7 @@ func (s *Service) awaitComplete(ctx context.Context, w *containerWatch) bool {
 		case <-w.done:
 			return true
 		case <-ctx.Done():
-			return false // there is much to read
+			return false // there is much output
 		case <-time.After(readSilence):
 		}
 		if w.bytes.Load() == before {
@@ -119,7 +120,7 @@ func (s *Service) awaitComplete(ctx context.Context, w *containerWatch) bool {
 	}
 }
 
-// stopWatch ends the following of a container.
+// stopWatch stops reading a container.
 func (s *Service) stopWatch(name string) {
 	s.mu.Lock()
 	w := s.watches[name]
@@ -130,8 +131,7 @@ func (s *Service) stopWatch(name string) {
 	}
 }
 
-// forgetContainer ends the following of a container for good: what it is not to tell is forgotten,
-// too.
+// forgetContainer stops reading a container permanently, and drops its secrets.
 func (s *Service) forgetContainer(name string) {
 	s.stopWatch(name)
 	s.mu.Lock()
@@ -139,7 +139,7 @@ func (s *Service) forgetContainer(name string) {
 	delete(s.hidden, name)
 }
 
-// forgetUnasked ends the following of containers that nobody asks for.
+// forgetUnasked stops reading containers that are not polled.
 func (s *Service) forgetUnasked() {
 	s.mu.Lock()
 	var names []string
@@ -148,7 +148,7 @@ func (s *Service) forgetUnasked() {
 			names = append(names, name)
 		}
 	}
-	for name, known := range s.hidden { // of what another member looks after
+	for name, known := range s.hidden { // of containers that another member polls
 		if s.watches[name] == nil && time.Since(known.since) > unaskedTimeout {
 			names = append(names, name)
 		}

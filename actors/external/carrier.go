@@ -8,32 +8,33 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Carrier carries out jobs of type outside by starters. It remembers what it was given: should a
-// report be lost between two actors of its own member, the attempt is dispatched again, and no
-// event tells so.
+// Carrier carries out jobs of type outside with starters. It remembers its recent jobs: if a report
+// is lost between two actors of this member, the attempt is dispatched again, and no event shows
+// that.
 type Carrier struct {
 	starters   Starters
 	mu         sync.Mutex
-	young, old map[string]bool // jobs that it was given
-	since      time.Time       // the young ones
+	young, old map[string]bool // ids of recent jobs
+	since      time.Time       // start of the young ones
 }
 
-// How long a job is remembered, unless there are that many in the meantime.
+// givenMemory is how long a job is remembered, and maxGiven bounds their number, which may shorten
+// that time.
 const (
 	givenMemory = 10 * time.Minute
 	maxGiven    = 100_000
 )
 
-// Carrier has the starters carry out jobs.
+// Carrier returns a carrier that uses the starters.
 func (s Starters) Carrier() *Carrier { return &Carrier{starters: s, young: map[string]bool{}} }
 
-// Carry has a job begun.
+// Carry starts a job.
 func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	again := c.wasGiven(job.ID())
 	return c.starters.startJob(ctx, job, job.Given > 0 || job.Again || again)
 }
 
-// wasGiven reports whether a job was given to it before.
+// wasGiven reports whether the carrier had the job before.
 func (c *Carrier) wasGiven(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

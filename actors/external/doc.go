@@ -1,9 +1,9 @@
-// Package external looks after work outside that needs no library: jobs that tell how they are by
-// HTTP, and workers that do so by the files of an object store (package objects), whoever has
-// started them.
+// Package external polls external work that needs no library: jobs with a status URL, and workers
+// that report through the files of an object store (package objects), whichever component started
+// them.
 //
-// What it promises: it calls only what the operator's networks allow, also behind a redirect, and
-// follows none to another host; values of headers that are secrets are read when they are sent, and
-// are in no event, answer or log; a server that cannot be reached or makes no sense is asked again,
+// It calls only networks that the operator allowed, also after a redirect, and follows no redirect
+// to another host. Secret values of headers are read when they are sent, and appear in no event,
+// answer or log. If a server cannot be reached or its answer makes no sense, it is polled again,
 // for a bounded time.
 package external

@@ -7,17 +7,17 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// How long who has ended may be without a word in the files, how often these are looked at
-// meanwhile, and after an error.
+// endGrace is how long the status may be missing after the worker has ended, and endPollPause the
+// pause between polls meanwhile. errorPause is the pause after an error.
 const (
 	endGrace     = 5 * time.Second
 	endPollPause = 100 * time.Millisecond
 	errorPause   = time.Second
 )
 
-// Follow looks how an attempt is until it has ended, of a worker that is started here: when exited
-// is closed it has a few seconds for its last words. It tells working once since when the worker is
-// at it. said = the end was told by the worker itself.
+// Follow polls an attempt until it has ended, for a worker that is started here. After exited is
+// closed, the worker's status may take a few seconds more. It calls working once when the worker
+// reports its start. said reports that the worker itself reported the end.
 func (o *Objects) Follow(ctx context.Context, x flow.External, exited <-chan struct{}, working func(since int64)) (status flow.ExternalStatus, said bool) {
 	var last <-chan time.Time
 	x.Pending = true

@@ -22,26 +22,26 @@ import (
 	"github.com/troupe-engine/troupe/internal/redact"
 )
 
-// CustomHTTP is the name of the service that HTTP looks after.
+// CustomHTTP is the name of the service that HTTP implements.
 const CustomHTTP = "custom_http"
 
-// Options say what HTTP may do.
+// Options configure an HTTP.
 type Options struct {
-	Networks []netip.Prefix // that may be called
-	Mock     bool           // URLs with mock:// mean jobs that are there for tests
-	// Secret gives the value of a secret by its name; nil = there are none.
+	Networks []netip.Prefix // allowed networks
+	Mock     bool           // allow mock:// URLs, for tests
+	// Secret returns the value of a secret by its name; nil if there are none.
 	Secret func(name string) (string, error)
-	TLS    func() *tls.Config // nil = the system's authorities are trusted
-	Now    func() int64       // in Unix milliseconds; nil = this host's clock
+	TLS    func() *tls.Config // if nil, the system's certificates are trusted
+	Now    func() int64       // in Unix milliseconds; this host's clock if nil
 }
 
-// HTTP looks after jobs of the service custom_http: each names a URL whose answer tells how it is.
+// HTTP polls jobs of the service custom_http: each names a URL whose response contains its status.
 type HTTP struct {
 	opts   Options
 	client *http.Client
 }
 
-// NewHTTP makes one.
+// NewHTTP returns an HTTP.
 func NewHTTP(o Options) *HTTP {
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
@@ -59,10 +59,10 @@ func NewHTTP(o Options) *HTTP {
 	return h
 }
 
-// maxRedirects bounds how often a call is sent elsewhere.
+// maxRedirects bounds the redirects of a call.
 const maxRedirects = 5
 
-// errOtherHost fails a job: what is sent along is not for other hosts.
+// errOtherHost fails a job, because its headers must not go to other hosts.
 var errOtherHost = errors.New("the answer is a redirect to another host, which is not followed")
 
 func sameHost(next *http.Request, before []*http.Request) error {
@@ -75,13 +75,13 @@ func sameHost(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// How often in a row, and for how long, a job may be asked about in vain.
+// maxFailures and maxFailing bound how many times in a row, and how long, polls of a job may fail.
 const (
 	maxFailures = 5
 	maxFailing  = 10 * time.Minute
 )
 
-// Poll asks about a job.
+// Poll polls a job.
 func (h *HTTP) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
 	j, err := h.decodeJob(x)
 	if err != nil {
@@ -101,7 +101,7 @@ func (h *HTTP) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, 
 	return status, err
 }
 
-// isLastTry says that a job is asked about for the last time if that is in vain.
+// isLastTry reports whether another failure ends the job.
 func (h *HTTP) isLastTry(x flow.External) bool {
 	return x.Failures+1 >= maxFailures || x.FailingAt > 0 && h.opts.Now()-x.FailingAt > maxFailing.Milliseconds()
 }
@@ -110,15 +110,15 @@ func failedStatus(text string) flow.ExternalStatus {
 	return flow.ExternalStatus{Ended: true, Error: text}
 }
 
-// Cancel has nothing to call: there is no URL for that.
+// Cancel does nothing: there is no URL for it.
 func (h *HTTP) Cancel(context.Context, flow.External) error { return nil }
 
-// fatalError is one that another try would not mend.
+// fatalError is an error that a retry cannot fix.
 type fatalError struct{ text string }
 
 func (e *fatalError) Error() string { return e.text }
 
-// maxAnswer is how large an answer may be.
+// maxAnswer bounds a response in bytes.
 const maxAnswer = 1 << 20
 
 // requestStatus calls the URL.
@@ -155,7 +155,7 @@ func (h *HTTP) sendRequest(req *http.Request, j *httpJob) (flow.ExternalStatus, 
 	return j.readStatus(resp, body)
 }
 
-// classifyError marks an error that would be the same the next time.
+// classifyError marks permanent errors.
 func classifyError(err error) error {
 	switch {
 	case errors.Is(err, errOtherHost):
@@ -166,7 +166,7 @@ func classifyError(err error) error {
 	return withoutURL(err)
 }
 
-// withoutURL is an error without the URL, which may have a token in its query.
+// withoutURL returns an error without the URL, which may contain a token in its query.
 func withoutURL(err error) error {
 	if e := (*url.Error)(nil); errors.As(err, &e) {
 		return e.Err
@@ -174,8 +174,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// fillHeader adds what the job wants sent along. Hide hides the secrets among that, which an answer
-// may repeat.
+// fillHeader adds the headers of the job. hide removes their secrets from responses that repeat
+// them.
 func (h *HTTP) fillHeader(to http.Header, j *httpJob) (hide *redact.Redactor, err error) {
 	to.Set("Accept", "application/json")
 	var secrets []string
@@ -199,7 +199,8 @@ func isHeaderToken(name string) bool {
 	})
 }
 
-// headerValue is a text, or what {"secret": NAME} stands for, with a prefix that is none of it.
+// headerValue returns a text, or the secret that {"secret": NAME} refers to, after an optional
+// prefix. secret is the part to hide.
 func (h *HTTP) headerValue(v json.RawMessage) (value, secret string, err error) {
 	if json.Unmarshal(v, &value) == nil {
 		return value, "", nil
@@ -218,11 +219,12 @@ func (h *HTTP) headerValue(v json.RawMessage) (value, secret string, err error) 
 	return ref.Prefix + secret, secret, err
 }
 
-// retryAfter is when to ask again, by the header of an answer.
+// retryAfter returns the pause that a response asks for.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil {
-		return time.Duration(min(max(seconds, 0), int(time.Hour/time.Second))) * time.Second // bounded before it is multiplied
+		// bounded before the multiplication
+		return time.Duration(min(max(seconds, 0), int(time.Hour/time.Second))) * time.Second
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return min(max(time.Until(at), 0), time.Hour)
@@ -230,12 +232,12 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// isTransientStatus reports whether a status may be another one the next time.
+// isTransientStatus reports whether a retry may return another status.
 func isTransientStatus(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }
 
-// readStatus reads how a job is from an answer.
+// readStatus reads the status of a job from a response.
 func (j *httpJob) readStatus(resp *http.Response, body []byte) (flow.ExternalStatus, error) {
 	if !j.isSuccessStatus(resp.StatusCode) {
 		text := fmt.Sprintf("HTTP request failed with status %d: %s", resp.StatusCode, errorIn(body))
@@ -263,7 +265,7 @@ func (j *httpJob) isSuccessStatus(status int) bool {
 	return status >= 200 && status < 300
 }
 
-// errorIn is what an answer says of its failure.
+// errorIn returns the error text of a response.
 func errorIn(body []byte) string {
 	var answer struct {
 		Error json.RawMessage `json:"error"`
@@ -278,7 +280,7 @@ func errorIn(body []byte) string {
 	return cmp.Or(text, "Unknown error")
 }
 
-// fieldText is the text that an answer has in a field, which may be within others: a.b.c.
+// fieldText returns the text in a field of a response, which may be nested: a.b.c.
 func fieldText(body []byte, path string) (string, error) {
 	value := json.RawMessage(body)
 	for name := range strings.SplitSeq(path, ".") {

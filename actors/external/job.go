@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// httpJob is what custom_http has to know of one.
+// httpJob is the data of a custom_http job.
 type httpJob struct {
 	URL          string                     `json:"url"`
 	Method       string                     `json:"method"`
@@ -22,15 +22,15 @@ type httpJob struct {
 	SuccessValue string                     `json:"success_value"`
 	FailureValue string                     `json:"failure_value"`
 	SuccessCodes []int                      `json:"success_status_codes"`
-	// How the SDK of Python calls the field and the value of success.
+	// Names for the field and the value of success in the Python SDK.
 	CompletionField string `json:"completion_field"`
 	CompletionValue string `json:"completion_value"`
 }
 
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
 
-// decodeJob reads what is known of a job. The value of success is `completed` where the field is
-// called as in the SDK.
+// decodeJob reads the data of a job. The default value of success is `completed` if the field has
+// the name of the SDK.
 func (h *HTTP) decodeJob(x flow.External) (*httpJob, error) {
 	j := &httpJob{}
 	if err := json.Unmarshal(x.Data, j); err != nil {
@@ -60,10 +60,10 @@ func (h *HTTP) decodeJob(x flow.External) (*httpJob, error) {
 
 const mockScheme = "mock://"
 
-// isMock reports whether a job is there for tests.
+// isMock reports whether a job is a mock for tests.
 func (j *httpJob) isMock() bool { return strings.HasPrefix(j.URL, mockScheme) }
 
-// mockStatus is how such a job is: its URL tells.
+// mockStatus returns the status of a mock job, which its URL contains.
 func (j *httpJob) mockStatus() flow.ExternalStatus {
 	switch rest := strings.TrimPrefix(j.URL, mockScheme); {
 	case strings.HasPrefix(rest, "success"):

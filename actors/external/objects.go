@@ -11,22 +11,22 @@ import (
 	"github.com/troupe-engine/troupe/internal/objects"
 )
 
-// ObjectsOptions of Objects.
+// ObjectsOptions configure an Objects.
 type ObjectsOptions struct {
-	Bucket    objects.Bucket // nil = the operator has given none
-	Now       func() int64   // in Unix milliseconds; nil = this host's clock
-	MaxOutput int            // bytes of an output; 0 = 1 MiB
+	Bucket    objects.Bucket // nil if the operator has configured none
+	Now       func() int64   // in Unix milliseconds; this host's clock if nil
+	MaxOutput int            // largest output in bytes; 0 means 1 MiB
 }
 
-// Objects has attempts carried out by workers that know nothing but the files of an object store:
-// it writes what is to be done, and looks how that goes. It is a Starter for workers that others
-// start, and what whoever starts one himself has it write and look.
+// Objects lets workers carry out attempts through the files of an object store alone: it writes the
+// specification and polls the status. It is a Starter for workers that other systems start.
+// Components that start workers themselves use its methods.
 type Objects struct {
 	opts ObjectsOptions
 	runs runLists
 }
 
-// NewObjects makes one.
+// NewObjects returns an Objects.
 func NewObjects(o ObjectsOptions) *Objects {
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
@@ -39,8 +39,8 @@ func NewObjects(o ObjectsOptions) *Objects {
 
 const noObjectStore = "this server has no object store; its operator can give it one with --object-store"
 
-// Dispatch writes what a job has to do. The address is where a worker finds that, x what is looked
-// after then.
+// Dispatch writes the specification of a job. It returns the specification's address for the
+// worker, and the external work to poll.
 func (o *Objects) Dispatch(ctx context.Context, job *flow.Job) (address string, x flow.External, err error) {
 	if o.opts.Bucket == nil {
 		return "", x, flow.Errorf(flow.Denied, noObjectStore)
@@ -62,8 +62,8 @@ func (o *Objects) Dispatch(ctx context.Context, job *flow.Job) (address string, 
 		flow.External{Task: job.Task, Job: job.ID(), Service: flow.ObjectStore, ID: a.Folder, Data: data, StartedAt: o.opts.Now()}, err
 }
 
-// Start has a job wait for a worker that somebody else starts. Whoever does so once more finds the
-// same files.
+// Start makes a job wait for a worker that another system starts. A repetition finds the same
+// files.
 func (o *Objects) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
 	address, x, err := o.Dispatch(ctx, &job)
 	if err != nil {
@@ -73,16 +73,16 @@ func (o *Objects) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
 	return flow.Report{Deferred: []flow.External{x}, URL: address}
 }
 
-// Poll looks how an attempt is. A worker that is waited for no longer may find that in a file.
+// Poll polls an attempt. If the attempt ends without its worker, a file cancels the worker.
 func (o *Objects) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
 	status, said, err := o.pollAttempt(ctx, &x)
 	if status.Ended && !said {
-		_ = o.Cancel(ctx, x) // whoever does not find it finds out that nobody listens
+		_ = o.Cancel(ctx, x) // if this fails, the worker's report is ignored
 	}
 	return status, err
 }
 
-// pollAttempt looks how an attempt is. said = the worker has told its end.
+// pollAttempt polls an attempt. said reports that the worker reported its end.
 func (o *Objects) pollAttempt(ctx context.Context, x *flow.External) (status flow.ExternalStatus, said bool, err error) {
 	a, err := o.decodeAttempt(x)
 	if err != nil {
@@ -93,7 +93,7 @@ func (o *Objects) pollAttempt(ctx context.Context, x *flow.External) (status flo
 		seen = objects.Seen{}
 	}
 	now := o.opts.Now()
-	if x.Failures > 0 { // silence that could not be heard is none
+	if x.Failures > 0 { // failed polls must not count as silence of the worker
 		seen = seen.Unheard(a.Since, now)
 	}
 	v, err := a.Look(ctx, o.opts.Bucket, o.runs.sourceFor(a), seen, now, o.opts.MaxOutput)
@@ -118,16 +118,16 @@ func (o *Objects) decodeAttempt(x *flow.External) (*objects.Attempt, error) {
 	return a, nil
 }
 
-// Cancel tells the worker, in a file, that nobody waits for it any longer.
+// Cancel writes a file that cancels the worker.
 func (o *Objects) Cancel(ctx context.Context, x flow.External) error {
 	a, err := o.decodeAttempt(&x)
 	if err != nil {
-		return nil // nobody was ever told where to look
+		return nil // no worker ever got an address
 	}
 	return objects.CallOff(ctx, o.opts.Bucket, a)
 }
 
-// specOf is what a job has to do.
+// specOf returns the specification of a job.
 func specOf(job *flow.Job, now int64) *objects.Spec {
 	s := &objects.Spec{Run: job.Task, Task: carry.UnitID(job), Execution: job.ID(), Key: job.Key(), TaskName: job.Step(), Executor: string(job.Exec.Type), Attempt: job.Attempt,
 		Input: carry.Input(job), Params: job.Params, Upstream: carry.Upstream(job), TimeoutSeconds: float64(job.TimeoutMS) / 1000, CreatedAt: time.UnixMilli(now).UTC()}

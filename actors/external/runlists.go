@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/objects"
 )
 
-// runLists lets the statuses of a run with many open attempts be looked for with one list, instead
-// of one by one.
+// runLists reads the statuses of a run with many open attempts with one list call instead of one
+// call per attempt.
 type runLists struct {
 	bucket objects.Bucket
 	now    func() int64
@@ -17,24 +17,24 @@ type runLists struct {
 	runs   map[string]*runList
 }
 
-// runList is what is known of a run's attempts.
+// runList caches the objects of a run.
 type runList struct {
 	prefix string
 	bucket objects.Bucket
 	now    func() int64
-	mu     sync.Mutex // held while the list is read: who comes then waits for it
+	mu     sync.Mutex // held while the list is read, so that concurrent callers wait for it
 	all    map[string]string
 	readAt int64
 
-	// Those who were looked at since a time, and how many they were before that.
+	// Attempts polled since a time, and their number in the window before.
 	since        int64
 	looked       map[string]bool
 	lookedBefore int
 }
 
-// How many attempts of a run are looked at one by one; in what time they are counted; for how long
-// a list is as good as a new one; and after which time without any look a run is forgotten. All
-// times in milliseconds.
+// listThreshold is how many attempts of a run are polled one by one. countWindow is the time window
+// of that count. listMaxAge is how long a list counts as current. runIdleTimeout is the time
+// without polls after which a run is forgotten. All times are in milliseconds.
 const (
 	listThreshold  = 50
 	countWindow    = 12_000
@@ -42,7 +42,7 @@ const (
 	runIdleTimeout = 60_000
 )
 
-// sourceFor is where the statuses of an attempt's run come from.
+// sourceFor returns the source of the statuses of an attempt's run.
 func (l *runLists) sourceFor(a *objects.Attempt) objects.Source {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *runLists) sourceFor(a *objects.Attempt) objects.Source {
 	return objects.Direct{Bucket: l.bucket}
 }
 
-// forgetIdleRuns drops the runs that nobody has looked at for a while.
+// forgetIdleRuns drops the runs that were not polled for a while.
 func (l *runLists) forgetIdleRuns(now int64) {
 	if l.runs == nil {
 		l.runs = map[string]*runList{}
@@ -75,7 +75,7 @@ func (l *runLists) forgetIdleRuns(now int64) {
 	}
 }
 
-// Status reads one only if the list has it with another version, or cannot say.
+// Status reads an object only if the list has another version of it, or no version.
 func (r *runList) Status(ctx context.Context, key, version string) ([]byte, string, bool, error) {
 	now, there, err := r.versionOf(ctx, key)
 	switch {
@@ -90,7 +90,7 @@ func (r *runList) Status(ctx context.Context, key, version string) ([]byte, stri
 	return text, now, changed, err
 }
 
-// versionOf is that of an object in the list, which is read when it is too old.
+// versionOf returns the version of an object in the list, which is read again if it is too old.
 func (r *runList) versionOf(ctx context.Context, key string) (version string, there bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

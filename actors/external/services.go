@@ -11,34 +11,34 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Service begins jobs in another system and looks after them, for nodes with its name as their
-// service. One that is an io.Closer, too, is closed with its member.
+// Service starts jobs in another system and polls them, for nodes with its name as their service.
+// If it is an io.Closer, it is closed with its member.
 type Service interface {
 	Starter
 	Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error)
 	Cancel(ctx context.Context, x flow.External) error
 }
 
-// Tools are what a member lends to a Service.
+// Tools are the parts of a member that a Service may use.
 type Tools struct {
-	Files  *Objects   // how workers report by files; it may have nowhere to put them
-	Logs   *logs.Book // takes what jobs print
-	Member string     // its name
-	Store  string     // tells work for tasks of this store from that of others
-	// Live reports whether somebody waits for the work of a job, or it is being called off.
+	Files  *Objects   // lets workers report through files; may have no bucket
+	Logs   *logs.Book // stores the output of jobs
+	Member string     // name of the member
+	Store  string     // distinguishes work for tasks of this store from others
+	// Live reports whether the work of a job is still needed, or is being canceled.
 	Live      func(ctx context.Context, job string) (bool, error)
 	Now       func() int64 // the store's time in Unix milliseconds
-	MaxOutput int          // bytes of an output
+	MaxOutput int          // largest output in bytes
 	Logger    *slog.Logger
 }
 
-// Open makes a Service of what a member has.
+// Open creates a Service for a member.
 type Open func(Tools) (Service, error)
 
-// Services are known by their names.
+// Services maps names to services.
 type Services map[string]Service
 
-// OpenAll opens services, or none of them.
+// OpenAll opens all services, or none if one fails.
 func OpenAll(all map[string]Open, tools Tools) (Services, error) {
 	opened := Services{}
 	for name, open := range all {
@@ -51,7 +51,7 @@ func OpenAll(all map[string]Open, tools Tools) (Services, error) {
 	return opened, nil
 }
 
-// Starters are what begins their jobs, beside others.
+// Starters returns the starters of the services together with others.
 func (s Services) Starters(others Starters) Starters {
 	all := maps.Clone(others)
 	for name, service := range s {
@@ -60,7 +60,7 @@ func (s Services) Starters(others Starters) Starters {
 	return all
 }
 
-// Close closes those that want it.
+// Close closes the services that are io.Closers.
 func (s Services) Close() error {
 	var errs []error
 	for _, service := range s {
@@ -71,10 +71,11 @@ func (s Services) Close() error {
 	return errors.Join(errs...)
 }
 
-// Given reports whether there is somewhere to put files.
+// Given reports whether there is a bucket.
 func (o *Objects) Given() bool { return o != nil && o.opts.Bucket != nil }
 
-// Output is what an attempt has left in its files, whose worker somebody else has seen end well.
+// Output returns the output in the files of an attempt whose worker has ended successfully, as
+// another component observed.
 func (o *Objects) Output(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
 	a, err := o.decodeAttempt(&x)
 	if err != nil {

@@ -10,26 +10,29 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Starter begins jobs in another system: those of nodes with exec_type outside, by the name of
-// their service.
+// Starter starts jobs in another system, for nodes with exec_type outside, by the name of their
+// service.
 type Starter interface {
-	// Start begins a job there. Its report ends the attempt, or names in Deferred what it waits
-	// for, which the tracker of that service looks after; with no Output theirs is that of the
-	// attempt. What waits in line there is Pending: the tracker tells when it is under way. Should
-	// the member go before the report is stored, the job is begun once more, on this member or
-	// another one, however often: lost says that an earlier time may have begun it. It is to be
-	// looked for then, by the job's ID, before another one is begun. When ctx ends meanwhile nobody
-	// may wait for it any longer; whether that is so, the next one to be asked finds out, and what
-	// is named for an attempt that is over its tracker calls off. A host that stood still may go on
-	// with a Start when another member has begun the job: only a system that refuses a second one
-	// of the same name is safe from that.
+	// Start starts a job. Its report ends the attempt, or names external work in Deferred that the
+	// tracker of that service polls. Without an Output, the attempt's output is that of the
+	// external work. Work that is queued in the other system is Pending: the tracker reports when
+	// it runs.
+	//
+	// If the member dies before the report is stored, the job is started again, on this member or
+	// another one, any number of times. lost reports that an earlier call may have started it. Then
+	// Start has to search for it by the job's ID before it starts another one.
+	//
+	// If ctx ends meanwhile, the job may no longer be needed; the next call finds that out, and the
+	// tracker cancels work of an attempt that has ended. A host that was suspended may continue a
+	// Start after another member has started the job. Only systems that refuse a second job of the
+	// same name are safe from that.
 	Start(ctx context.Context, job flow.Job, lost bool) flow.Report
 }
 
-// Starters are known by the names of their services.
+// Starters maps names of services to starters.
 type Starters map[string]Starter
 
-// otherBinaries are services whose starters another binary of ours has.
+// otherBinaries names services whose starters are in another one of our binaries.
 var otherBinaries = map[string]string{"cloudrun": "troupe-cloud", "kubernetes": "troupe-cloud"}
 
 func (s Starters) startJob(ctx context.Context, job flow.Job, lost bool) flow.Report {

@@ -15,14 +15,14 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// scriptCommand is a script made ready to be started, as often as it has tries.
+// scriptCommand is a prepared script, for all its tries.
 type scriptCommand struct {
 	child.Command
 	timeout time.Duration
-	stderr  outputTail // unless it is printed with everything else
+	stderr  outputTail // unless stderr is part of the output
 }
 
-// languages say how code of a language is run. Any other word is the program itself.
+// languages defines how code of a language is run. Any other word is the program itself.
 var languages = map[string]struct {
 	argv []string
 	ext  string
@@ -34,8 +34,8 @@ var languages = map[string]struct {
 	"go":         {[]string{"go", "run"}, ".go"},
 }
 
-// prepareCommand makes a command of a job. cleanup removes what it left on the disk. An error of a
-// kind will stay, whoever tries again.
+// prepareCommand prepares the command of a job. cleanup removes its files. An error with a kind is
+// permanent.
 func (c *Carrier) prepareCommand(ctx context.Context, job *flow.Job) (cmd *scriptCommand, cleanup func(), err error) {
 	if !c.opts.Allow {
 		return nil, nil, flow.Errorf(flow.Denied, "scripts are not allowed on this server; its operator can allow them with --allow-scripts")
@@ -73,10 +73,10 @@ func (c *Carrier) prepareCommand(ctx context.Context, job *flow.Job) (cmd *scrip
 	return cmd, cleanup, nil
 }
 
-// codeFiles are the files that the code of scripts is written to.
+// codeFiles are the temporary files with the code of scripts.
 var codeFiles = child.NewFiles("troupe-scripts-*")
 
-// codeArgv writes a script's code to a file and says how to run that.
+// codeArgv writes a script's code to a file and returns the command for it.
 func codeArgv(s *flow.Script) (argv []string, cleanup func(), err error) {
 	lang, known := languages[s.Language]
 	if !known {
@@ -94,8 +94,7 @@ func codeArgv(s *flow.Script) (argv []string, cleanup func(), err error) {
 	return append(append(append([]string{}, argv...), file), s.Args...), cleanup, nil
 }
 
-// lookUpProgram looks a bare name up in PATH; any other is meant relative to the script's
-// directory.
+// lookUpProgram looks up a bare name in PATH; other names are relative to the script's directory.
 func lookUpProgram(name string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		return name, nil
@@ -103,7 +102,8 @@ func lookUpProgram(name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// workDir is where a script runs: inside Dir, if there is one, wherever links may lead.
+// workDir returns the directory of a script: inside Dir if that is set, also after links are
+// resolved.
 func (c *Carrier) workDir(dir string) (string, error) {
 	inside, err := child.Inside(c.opts.Dir, dir)
 	if errors.Is(err, child.ErrOutside) {
@@ -115,8 +115,8 @@ func (c *Carrier) workDir(dir string) (string, error) {
 	return inside, nil
 }
 
-// jobEnvironment is what scripts see of this process's, with what tells the script which job it has
-// and a script's own laid over it.
+// jobEnvironment returns the environment of a script: the permitted part of this process's, then
+// variables that describe the job, then the script's own.
 func (c *Carrier) jobEnvironment(job *flow.Job) []string {
 	own := carry.Variables(job)
 	maps.Copy(own, job.Exec.Script.Env)

@@ -1,7 +1,9 @@
-// Package script carries out local_script jobs: programs that the member starts.
+// Package script carries out local_script jobs: programs that the member starts. It guarantees:
 //
-// Promises: nothing is started unless the member's operator allowed it, and with a directory given
-// nothing is started outside of it; a script and whatever it started end with its job, and with us
-// (package child says how far); an output is whole, or too large and a failure; what it printed, or
-// the beginning of that, is kept as the attempt's log, also when it failed.
+//   - Nothing is started unless the operator of the member allowed it. If a directory is given,
+//     nothing is started outside of it.
+//   - A script and its child processes end with its job, and with the member (package child describes
+//     the limits).
+//   - An output is complete, or too large and a failure.
+//   - The output, or its start, is kept as the attempt's log, also after a failure.
 package script

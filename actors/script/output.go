@@ -10,11 +10,11 @@ import (
 
 const readSize = 4 << 10
 
-// outputBuffer gathers what a script prints. Buffers are used again: most scripts print little.
+// outputBuffer collects the output of a script. Buffers are reused: most scripts print little.
 type outputBuffer struct {
 	bytes.Buffer
-	copyTo io.Writer // gets all of it as it comes
-	tail   []byte    // the end of what did not fit
+	copyTo io.Writer // gets all output at once
+	tail   []byte    // end of the output that did not fit
 }
 
 var buffers = sync.Pool{New: func() any { return new(outputBuffer) }}
@@ -22,14 +22,16 @@ var buffers = sync.Pool{New: func() any { return new(outputBuffer) }}
 func takeBuffer() *outputBuffer { return buffers.Get().(*outputBuffer) }
 
 func giveBuffer(b *outputBuffer) {
-	if b.copyTo, b.tail = nil, nil; b.Cap() > 64<<10 { // one script that printed much must not cost memory for ever
+	// a single large output must not keep its memory forever
+	if b.copyTo, b.tail = nil, nil; b.Cap() > 64<<10 {
 		return
 	}
 	b.Reset()
 	buffers.Put(b)
 }
 
-// freeSpace is space behind the content, to be read into; grow makes n bytes of it content.
+// freeSpace returns space after the content to read into; extendBy adds n bytes of it to the
+// content.
 func (b *outputBuffer) freeSpace(n int) []byte {
 	b.Grow(n)
 	space := b.AvailableBuffer()
@@ -41,7 +43,7 @@ func (b *outputBuffer) extendBy(n int) {
 	b.Write(space[:n])
 }
 
-// lastOutput is the end of what was printed.
+// lastOutput returns the end of the output.
 func (b *outputBuffer) lastOutput() []byte {
 	if len(b.tail) > 0 {
 		return b.tail
@@ -49,9 +51,9 @@ func (b *outputBuffer) lastOutput() []byte {
 	return b.Bytes()
 }
 
-// outputTail keeps the end of what is printed.
+// outputTail keeps the end of an output.
 type outputTail struct {
-	copyTo io.Writer // gets all of it as it comes
+	copyTo io.Writer // gets all output at once
 	kept   []byte
 }
 
@@ -65,7 +67,7 @@ func (e *outputTail) Write(b []byte) (int, error) {
 	return e.copyTo.Write(b)
 }
 
-// encodeOutput makes a result of what was printed: the JSON it is, if asked for, else a text.
+// encodeOutput converts an output to a result: as JSON if requested and valid, else as text.
 func encodeOutput(printed []byte, asJSON bool) json.RawMessage {
 	if asJSON {
 		if doc := bytes.TrimSpace(printed); json.Valid(doc) {
@@ -79,11 +81,11 @@ func quoteJSON(s string) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always has an encoding
+	_ = enc.Encode(s) // a string can always be encoded
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// lastLine is the last line that says anything, cut to what an error text should hold.
+// lastLine returns the last non-empty line, shortened for an error text.
 func lastLine(printed []byte) string {
 	const enough = 500
 	printed = bytes.TrimSpace(printed)

@@ -12,11 +12,11 @@ import (
 
 type runOutcome struct {
 	timedOut bool
-	cut      bool // the output was longer than what is kept
+	cut      bool // output beyond the limit was dropped
 }
 
-// runCommand starts a command once and returns when it and its process group have ended. What they
-// print is appended to out, or, where they are told apart, what they print to stdout.
+// runCommand starts a command once and returns when it and its process group have ended. Their
+// output is appended to out; if stderr is separate, only stdout is.
 func (c *Carrier) runCommand(ctx context.Context, cmd *scriptCommand, out *outputBuffer) (runOutcome, error) {
 	if err := ctx.Err(); err != nil {
 		return runOutcome{}, context.Cause(ctx)
@@ -37,7 +37,8 @@ func (c *Carrier) runCommand(ctx context.Context, cmd *scriptCommand, out *outpu
 	go func() { ended <- waitProcess(p) }()
 	var complaining sync.WaitGroup
 	if p.Stderr != nil {
-		complaining.Go(func() { _, _ = io.Copy(&cmd.stderr, struct{ io.Reader }{p.Stderr}) }) // its own Read ends with the program
+		// its own Read ends with the program
+		complaining.Go(func() { _, _ = io.Copy(&cmd.stderr, struct{ io.Reader }{p.Stderr}) })
 	}
 	cut := out.readFrom(p.Stdout, c.opts.MaxOutput)
 	complaining.Wait()
@@ -51,7 +52,7 @@ func (c *Carrier) runCommand(ctx context.Context, cmd *scriptCommand, out *outpu
 	return runOutcome{cut: cut}, err
 }
 
-// waitProcess says what went wrong, if anything did.
+// waitProcess waits for a process, and returns an error if it failed.
 func waitProcess(p *child.Process) error {
 	state, err := p.Wait()
 	if err != nil {
@@ -65,8 +66,8 @@ func waitProcess(p *child.Process) error {
 
 var errTimeout = errors.New("timeout")
 
-// readFrom keeps up to max bytes of what a script prints and reads on to its end, so that it is
-// never held up. It says whether anything was left out.
+// readFrom keeps up to max bytes of a script's output, and reads the rest so that the script never
+// blocks. It reports whether output was dropped.
 func (b *outputBuffer) readFrom(r io.Reader, max int) (cut bool) {
 	var scratch []byte
 	for kept := 0; ; {
@@ -78,7 +79,7 @@ func (b *outputBuffer) readFrom(r io.Reader, max int) (cut bool) {
 			space = scratch
 		}
 		n, err := r.Read(space)
-		_, _ = b.copyTo.Write(space[:n]) // a log takes everything
+		_, _ = b.copyTo.Write(space[:n]) // a log accepts all output
 		if kept < max {
 			b.extendBy(n)
 			kept += n
@@ -86,7 +87,7 @@ func (b *outputBuffer) readFrom(r io.Reader, max int) (cut bool) {
 			cut = true
 			b.tail = append(b.tail[:0], space[:n]...)
 		}
-		if err != nil { // the end, or the drain time is over
+		if err != nil { // end of output, or of the time for draining it
 			return cut
 		}
 	}

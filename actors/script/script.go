@@ -14,20 +14,21 @@ import (
 	"github.com/troupe-engine/troupe/internal/lines"
 )
 
-// Options of a Carrier. The zero value starts nothing.
+// Options configure a Carrier. The zero value starts nothing.
 type Options struct {
-	// Allow lets scripts run. Whoever may create flows may then run programs as this process's
+	// Allow permits scripts. Users that may create flows may then run programs as this process's
 	// user.
 	Allow bool
-	// Dir is where scripts run and what their work_dir must be inside of. "" = anywhere.
+	// Dir is the directory in which scripts run and which must contain their work_dir. If empty,
+	// there is no restriction.
 	Dir string
-	// Logs keeps what scripts print, while they do. nil = nobody does.
+	// Logs stores the output of scripts while they run. May be nil.
 	Logs *logs.Book
-	// MaxOutput bounds what a script may print, and its encoded result; 0 = 1 MiB. More fails its
-	// attempt.
+	// MaxOutput bounds the output of a script, and its encoded result; 0 means 1 MiB. A larger one
+	// fails its attempt.
 	MaxOutput int
-	// Env names what scripts see of this process's environment beside the little that all of them
-	// do.
+	// Env names the variables of this process's environment that scripts get besides a few default
+	// ones.
 	Env []string
 }
 
@@ -43,8 +44,8 @@ type Carrier struct {
 	patience child.Patience
 }
 
-// New returns a carrier whose scripts see what they may of the environment this process has now.
-// Code that a process which was killed has left on the disk is removed.
+// New returns a carrier. Its scripts see the permitted part of the environment that this process
+// has now. It removes code files left by a process that was killed.
 func New(opts Options) *Carrier {
 	if opts.Allow {
 		codeFiles.Sweep()
@@ -53,7 +54,7 @@ func New(opts Options) *Carrier {
 	return &Carrier{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience()}
 }
 
-// Carry runs the job's script until it succeeds or its tries are used up.
+// Carry runs the job's script, with retries up to its limit.
 func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	cmd, cleanup, err := c.prepareCommand(ctx, &job)
 	if err != nil {
@@ -73,7 +74,8 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	return rep
 }
 
-// runTries reports on the last one.
+// runTries runs the script until it succeeds or its retries are used up, and returns the last
+// report.
 func (c *Carrier) runTries(ctx context.Context, job *flow.Job, cmd *scriptCommand, printed *outputBuffer) flow.Report {
 	for try := 1; ; try++ {
 		printed.Reset()
@@ -89,7 +91,7 @@ func (c *Carrier) runTries(ctx context.Context, job *flow.Job, cmd *scriptComman
 	}
 }
 
-// outputReport is what a script printed, all of it or nothing.
+// outputReport returns the report with a script's output, all of it or an error.
 func (c *Carrier) outputReport(printed []byte, cut, asJSON bool) flow.Report {
 	var output json.RawMessage
 	if !cut {

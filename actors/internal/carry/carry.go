@@ -1,4 +1,4 @@
-// Package carry has what all who carry out jobs do alike.
+// Package carry contains the common parts of all carriers.
 package carry
 
 import (
@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Body returns what workers and scripts are given: {"input":any,"params":{…},"key":"…"}.
+// Body returns the request body for workers and the stdin of scripts:
+// {"input":any,"params":{…},"key":"…"}.
 func Body(job *flow.Job) []byte {
 	b := make([]byte, 0, len(job.Input)+len(job.Params)+160)
 	b = append(b, `{"input":`...)
@@ -26,7 +27,7 @@ func appendOr(b []byte, raw json.RawMessage, empty string) []byte {
 	return append(b, raw...)
 }
 
-// Pause waits between two tries. It is false when the job is not wanted any longer.
+// Pause waits between two tries. It returns false if the job was canceled.
 func Pause(ctx context.Context, ms int64) bool {
 	if ctx.Err() != nil {
 		return false

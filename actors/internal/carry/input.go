@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-// Input is that of the node, or where that is null, as it is of a graph's node without prep, its
-// params.
+// Input returns the input of the node. If that is null, as for a graph's node without prep, it
+// returns its params.
 func Input(job *flow.Job) json.RawMessage {
 	if expr.KindOf(job.Input) != expr.KindNull || len(job.Params) == 0 {
 		return job.Input
@@ -19,7 +19,7 @@ func Input(job *flow.Job) json.RawMessage {
 	return job.Params
 }
 
-// NodeOf is the node of a job; nil when its plan is not known.
+// NodeOf returns the node of a job; nil if its plan is unknown.
 func NodeOf(job *flow.Job) *flow.PlanNode {
 	if job.Plan == nil {
 		return nil
@@ -31,7 +31,8 @@ func NodeOf(job *flow.Job) *flow.PlanNode {
 	return scope.Nodes[job.Node]
 }
 
-// Upstream is what a job's input has of its node's dependencies; nil when it can have none.
+// Upstream returns the outputs of the node's dependencies in a job's input; nil if the node can
+// have none.
 func Upstream(job *flow.Job) json.RawMessage {
 	n := NodeOf(job)
 	if n == nil || n.Dag == nil {
@@ -49,8 +50,8 @@ func Upstream(job *flow.Job) json.RawMessage {
 	return append(b, '}')
 }
 
-// UnitID is a UUID that tells the unit of a job from all others: the one by which clients of Ork
-// know it, where they do.
+// UnitID returns a UUID that identifies the unit of a job. For units that clients of Ork know, it
+// is the id that they use.
 func UnitID(job *flow.Job) string {
 	if n := NodeOf(job); n != nil && n.Dag != nil && job.Scope == "" {
 		return ork.TaskID(job.Task, n.Dag.Index, job.Unit)
@@ -60,5 +61,5 @@ func UnitID(job *flow.Job) string {
 	return uuid.NewSHA1(units, []byte(flow.JobID(job.Task, unit))).String()
 }
 
-// units is the name space of those that clients of Ork do not know.
+// units is the UUID namespace for units that clients of Ork do not know.
 var units = uuid.MustParse("6c0b6a52-7a0e-5d7b-8a43-0d5f0e1c2b7f")

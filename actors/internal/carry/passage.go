@@ -2,23 +2,23 @@ package carry
 
 import "github.com/troupe-engine/troupe/flow"
 
-// Passage is a job on its way through somebody who hands it on to others.
+// Passage is a job that is handed to a relay.
 type Passage interface {
-	// Job is what is to be carried out. It is asked for before the passage lands.
+	// Job returns the job to carry out. It must be called before the passage lands.
 	Job() flow.Job
-	// Of says which task's the job is, and which attempt, also when the passage has landed.
+	// Of returns the task and the address of the job, also after the passage has landed.
 	Of() (task string, at flow.Address)
-	// Begin is asked when somebody is about to get the job. When it is false nobody is to get it:
-	// it is not wanted any longer, or it will be sent anew.
+	// Begin is called before a worker gets the job. If it returns false, no worker may get it: the
+	// job was withdrawn, or will be sent again.
 	Begin() bool
-	// Foreign says that the job is of another member's task: who has nobody for it gives it back,
-	// Lost and Unbegun.
+	// Foreign reports whether another member owns the job's task. Without a worker for it, the
+	// relay gives it back as Lost and Unbegun.
 	Foreign() bool
-	// Over says that nobody waits for the job any longer.
+	// Over reports whether the job is no longer needed.
 	Over() bool
-	// Land reports on the job, once. A report that is Lost has it carried out again, by the member
-	// that it is To.
+	// Land reports the result of the job, once. A report that is Lost makes the job run again, at
+	// the member in To.
 	Land(flow.Report)
-	// Part lands a job whose worker goes on with it elsewhere: that is where it is reported.
+	// Part lands a job whose worker takes it along to another member, which will report it.
 	Part()
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// Variables tell a program which job it has.
+// Variables returns the environment variables that describe a program's job.
 func Variables(job *flow.Job) map[string]string {
 	own := map[string]string{
 		"TROUPE_JOB": job.ID(), "TROUPE_KEY": job.Key(), "TROUPE_TASK": job.Task, "TROUPE_NODE": job.Step(), "TROUPE_ATTEMPT": strconv.Itoa(job.Attempt),

@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// NoWorker is the error of a job that nobody is there for. It says whom the job would need.
+// NoWorker returns the error of a job without a matching worker. It names the service and labels.
 func NoWorker(e *flow.Exec) string {
 	text := "no worker for service " + e.Service
 	if len(e.Labels) > 0 {

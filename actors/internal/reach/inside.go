@@ -5,27 +5,27 @@ import (
 	"net/netip"
 )
 
-// holders are the IPv6 networks whose addresses hold an IPv4 address, and the byte where it begins.
+// holders are the IPv6 networks whose addresses contain an IPv4 address, with its offset in bytes.
 var holders = []struct {
 	network netip.Prefix
 	at      int
 }{
 	{netip.MustParsePrefix("64:ff9b::/96"), 12},    // NAT64
-	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},  // NAT64 of a site's own
+	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},  // site-local NAT64
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12}, // translated
 	{netip.MustParsePrefix("::/96"), 12},           // compatible
 	{netip.MustParsePrefix("2002::/16"), 2},        // 6to4
 	{netip.MustParsePrefix("2001::/32"), 4},        // Teredo: its server
 }
 
-// teredo also holds its client's address, with every bit turned.
+// teredo addresses also contain the client's address, with all bits inverted.
 var teredo = netip.MustParsePrefix("2001::/32")
 
-// isatap is what stands before the IPv4 address in the second half of an address, but for the bit
-// that says whether the address is unique.
+// isatap is the prefix of the IPv4 address in the second half of an address, without the
+// universal/local bit.
 var isatap = []byte{0, 0, 0x5e, 0xfe}
 
-// inside are the IPv4 addresses that an IPv6 address leads to.
+// inside returns the IPv4 addresses that an IPv6 address leads to.
 func inside(addr netip.Addr) []netip.Addr {
 	if addr.Is4() {
 		return nil

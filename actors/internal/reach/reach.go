@@ -1,5 +1,5 @@
-// Package reach says which addresses this member calls on behalf of others: those that its operator
-// has named.
+// Package reach restricts the addresses that this member calls for users to the networks that its
+// operator has named.
 package reach
 
 import (
@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// ErrNotAllowed reports that an address is in no network that may be called.
+// ErrNotAllowed reports that an address is in no allowed network.
 var ErrNotAllowed = errors.New("not allowed")
 
-// Networks are those that may be called. Link-local addresses, where machines of clouds tell their
-// secrets, are in none of them.
+// Networks are the allowed networks. Link-local addresses, where cloud machines serve their
+// credentials, are never allowed.
 type Networks struct {
 	Allow    []netip.Prefix
-	Loopback bool // this host may be called, too
+	Loopback bool // this host is allowed, too
 }
 
-// Allowed reports whether an address may be called. One that holds an IPv4 address for a translator
-// or a tunnel to reach is allowed only if that one is in an allowed network as well.
+// Allowed reports whether an address may be called. If it contains an IPv4 address for a translator
+// or a tunnel, that one must be allowed as well.
 func (n Networks) Allowed(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	if addr.IsLoopback() {
@@ -46,8 +46,8 @@ func (n Networks) named(addr netip.Addr) bool {
 	return slices.ContainsFunc(n.Allow, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
-// Dialer connects to allowed addresses only: a name may resolve differently by the time it is
-// called. Who is what is called, in the plural.
+// Dialer returns a dialer that connects only to allowed addresses, because a name may resolve
+// differently at the time of the call. who is a plural noun for error texts.
 func (n Networks) Dialer(who string) *net.Dialer {
 	return &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
