@@ -9,8 +9,8 @@
 //	sessions     match ready jobs with credits: pollers, push and attached workers, functions
 //
 // The package guarantees:
-//   - A task actor changes its memory at once and speaks after the commit. So an effect or an answer
-//     never precedes the journal row that it depends on.
+//   - A task actor changes its memory at once, and speaks after the commit. So no effect or answer
+//     precedes the journal row that it depends on.
 //   - After any answer of the store but "written", the actor drops its state, reloads, and decides
 //     all unanswered commands again.
 //   - An attempt is dispatched again only in two cases: its carrier is known to be gone, or its

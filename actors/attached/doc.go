@@ -8,8 +8,8 @@
 //   - A job of a service that no worker offers fails at once.
 //   - A session whose stream breaks waits for its worker during the grace period. Then its jobs are
 //     lost, and other workers get them.
-//   - A worker that comes back in time continues. Its finished jobs count, jobs that did not reach it
-//     are sent again, and nothing runs twice.
+//   - A worker that comes back in time continues with its jobs. The finished ones count, those that
+//     did not reach it are sent again, and nothing runs twice.
 //   - A worker that does not read delays no other worker.
 //   - The number of sessions is bounded.
 package attached

@@ -3,7 +3,7 @@
 //   - Output never blocks a job, and a store that is slow or unavailable fails no job.
 //   - The output of all attempts of a member is stored together, a few times a second and at most
 //     half of the time, so other commits proceed.
-//   - The lines that wait for the store are bounded, for each attempt and in total. Further lines are
+//   - Lines that wait for the store are bounded, for each attempt and in total. Further ones are
 //     counted, and the count is shown in their place.
 //   - A part that is written twice is stored once.
 //   - All lines pass one place (Book.filterLines) before they are stored.
