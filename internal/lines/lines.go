@@ -1,10 +1,12 @@
-// Package lines holds what a job prints, line by line and by stream, until somebody takes it to
-// where it is kept.
+// Package lines buffers the output of a job, by line and stream, until it is taken for storage.
 //
-// Promises: whoever writes is never held up and never gets an error; a buffer holds no more than
-// its bound, and what did not fit is counted and told in its place, in order; lines of several
-// streams are taken in the order in which they ended; a line comes whole, unless it is longer than
-// MaxLine, or its buffer is closed in the middle of it.
+// Promises:
+//   - Writers never block and never get an error.
+//   - A buffer never exceeds its bound. Lost lines are counted and reported at their place in the
+//     order.
+//   - Lines of several streams are taken in the order in which they ended.
+//   - A line is taken whole, unless it is longer than MaxLine or its buffer is closed in the middle
+//     of it.
 package lines
 
 import (
@@ -19,51 +21,51 @@ import (
 	"unicode/utf8"
 )
 
-// Streams that lines come from.
+// Streams of lines.
 const (
-	Log    = "log" // of handlers, and what is said about a job
+	Log    = "log" // of handlers and of the system, about a job
 	Stdout = "stdout"
 	Stderr = "stderr"
 )
 
-// Streams are all of them, in an order that stored logs rely on.
+// Streams lists all streams. Stored logs rely on this order.
 var Streams = [...]string{Log, Stdout, Stderr}
 
 const (
-	// MaxLine is how many bytes of a line are kept together. A longer one comes in parts.
+	// MaxLine is the largest number of bytes of a line. A longer line is split.
 	MaxLine = 16 << 10
-	// DefaultMax is how many bytes a buffer holds that is not told anything else.
+	// DefaultMax is the default bound of a buffer in bytes.
 	DefaultMax = 2 << 20
-	// perLine is what a line costs beside its text.
+	// perLine is the cost of a line in bytes, besides its text.
 	perLine = 64
 )
 
-// StreamNamed is the stream of a name: Log, if there is no such.
+// StreamNamed returns the stream with the given name, or Log if there is none.
 func StreamNamed(name string) string { return Streams[codeOf(name)] }
 
 func codeOf(name string) int { return max(slices.Index(Streams[:], name), 0) }
 
-// Line is what was printed at once: a line with its end, or a part of a long one. It is UTF-8.
+// Line is a line with its line break, or a part of a long line. Its text is valid UTF-8.
 type Line struct {
 	At     int64 // Unix milliseconds
 	Stream string
 	Text   string
-	// Passed is how many lines one that tells of lost ones stands for among those that were never
-	// taken; 0 = it is a line itself.
+	// Passed is the number of never taken lines that a notice of lost lines counts; 0 for an
+	// ordinary line.
 	Passed int
 }
 
-// Room is what several buffers share.
+// Room is a number of bytes that several buffers share.
 type Room struct{ taken, size atomic.Int64 }
 
-// NewRoom has room for so many bytes.
+// NewRoom returns a Room of the given number of bytes.
 func NewRoom(bytes int) *Room {
 	r := &Room{}
 	r.size.Store(int64(bytes))
 	return r
 }
 
-// Take takes some of it, if it is there.
+// Take reserves bytes and reports whether there was room.
 func (r *Room) Take(bytes int) bool {
 	if r == nil || r.taken.Add(int64(bytes)) <= r.size.Load() {
 		return true
@@ -72,33 +74,36 @@ func (r *Room) Take(bytes int) bool {
 	return false
 }
 
-// Give gives back what was taken.
+// Give returns reserved bytes.
 func (r *Room) Give(bytes int) {
 	if r != nil {
 		r.taken.Add(int64(-bytes))
 	}
 }
 
-// Buffer holds lines. The zero value is useful. Its methods may be called from several goroutines.
+// Buffer holds lines. The zero value is ready to use. Its methods are safe for concurrent use.
 type Buffer struct {
-	Max     int             // bytes; 0 = DefaultMax
-	Room    *Room           // of this and others; nil = it shares none
-	Grown   func(bytes int) // told after a write that added lines how many bytes wait; nil = nobody is
-	mu      sync.Mutex
-	lines   []Line
-	bytes   int // of lines, with what they cost
-	dropped int // lines that did not fit since the last one that did, and that were taken in vain
-	never   int // those of them that did not fit
+	Max  int   // bound in bytes; 0 means DefaultMax
+	Room *Room // shared with other buffers; nil if none
+	// called with the number of pending bytes after a write that added lines; may be nil
+	Grown func(bytes int)
+	mu    sync.Mutex
+	lines []Line
+	bytes int // cost of lines in bytes
+	// number of lines lost since the last stored line, including taken lines that could not be
+	// stored
+	dropped int
+	never   int // number of lines in dropped that did not fit
 	any     bool
-	rests   [len(Streams)]bytes.Buffer // of each stream the line that has not ended
+	rests   [len(Streams)]bytes.Buffer // unfinished line of each stream
 }
 
-// Stream is where to write what comes from one. One that is not known is taken for Log.
+// Stream returns a writer for a stream. An unknown name means Log.
 func (b *Buffer) Stream(name string) io.Writer {
 	return lineStream{b, codeOf(name)}
 }
 
-// Write takes what is said without a stream.
+// Write writes to the Log stream.
 func (b *Buffer) Write(p []byte) (int, error) { return lineStream{b, 0}.Write(p) }
 
 type lineStream struct {
@@ -111,7 +116,7 @@ func (s lineStream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Add takes lines that were split elsewhere.
+// Add adds lines that were split elsewhere.
 func (b *Buffer) Add(list []Line) {
 	b.changeLines(func() {
 		for _, l := range list {
@@ -120,7 +125,7 @@ func (b *Buffer) Add(list []Line) {
 	})
 }
 
-// changeLines does something that may add lines.
+// changeLines calls do, which may add lines, and then calls Grown if it did.
 func (b *Buffer) changeLines(do func()) {
 	b.mu.Lock()
 	before := b.bytes + b.dropped
@@ -132,7 +137,7 @@ func (b *Buffer) changeLines(do func()) {
 	}
 }
 
-// splitLines adds the lines that end in p, and keeps the rest for later.
+// splitLines adds the lines that end in p and keeps the rest for later.
 func (b *Buffer) splitLines(code int, p []byte) {
 	rest := &b.rests[code]
 	for len(p) > 0 {
@@ -155,8 +160,7 @@ func (b *Buffer) splitLines(code int, p []byte) {
 	}
 }
 
-// completePrefix is how much of a text there is without a character at its end that is not there to
-// its end.
+// completePrefix returns the length of text without an incomplete UTF-8 character at its end.
 func completePrefix(text []byte) int {
 	for at := len(text) - 1; at > max(len(text)-utf8.UTFMax, 0); at-- {
 		if utf8.RuneStart(text[at]) {
@@ -169,7 +173,7 @@ func completePrefix(text []byte) int {
 	return len(text)
 }
 
-// addLine keeps a line if there is room for it. The lock is held.
+// addLine adds a line if there is room for it. The caller holds the lock.
 func (b *Buffer) addLine(l Line) {
 	l.Text = strings.ToValidUTF8(l.Text, "\uFFFD")
 	b.any = true
@@ -194,7 +198,8 @@ func (b *Buffer) appendLine(l Line) {
 	b.bytes += len(l.Text) + perLine
 }
 
-// noteDropped puts how many lines were lost where they would be, room or not. The lock is held.
+// noteDropped adds a notice of the lost lines at their place, even if there is no room. The caller
+// holds the lock.
 func (b *Buffer) noteDropped(at int64) {
 	if b.dropped == 0 {
 		return
@@ -211,7 +216,7 @@ func (r *Room) forceTake(bytes int) {
 	}
 }
 
-// Lost is what stands in the place of lines that are lost.
+// Lost returns the text that replaces n lost lines.
 func Lost(n int) string {
 	if n == 1 {
 		return "… 1 line lost here\n"
@@ -219,12 +224,12 @@ func Lost(n int) string {
 	return fmt.Sprintf("… %d lines lost here\n", n)
 }
 
-// Lose counts lines that were taken and could not be kept.
+// Lose counts lines that were taken and could not be stored.
 func (b *Buffer) Lose(n int) {
 	b.changeLines(func() { b.dropped += n })
 }
 
-// Take hands out the oldest lines, of no more than max bytes together but for a single one.
+// Take removes and returns the oldest lines, at most max bytes in total, but at least one line.
 func (b *Buffer) Take(max int) []Line {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -240,12 +245,12 @@ func (b *Buffer) Take(max int) []Line {
 	b.bytes -= size
 	b.Room.Give(size)
 	if b.lines = b.lines[n:]; len(b.lines) == 0 {
-		b.lines = nil // what was taken is somebody else's
+		b.lines = nil // the caller owns the taken slice
 	}
 	return taken
 }
 
-// Close makes lines of what has no end yet. What is written later is taken all the same.
+// Close ends the unfinished lines. Later writes are still accepted.
 func (b *Buffer) Close() {
 	b.changeLines(func() {
 		for code := range b.rests {
@@ -257,14 +262,14 @@ func (b *Buffer) Close() {
 	})
 }
 
-// Any reports whether anything was ever added.
+// Any reports whether a line was ever added.
 func (b *Buffer) Any() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.any
 }
 
-// Waits reports whether there is something to be taken.
+// Waits reports whether there is something to take.
 func (b *Buffer) Waits() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

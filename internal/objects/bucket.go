@@ -9,43 +9,46 @@ import (
 	"time"
 )
 
-// Bucket keeps objects by their keys, which are paths with slashes. What it says is there,
-// everybody who asks afterwards sees.
+// Bucket stores objects by key. Keys are paths with slashes. A write that has returned is visible
+// to every later read.
 type Bucket interface {
-	// Get gives an object; of one with more than most bytes it gives the first most+1.
-	// fs.ErrNotExist = there is none, fs.ErrPermission = it is there and this one may not be read.
+	// Get returns the content of an object, or its first most+1 bytes if it is longer than most. It
+	// returns fs.ErrNotExist if there is no such object and fs.ErrPermission if the object may not
+	// be read.
 	Get(ctx context.Context, key string, most int) ([]byte, error)
-	// Range gives some bytes of an object, from one of them on: fewer where it ends before.
+	// Range returns up to most bytes of an object, starting at offset from. It returns fewer bytes
+	// if the object ends earlier.
 	Range(ctx context.Context, key string, from int64, most int) ([]byte, error)
-	// Put writes an object as a whole, in place of the one that is there.
+	// Put writes a whole object and replaces an existing one.
 	Put(ctx context.Context, key string, value []byte) error
-	// Create writes one that is not there yet. fs.ErrExist = it is, and stays as it is.
+	// Create writes an object that does not exist yet. It returns fs.ErrExist, and changes nothing,
+	// if the object exists.
 	Create(ctx context.Context, key string, value []byte) error
-	// List tells what is below a prefix that ends with a slash.
+	// List returns the objects below a prefix that ends with a slash.
 	List(ctx context.Context, prefix string) ([]Object, error)
-	// Delete deletes everything below a prefix that ends with a slash. That nothing is there is no
+	// Delete deletes all objects below a prefix that ends with a slash. Deleting nothing is no
 	// error.
 	Delete(ctx context.Context, prefix string) error
-	// Remove deletes one object. That it is not there is no error.
+	// Remove deletes an object. A missing object is no error.
 	Remove(ctx context.Context, key string) error
-	// Folders are the names of those right below a prefix that ends with a slash, of which there
-	// may be some that nothing is in.
+	// Folders returns the names of the folders directly below a prefix that ends with a slash. Some
+	// of them may be empty.
 	Folders(ctx context.Context, prefix string) ([]string, error)
-	// Address is what a worker is told of an object: a path, or a URL.
+	// Address returns the address of an object for workers: a path or a URL.
 	Address(key string) string
 }
 
-// Object is one of a list.
+// Object is an entry of a list.
 type Object struct {
 	Key     string
-	Version string // another one with every write; "" = that is not known, it has to be read
+	Version string // changes with every write; "" if unknown, then the object has to be read
 	Written time.Time
 }
 
 // Opener opens the bucket that a URL names.
 type Opener func(ctx context.Context, at *url.URL) (Bucket, error)
 
-// Open opens a bucket by its URL. Those of schemes other than file are opened by others.
+// Open opens a bucket by its URL. The functions in others open buckets of schemes other than file.
 func Open(ctx context.Context, text string, others map[string]Opener) (Bucket, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "" {
@@ -68,7 +71,7 @@ func Open(ctx context.Context, text string, others map[string]Opener) (Bucket, e
 	return OpenDir(path)
 }
 
-// Shown is a URL without what is secret in it.
+// Shown returns a URL without its secret parts.
 func Shown(text string) string {
 	if u, err := url.Parse(text); err == nil {
 		u.RawQuery, u.User = "", nil
@@ -77,7 +80,7 @@ func Shown(text string) string {
 	return "…"
 }
 
-// pathOf is the path that a URL of files names.
+// pathOf returns the path of a file URL.
 func pathOf(u *url.URL) (string, error) {
 	switch {
 	case u.Host != "" && u.Host != "localhost":
@@ -85,7 +88,7 @@ func pathOf(u *url.URL) (string, error) {
 	case u.Path == "" || u.Path == "/" || u.Opaque != "":
 		return "", errors.New("it names no folder: write file:///FOLDER, with three slashes")
 	}
-	if path := strings.TrimPrefix(u.Path, "/"); len(path) > 1 && path[1] == ':' { // C:/… of Windows
+	if path := strings.TrimPrefix(u.Path, "/"); len(path) > 1 && path[1] == ':' { // C:/… on Windows
 		return path, nil
 	}
 	return u.Path, nil

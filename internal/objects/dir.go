@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// Dir is a bucket in a folder of this host. Nothing outside of it is read or written, also where a
-// worker has left a link.
+// Dir is a bucket in a folder of this host. It reads and writes nothing outside that folder, even
+// if a worker has created a link there.
 type Dir struct{ path string }
 
-// OpenDir opens one. A folder that is not there is made, for this user alone: whoever wants others
-// to write into it makes it.
+// OpenDir opens a folder as a bucket. It creates a missing folder, readable only by this user. To
+// let other users write into it, create the folder beforehand.
 func OpenDir(folder string) (*Dir, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -40,13 +40,13 @@ func OpenDir(folder string) (*Dir, error) {
 
 func (d *Dir) openRoot() (*os.Root, error) {
 	root, err := os.OpenRoot(d.path)
-	if err != nil { // that it may not be read is no matter of an object
+	if err != nil { // a missing permission for the folder is no error of an object
 		return nil, fmt.Errorf("the folder of the object store: %v", err)
 	}
 	return root, nil
 }
 
-// withRoot does something in the folder.
+// withRoot calls do with the opened folder.
 func (d *Dir) withRoot(ctx context.Context, do func(*os.Root) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -59,8 +59,8 @@ func (d *Dir) withRoot(ctx context.Context, do func(*os.Root) error) error {
 	return do(root)
 }
 
-// Get reads a file. What else has that name, such as a link, is none, and neither is what is behind
-// a link.
+// Get reads a file. Anything else with that name, such as a link, counts as missing, and so do
+// files behind a link.
 func (d *Dir) Get(ctx context.Context, key string, most int) (value []byte, err error) {
 	err = d.readFile(ctx, key, func(file *os.File) error {
 		value, err = io.ReadAll(io.LimitReader(file, int64(most)+1))
@@ -69,7 +69,7 @@ func (d *Dir) Get(ctx context.Context, key string, most int) (value []byte, err 
 	return value, err
 }
 
-// Range reads a part of one.
+// Range reads a part of a file.
 func (d *Dir) Range(ctx context.Context, key string, from int64, most int) (value []byte, err error) {
 	err = d.readFile(ctx, key, func(file *os.File) error {
 		value = make([]byte, most)
@@ -97,7 +97,8 @@ func (d *Dir) readFile(ctx context.Context, key string, do func(*os.File) error)
 	})
 }
 
-// isFile goes through the folders of a key: a worker may have left anything in place of them.
+// isFile reports whether a key is a regular file. It checks every folder of the key, because a
+// worker may have replaced any of them.
 func isFile(root *os.Root, key string) error {
 	for i, c := range key + "/" {
 		if c != '/' {
@@ -114,12 +115,12 @@ func isFile(root *os.Root, key string) error {
 	return nil
 }
 
-// Put writes a file under another name first.
+// Put writes a draft file and renames it.
 func (d *Dir) Put(ctx context.Context, key string, value []byte) error {
 	return d.writeFile(ctx, key, value, (*os.Root).Rename)
 }
 
-// Create does the same, and leaves a file alone that is there.
+// Create is like Put, but leaves an existing file unchanged.
 func (d *Dir) Create(ctx context.Context, key string, value []byte) error {
 	return d.writeFile(ctx, key, value, (*os.Root).Link)
 }
@@ -128,14 +129,15 @@ func (d *Dir) writeFile(ctx context.Context, key string, value []byte, into func
 	return d.withRoot(ctx, func(root *os.Root) error {
 		folder := path.Dir(key)
 		draft := path.Join(folder, draftPrefix+rand.Text())
-		defer root.Remove(draft) // after a rename it is not there any more
+		defer root.Remove(draft) // after a rename the draft no longer exists
 		if err := writeDraft(root, draft, value); err != nil {
 			return err
 		}
 		if err := into(root, draft, key); err != nil {
 			return err
 		}
-		for ; folder != "."; folder = path.Dir(folder) { // it may be new itself, and so may those around it
+		// the folder and its parents may be new, too
+		for ; folder != "."; folder = path.Dir(folder) {
 			if err := syncFolder(root, folder); err != nil {
 				return err
 			}
@@ -144,13 +146,15 @@ func (d *Dir) writeFile(ctx context.Context, key string, value []byte, into func
 	})
 }
 
-// draftPrefix begins the names of files that are not whole yet.
+// draftPrefix is the prefix of the names of incomplete files.
 const draftPrefix = ".draft-"
 
-// writeDraft writes a file into a folder that somebody may be deleting because nothing is in it.
+// writeDraft writes a file into a folder. It retries if the folder is deleted concurrently because
+// it was empty.
 func writeDraft(root *os.Root, name string, value []byte) (err error) {
 	for range deleteTries {
-		if err = root.MkdirAll(path.Dir(name), 0o777); err != nil { // less as the process is told to
+		// reduced by the umask of the process
+		if err = root.MkdirAll(path.Dir(name), 0o777); err != nil {
 			return err
 		}
 		if err = writeFile(root, name, value); !errors.Is(err, fs.ErrNotExist) {
@@ -169,7 +173,7 @@ func writeFile(root *os.Root, name string, value []byte) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// syncFolder has a new name outlast a loss of power. On Windows folders cannot be synced.
+// syncFolder makes a new name survive a loss of power. Windows cannot sync folders.
 func syncFolder(root *os.Root, folder string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -181,19 +185,20 @@ func syncFolder(root *os.Root, folder string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// List walks through the folder of a prefix. How a file changes cannot be told for sure by its
-// times, so each has to be read.
+// List walks the folder of a prefix. File times do not reliably show a change, so every file has to
+// be read.
 func (d *Dir) List(ctx context.Context, prefix string) (list []Object, err error) {
 	err = d.withRoot(ctx, func(root *os.Root) error {
 		return fs.WalkDir(root.FS(), path.Clean(prefix), func(key string, entry fs.DirEntry, err error) error {
 			switch {
-			case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // of a folder that a worker has closed the others are no part
+			// skip files in a folder that a worker has made unreadable
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 				return nil
 			case err != nil:
 				return err
 			case entry.Type().IsRegular() && !strings.HasPrefix(entry.Name(), draftPrefix):
 				info, err := entry.Info()
-				if errors.Is(err, fs.ErrNotExist) { // it was deleted meanwhile
+				if errors.Is(err, fs.ErrNotExist) { // deleted since the folder was read
 					break
 				}
 				if err != nil {
@@ -207,14 +212,14 @@ func (d *Dir) List(ctx context.Context, prefix string) (list []Object, err error
 	return list, err
 }
 
-// deleteTries is how often a folder is deleted into which somebody writes meanwhile.
+// deleteTries is the number of attempts to delete a folder while files are being written into it.
 const deleteTries = 100
 
 // Delete removes the folder of a prefix.
 func (d *Dir) Delete(ctx context.Context, prefix string) error {
 	return d.withRoot(ctx, func(root *os.Root) (err error) {
 		for range deleteTries {
-			if err = root.RemoveAll(path.Clean(prefix)); !errors.Is(err, fs.ErrExist) { // it is not empty
+			if err = root.RemoveAll(path.Clean(prefix)); !errors.Is(err, fs.ErrExist) { // not empty
 				return err
 			}
 		}
@@ -222,19 +227,19 @@ func (d *Dir) Delete(ctx context.Context, prefix string) error {
 	})
 }
 
-// Remove deletes a file, and the folder around it when that was the last one in it.
+// Remove deletes a file, and its folder if that is then empty.
 func (d *Dir) Remove(ctx context.Context, key string) error {
 	return d.withRoot(ctx, func(root *os.Root) error {
 		if err := root.Remove(key); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		_ = root.Remove(path.Dir(key)) // others are in it
+		_ = root.Remove(path.Dir(key)) // the folder is not empty
 		return nil
 	})
 }
 
-// Tidy deletes what is left below a prefix of files that were not written to their end because the
-// process ended, before a time, and folders that nothing is in.
+// Tidy deletes incomplete files below a prefix that are older than before, and empty folders.
+// Incomplete files remain when a process ends during a write.
 func (d *Dir) Tidy(ctx context.Context, prefix string, before time.Time) error {
 	return d.withRoot(ctx, func(root *os.Root) error {
 		var folders []string
@@ -248,12 +253,12 @@ func (d *Dir) Tidy(ctx context.Context, prefix string, before time.Time) error {
 			if entry.IsDir() {
 				folders = append(folders, key)
 			} else if info, err := entry.Info(); err == nil && strings.HasPrefix(entry.Name(), draftPrefix) && info.ModTime().Before(before) {
-				_ = root.Remove(key) // somebody else may have
+				_ = root.Remove(key) // may be deleted already
 			}
 			return ctx.Err()
 		})
 		for _, folder := range slices.Backward(folders) {
-			_ = root.Remove(folder) // something may be in it
+			_ = root.Remove(folder) // may not be empty
 		}
 		return err
 	})
@@ -276,5 +281,5 @@ func (d *Dir) Folders(ctx context.Context, prefix string) (names []string, err e
 	return names, err
 }
 
-// Address is the path of a file.
+// Address returns the path of a file.
 func (d *Dir) Address(key string) string { return filepath.Join(d.path, filepath.FromSlash(key)) }

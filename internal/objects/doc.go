@@ -1,9 +1,12 @@
-// Package objects is the protocol by which a worker anywhere carries out an attempt by nothing but
-// files: what it has to do is in spec.json, how it is in status.json, and what came of it in
-// output.json, all in a folder of this attempt alone. The files are objects of a Bucket; Dir is one
-// in a folder of this host.
+// Package objects is the protocol by which a remote worker carries out an attempt using only files.
+// The attempt has a folder of its own: spec.json describes the work, status.json the progress and
+// output.json the result. The files are objects of a Bucket. Dir is a bucket in a folder of this
+// host.
 //
-// Promises: objects are written as a whole, so nobody reads a half of one; a status that makes no
-// sense, or is of another attempt, changes nothing; how long a worker is silent is told by the
-// clock of who looks, from when its heartbeat was last seen to change; what is read is bounded.
+// Promises:
+//   - Objects are written as a whole, so no reader sees a half-written object.
+//   - A malformed status, or the status of another attempt, changes nothing.
+//   - The silence of a worker is measured by the reader's clock, from when the reader last saw the
+//     heartbeat change.
+//   - The number of bytes read is bounded.
 package objects

@@ -15,31 +15,31 @@ import (
 	"unicode/utf8"
 )
 
-// The files in the folder of an attempt.
+// Files in the folder of an attempt.
 const (
-	SpecFile   = "spec.json"   // what is to be done, written before anybody is asked to
-	StatusFile = "status.json" // how it is, written by the worker
-	OutputFile = "output.json" // what came of it, written by the worker before it says that it went well
-	CancelFile = "cancel.json" // nobody waits for it any longer
+	SpecFile   = "spec.json"   // description of the work, written before a worker is asked to do it
+	StatusFile = "status.json" // progress, written by the worker
+	OutputFile = "output.json" // result, written by the worker before it reports success
+	CancelFile = "cancel.json" // the work was canceled
 )
 
-// Words of a status.
+// Values of Status.Status.
 const (
 	Running = "running"
 	Success = "success"
 	Failed  = "failed"
 )
 
-// Spec is what an attempt has to do.
+// Spec describes the work of an attempt.
 type Spec struct {
 	Task           string          `json:"task_id"`
 	Run            string          `json:"run_id"`
 	TaskName       string          `json:"task_name"`
 	Workflow       string          `json:"workflow_name"`
 	Execution      string          `json:"execution_id"`
-	Key            string          `json:"key"` // the same for all attempts
+	Key            string          `json:"key"` // same for all attempts
 	Executor       string          `json:"executor"`
-	Command        any             `json:"command,omitempty"` // a text, or a list of texts
+	Command        any             `json:"command,omitempty"` // string or list of strings
 	File           string          `json:"file,omitempty"`
 	Module         string          `json:"module,omitempty"`
 	Function       string          `json:"function,omitempty"`
@@ -47,13 +47,14 @@ type Spec struct {
 	Input          json.RawMessage `json:"input"`
 	Upstream       json.RawMessage `json:"upstream,omitempty"`
 	TimeoutSeconds float64         `json:"timeout_seconds,omitempty"`
-	ParallelIndex  *int            `json:"parallel_index"` // null of a task without instances, like the count
-	ParallelCount  *int            `json:"parallel_count"`
-	Attempt        int             `json:"attempt"`
-	CreatedAt      time.Time       `json:"created_at"`
+	// null for a task without instances; ParallelCount, too
+	ParallelIndex *int      `json:"parallel_index"`
+	ParallelCount *int      `json:"parallel_count"`
+	Attempt       int       `json:"attempt"`
+	CreatedAt     time.Time `json:"created_at"`
 }
 
-// Status is what a worker says of an attempt.
+// Status is the worker's report about an attempt.
 type Status struct {
 	Status     string     `json:"status"`
 	Attempt    int        `json:"attempt"`
@@ -63,32 +64,33 @@ type Status struct {
 	Error      string     `json:"error,omitempty"`
 }
 
-// Folder is where the files of an attempt are.
+// Folder returns the folder of an attempt's files.
 func Folder(run, task string, visit, attempt int) string {
 	name := strconv.Itoa(attempt)
-	if visit > 1 { // attempts are counted anew then
+	if visit > 1 { // every visit numbers its attempts from 1
 		name = strconv.Itoa(visit) + "." + name
 	}
 	return RunFolder(run) + task + "/" + name + "/"
 }
 
-// RunFolder is where those of a run are.
+// RunFolder returns the folder of a run's files.
 func RunFolder(run string) string { return "runs/" + run + "/" }
 
 // Forget deletes all files of a run.
 func Forget(ctx context.Context, b Bucket, run string) error {
 	if !isFolderName(run) {
-		return nil // nothing was ever written for it
+		return nil // no files were ever written for it
 	}
 	return b.Delete(ctx, RunFolder(run))
 }
 
-// isFolderName reports whether a name may be that of a folder.
+// isFolderName reports whether text is valid as the name of a folder.
 func isFolderName(text string) bool {
 	return text != "" && text != "." && text != ".." && !strings.ContainsAny(text, "/\\\x00")
 }
 
-// WriteSpec writes what is to be done. One that is there already stays: it is the same attempt's.
+// WriteSpec writes the description of the work. An existing one stays, because it belongs to the
+// same attempt.
 func WriteSpec(ctx context.Context, b Bucket, folder string, spec *Spec) error {
 	if !isFolderName(spec.Run) || !isFolderName(spec.Task) {
 		return fmt.Errorf("the ids %q and %q cannot be names of folders", spec.Run, spec.Task)
@@ -103,8 +105,8 @@ func WriteSpec(ctx context.Context, b Bucket, folder string, spec *Spec) error {
 	return nil
 }
 
-// CallOff tells the worker of an attempt that nobody waits for it any longer. Where its files are
-// gone, with its run, nothing is written: nobody would delete it.
+// CallOff notifies the worker of an attempt that the work was canceled. It writes nothing if the
+// files of the run are already deleted, because such a file would never be deleted.
 func CallOff(ctx context.Context, b Bucket, a *Attempt) error {
 	there, err := a.hasFiles(ctx, b)
 	if err != nil || !there {
@@ -116,7 +118,7 @@ func CallOff(ctx context.Context, b Bucket, a *Attempt) error {
 	if there, err = a.hasFiles(ctx, b); err != nil || there {
 		return err
 	}
-	return Forget(ctx, b, a.Run) // it went at this moment
+	return Forget(ctx, b, a.Run) // the run was deleted concurrently
 }
 
 // hasFiles reports whether an attempt has files.
@@ -128,7 +130,7 @@ func (a *Attempt) hasFiles(ctx context.Context, b Bucket) (bool, error) {
 	return err == nil, err
 }
 
-// reportedStatus is a status as somebody's program may write it.
+// reportedStatus is a status as written by an arbitrary program.
 type reportedStatus struct {
 	Status      string          `json:"status"`
 	Attempt     json.RawMessage `json:"attempt"`
@@ -138,7 +140,8 @@ type reportedStatus struct {
 	Error       json.RawMessage `json:"error"`
 }
 
-// parseStatus is false for what makes no sense, and for what is of another attempt.
+// parseStatus parses a status. It returns false if the status is malformed or belongs to another
+// attempt.
 func (s *reportedStatus) parseStatus(text []byte, attempt int) bool {
 	if json.Unmarshal(text, s) != nil {
 		return false
@@ -152,11 +155,12 @@ func (s *reportedStatus) parseStatus(text []byte, attempt int) bool {
 	return given == "" || given == "null" || given == strconv.Itoa(attempt)
 }
 
-// maxBeat is how much is kept of a heartbeat as it is: it is written down after each look.
+// maxBeat is the largest number of heartbeat bytes stored as they are. The heartbeat is stored
+// after each look.
 const maxBeat = 64
 
-// heartbeatMark is what changes as long as the worker lives. What is long, or would not be the same
-// once it was kept as JSON, is told by its hash.
+// heartbeatMark returns a value that changes as long as the worker lives. A hash replaces a
+// heartbeat that is long or that JSON would not preserve exactly.
 func (s *reportedStatus) heartbeatMark() string {
 	text := cmp.Or(string(s.Heartbeat), string(s.HeartbeatAt), "-")
 	if len(text) <= maxBeat && utf8.ValidString(text) {
@@ -166,7 +170,7 @@ func (s *reportedStatus) heartbeatMark() string {
 	return hex.EncodeToString(hash[:16])
 }
 
-// beganAt is when the worker has begun, as it says; else it is now.
+// beganAt returns the start time reported by the worker, or now if there is none.
 func (s *reportedStatus) beganAt(now int64) int64 {
 	var at time.Time
 	if json.Unmarshal(s.StartedAt, &at) != nil || at.UnixMilli() <= 0 {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// goingFolder has a note for each deletion of tasks that is under way, or was cut short.
+// goingFolder holds a note for each deletion of tasks that is in progress or was interrupted.
 const goingFolder = "going/"
 
-// maxGoing is how many bytes of a note are read: the ids of many more tasks than are deleted at
-// once.
+// maxGoing is the largest number of bytes read from a note. That is enough for the ids of many more
+// tasks than one deletion has.
 const maxGoing = 64 << 20
 
-// NoteGoing notes which runs are about to be deleted, and tells the key of the note.
+// NoteGoing records which runs are about to be deleted and returns the key of the note.
 func NoteGoing(ctx context.Context, b Bucket, runs []string) (key string, err error) {
 	text, err := json.Marshal(runs)
 	if err != nil {
@@ -26,7 +26,8 @@ func NoteGoing(ctx context.Context, b Bucket, runs []string) (key string, err er
 	return key, b.Put(ctx, key, text)
 }
 
-// NotesOfGoing are the runs in notes that were written before a time, by the keys of these.
+// NotesOfGoing returns the runs in notes that were written before the given time, by the keys of
+// the notes.
 func NotesOfGoing(ctx context.Context, b Bucket, before time.Time) (map[string][]string, error) {
 	list, err := b.List(ctx, goingFolder)
 	if err != nil {
@@ -38,14 +39,14 @@ func NotesOfGoing(ctx context.Context, b Bucket, before time.Time) (map[string][
 			continue
 		}
 		text, err := b.Get(ctx, o.Key, maxGoing)
-		if errors.Is(err, fs.ErrNotExist) { // somebody else was first
+		if errors.Is(err, fs.ErrNotExist) { // another member was first
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
 		var runs []string
-		if json.Unmarshal(text, &runs) == nil { // it is whole, or not ours
+		if json.Unmarshal(text, &runs) == nil { // a note that does not parse was not written by us
 			notes[o.Key] = runs
 		}
 	}

@@ -11,23 +11,24 @@ import (
 	"unicode/utf8"
 )
 
-// Limits when nothing else is said.
+// Default time limits.
 const (
 	StartTimeout     = 5 * time.Minute
 	HeartbeatTimeout = time.Minute
 )
 
-// Attempt is one whose files are looked at.
+// Attempt identifies an attempt whose files are checked.
 type Attempt struct {
 	Run         string `json:"run"`
 	Folder      string `json:"folder"`
 	Attempt     int    `json:"attempt"`
-	StartMS     int64  `json:"start_ms"`     // how long nobody may say anything
-	HeartbeatMS int64  `json:"heartbeat_ms"` // how long the worker may be silent
-	Since       int64  `json:"-"`            // when it was dispatched
+	StartMS     int64  `json:"start_ms"`     // time limit for the first status
+	HeartbeatMS int64  `json:"heartbeat_ms"` // time limit between two heartbeats
+	Since       int64  `json:"-"`            // time of dispatch
 }
 
-// Sound reports whether it can be an attempt of a run: nobody looks into the folders of others.
+// Sound reports whether the attempt belongs to the run, so that folders of other runs are never
+// read.
 func (a *Attempt) Sound(run string) bool {
 	rest, ok := strings.CutPrefix(a.Folder, RunFolder(run))
 	task, rest, _ := strings.Cut(rest, "/")
@@ -35,17 +36,20 @@ func (a *Attempt) Sound(run string) bool {
 	return ok && a.Run == run && isFolderName(run) && isFolderName(task) && isFolderName(attempt) && ended && rest == "" && a.StartMS > 0 && a.HeartbeatMS > 0
 }
 
-// Seen is what was seen of an attempt the last time. The zero value is nothing.
+// Seen is the state of an attempt at the last look. The zero value means never seen.
 type Seen struct {
-	Beat      string `json:"beat,omitempty"`       // of the worker; "" = it has not begun
-	ChangedAt int64  `json:"changed_at,omitempty"` // when that was first seen, or when it could be seen again after it could not for a while
-	Version   string `json:"version,omitempty"`    // of the status
-	BeganAt   int64  `json:"began_at,omitempty"`   // since when the worker says that it is at it, or when that was first seen
-	LookedAt  int64  `json:"looked_at,omitempty"`  // when it was looked at the last time
+	// last heartbeat of the worker; "" if it has not begun
+	Beat string `json:"beat,omitempty"`
+	// time when Beat was first seen, or when it could be read again after an outage
+	ChangedAt int64  `json:"changed_at,omitempty"`
+	Version   string `json:"version,omitempty"` // version of the status object
+	// start time reported by the worker, or the time when the start was first seen
+	BeganAt  int64 `json:"began_at,omitempty"`
+	LookedAt int64 `json:"looked_at,omitempty"` // time of the last look
 }
 
-// Unheard leaves out the time since the last look, in which nothing could be heard: that was no
-// silence of the worker.
+// Unheard excludes the time since the last look from the worker's silence, because the bucket could
+// not be read during that time.
 func (s Seen) Unheard(since, now int64) Seen {
 	if s.LookedAt == 0 {
 		s.LookedAt = max(s.ChangedAt, since)
@@ -54,37 +58,39 @@ func (s Seen) Unheard(since, now int64) Seen {
 	return s
 }
 
-// Verdict is how an attempt is.
+// Verdict is the result of looking at an attempt.
 type Verdict struct {
 	Ended  bool
-	Said   bool            // by the worker; else it was waited for in vain
-	Output json.RawMessage // of one that went well, or nil
-	Error  string          // of one that has failed
-	Again  time.Duration   // when to look again
-	// BeganAt is since when the worker is at it, by its clock if it says so; 0 = it is not.
+	Said   bool            // the worker reported the end; false for a timeout
+	Output json.RawMessage // result of a successful attempt, or nil
+	Error  string          // error of a failed attempt
+	Again  time.Duration   // time until the next look
+	// BeganAt is the time when the worker began, by its own clock if it reports one; 0 if it has
+	// not begun.
 	BeganAt int64
 	Seen    Seen
 }
 
-// Source is where statuses come from.
+// Source reads statuses.
 type Source interface {
-	// Status reads one. changed = false: it is still the one of this version.
+	// Status reads a status. It returns changed = false if the status still has the given version.
 	Status(ctx context.Context, key, version string) (text []byte, now string, changed bool, err error)
 }
 
-// Direct reads each status.
+// Direct is a Source that reads every status from the bucket.
 type Direct struct{ Bucket }
 
-// maxStatus is how large a status may be.
+// maxStatus is the largest size of a status.
 const maxStatus = 1 << 20
 
-// Status reads it. One that is too large makes no sense.
+// Status reads a status. One that is too large counts as malformed.
 func (d Direct) Status(ctx context.Context, key, _ string) ([]byte, string, bool, error) {
 	text, err := d.Get(ctx, key, maxStatus)
 	return text, "", true, err
 }
 
-// Look tells how an attempt is, at a time. An error means that this could not be seen.
+// Look returns the state of an attempt at time now. It returns an error if the state could not be
+// read.
 func (a *Attempt) Look(ctx context.Context, b Bucket, from Source, seen Seen, now int64, most int) (Verdict, error) {
 	text, version, changed, err := from.Status(ctx, a.Folder+StatusFile, seen.Version)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
@@ -116,7 +122,7 @@ func (a *Attempt) Look(ctx context.Context, b Bucket, from Source, seen Seen, no
 	return v, nil
 }
 
-// Output is what came of an attempt that went well.
+// Output returns the result of a successful attempt.
 func (a *Attempt) Output(ctx context.Context, b Bucket, most int) (Verdict, error) {
 	text, err := b.Get(ctx, a.Folder+OutputFile, most)
 	switch {
@@ -134,7 +140,8 @@ func (a *Attempt) Output(ctx context.Context, b Bucket, most int) (Verdict, erro
 	return Verdict{Ended: true, Said: true, Output: text}, nil
 }
 
-// waitVerdict is how an attempt is that goes on: it may have waited for long enough.
+// waitVerdict returns the verdict for an attempt that has not ended: it waits on, or a time limit
+// has passed.
 func (a *Attempt) waitVerdict(seen Seen, now int64) Verdict {
 	from, limit, text := max(a.Since, seen.ChangedAt), a.StartMS, "job never started"
 	if seen.Beat != "" {
@@ -148,9 +155,9 @@ func (a *Attempt) waitVerdict(seen Seen, now int64) Verdict {
 	return Verdict{Seen: seen, BeganAt: seen.BeganAt, Again: nextPause(now-a.Since, silent, limit, seen.Beat != "")}
 }
 
-// nextPause is how long it is until an attempt is looked at again: 2 s in its first minute, 5 s
-// later, and 10 s where its worker has been silent for more than half of what it may be. Nobody is
-// waited for longer than he may be silent.
+// nextPause returns the time until the next look: 2 s during the attempt's first minute, 5 s later,
+// and 10 s if the worker has been silent for more than half of its time limit. The pause never
+// exceeds the rest of that time limit.
 func nextPause(age, silent, limit int64, begun bool) time.Duration {
 	ms := int64(5_000)
 	switch {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Heartbeat is how often a worker says that it lives.
+// Heartbeat is the interval between two heartbeats of a worker.
 const Heartbeat = 10 * time.Second
 
-// Job is an attempt in the hands of a worker.
+// Job is an attempt that a worker carries out.
 type Job struct {
 	Spec   Spec
 	bucket Bucket
@@ -20,11 +20,10 @@ type Job struct {
 	status Status
 }
 
-// maxSpec bounds what a worker reads.
+// maxSpec is the largest size of a spec that a worker reads.
 const maxSpec = 256 << 20
 
-// Take reads what an attempt has to do; the folder ends with a slash, or is "" for the bucket
-// itself.
+// Take reads the spec of an attempt. The folder ends with a slash, or is "" for the bucket itself.
 func Take(ctx context.Context, b Bucket, folder string) (*Job, error) {
 	text, err := b.Get(ctx, folder+SpecFile, maxSpec)
 	if err != nil {
@@ -37,11 +36,11 @@ func Take(ctx context.Context, b Bucket, folder string) (*Job, error) {
 	return j, nil
 }
 
-// ErrCalledOff ends the context of work that nobody waits for any longer.
+// ErrCalledOff is the cancellation cause of the context of a canceled job.
 var ErrCalledOff = errors.New("nobody waits for it any longer")
 
-// Do has work done, says meanwhile that it goes on, and then what came of it. The error is that of
-// the work, or of saying so.
+// Do runs work, sends heartbeats meanwhile and then reports the result. It returns the error of
+// work, or of reporting.
 func (j *Job) Do(ctx context.Context, every time.Duration, work func(context.Context) (json.RawMessage, error)) error {
 	now := time.Now().UTC()
 	j.status = Status{Status: Running, Attempt: j.Spec.Attempt, StartedAt: now, Heartbeat: now}
@@ -55,7 +54,7 @@ func (j *Job) Do(ctx context.Context, every time.Duration, work func(context.Con
 	output, failure := work(working)
 	stop(nil)
 	beating.Wait()
-	ctx = context.WithoutCancel(ctx) // also of one that is stopped the end is told
+	ctx = context.WithoutCancel(ctx) // the end is reported even if the worker is being stopped
 	if failure == nil && len(output) > 0 {
 		failure = j.bucket.Put(ctx, j.folder+OutputFile, output)
 	}
@@ -78,8 +77,8 @@ func (j *Job) writeStatus(ctx context.Context) error {
 	return nil
 }
 
-// sendHeartbeats says again and again that the work goes on, and looks whether anybody waits for
-// it.
+// sendHeartbeats reports at every interval that the work goes on, and checks whether the job was
+// canceled.
 func (j *Job) sendHeartbeats(ctx context.Context, every time.Duration, stop context.CancelCauseFunc) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -94,6 +93,6 @@ func (j *Job) sendHeartbeats(ctx context.Context, every time.Duration, stop cont
 			return
 		}
 		j.status.Heartbeat = time.Now().UTC()
-		_ = j.writeStatus(ctx) // the next one may do better, and nobody believes a worker that is silent for long
+		_ = j.writeStatus(ctx) // the next write may succeed; the server times out a silent worker
 	}
 }

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// cacheEntry is a content that was written or read lately.
+// cacheEntry is a recently written or read content.
 type cacheEntry struct {
 	contentKey string // task and hash
 	ref        Ref
 	content    []byte
-	writtenAt  time.Time // zero = it was read
+	writtenAt  time.Time // zero if the content was read
 }
 
-// contentCache keeps the newest contents, so that a decision about what has just been reported
-// reads nothing, and equal values of a task that come shortly after each other are one object.
+// contentCache keeps the most recent contents. So a decision about a new report reads nothing from
+// the bucket, and equal values of a task that follow each other shortly share one object.
 type contentCache struct {
 	mu       sync.Mutex
-	maxBytes int // bytes
+	maxBytes int
 	bytes    int
 	newest   *list.List
 	byKey    map[string]*list.Element
@@ -39,7 +39,7 @@ func (c *contentCache) getEntry(of string) (cacheEntry, bool) {
 	return el.Value.(cacheEntry), true
 }
 
-// putEntry keeps a content, unless it is so large that it would drive out many others.
+// putEntry adds a content, unless it is so large that it would evict many others.
 func (c *contentCache) putEntry(v cacheEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

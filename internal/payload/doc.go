@@ -1,18 +1,21 @@
-// Package payload keeps large values in a bucket. A reference stands in their place, which is small
-// and travels wherever the value would have: through states, journals and between members. It says
-// which object has the value, how many bytes that has and what their SHA-256 is.
+// Package payload stores large values in a bucket. A small reference replaces the value in states,
+// journals and messages between members. The reference names the object and holds the size and the
+// SHA-256 of the value.
 //
-// Promises: an object is written before anything is stored that refers to it, so nothing that is
-// stored refers to what may get lost; of what a decision makes the reference is there first, and
-// whoever is about to store that writes the object (made.go); no user can write one, because it
-// holds a word that follows from the store's secret; what is read as a whole is compared with its
-// hash before anybody gets it; an object is written once, under a name of its own, and never
-// changed; so one that is old, and that nothing stored refers to, nobody will ever refer to.
+// Promises:
+//   - An object is written before anything that refers to it is stored, so stored data never refers
+//     to a missing object. For the values of a decision the reference exists first; the component
+//     that stores the decision writes the object beforehand (made.go).
+//   - Users cannot forge references, because a reference holds a word derived from the store's
+//     secret.
+//   - A value read as a whole is compared with its hash before it is returned.
+//   - An object is written once, under a unique name, and never changed. So an old object without
+//     stored references will never be referred to again.
 //
-// A place is of one store, and says so in an object (place.go): nobody takes an empty place for
-// that of his store, or sweeps the values of another one.
+// A bucket location belongs to one store and records that in an object (place.go). So no store
+// mistakes an empty location for its own, and none sweeps the values of another store.
 //
-// The objects of a task are in a folder of its own. Another task that has part of its history
-// refers to the same ones; who deletes a task asks whether others hold its objects (package
-// persistence keeps that).
+// The objects of a task are in a folder of its own. Another task that shares part of its history
+// refers to the same objects. Before a task is deleted, package persistence is asked whether other
+// tasks hold its objects.
 package payload

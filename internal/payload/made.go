@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// pendingValues are values that were made in memory: they have references, and no objects yet. As
-// long as somebody may refer to one it is read as if its object were there.
+// pendingValues are values in memory that have references but no objects yet. As long as a value
+// may be referred to, reads treat it as if its object existed.
 type pendingValues struct {
 	mu        sync.Mutex
 	byContent map[string]*pendingValue // by task and hash
@@ -20,17 +20,17 @@ type pendingValues struct {
 type pendingValue struct {
 	ref  Ref
 	text []byte
-	uses int // by those who have yet to let go of it
+	uses int // number of users that have not released it
 
 	writing sync.Mutex
 	written bool
 }
 
-// Refer gives what is to stand for a value that was made for a task: of an object a reference for
-// each large field, of what is still large then one for the whole. Where there are references in a
-// value already, those parts of it are looked at that have none, because whoever asks what a task
-// refers to does not read objects. Before anything with these references is stored WriteMade has to
-// write their objects, and DropMade tells that nobody in memory needs them any longer.
+// Refer replaces a large value made for a task. In an object each large field becomes a reference;
+// if the rest is still large, the whole becomes one reference. If the value already contains
+// references, only the other parts are examined, because the search for a task's references does
+// not read objects. WriteMade has to write the objects before anything with these references is
+// stored. DropMade releases them from memory.
 func (s *Store) Refer(task string, v json.RawMessage) (json.RawMessage, []persistence.Object) {
 	if !s.Large(v) || !isFolderName(task) {
 		return v, nil
@@ -42,7 +42,7 @@ func (s *Store) Refer(task string, v json.RawMessage) (json.RawMessage, []persis
 	return r.referPart(v), r.made
 }
 
-// isReference reports whether a value is a reference itself.
+// isReference reports whether a value is itself a reference.
 func (s *Store) isReference(v json.RawMessage) bool {
 	_, ok := s.asReference(v)
 	return ok
@@ -89,7 +89,7 @@ func (r *referCall) referWhole(v json.RawMessage) json.RawMessage {
 	return r.store.referenceText(&m.ref)
 }
 
-// addValue notes a value, or that one more needs an equal one.
+// addValue adds a value, or counts another user of an equal one.
 func (m *pendingValues) addValue(ref Ref, v json.RawMessage) *pendingValue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,13 +119,13 @@ func (m *pendingValues) findContent(of string) ([]byte, bool) {
 	return is.text, true
 }
 
-// maxConcurrentWrites is how many objects of one commit are being written at the same time.
+// maxConcurrentWrites is the number of objects of one commit that are written concurrently.
 const maxConcurrentWrites = 16
 
-// errDropped says that whoever wanted an object written has let go of it meanwhile.
+// errDropped reports that the caller that needed an object released it before the write.
 var errDropped = errors.New("nobody needs the value any longer")
 
-// WriteMade writes the objects of values that were made. What was written is not written again.
+// WriteMade writes the objects of the given values. It skips those already written.
 func (s *Store) WriteMade(ctx context.Context, objects []persistence.Object) error {
 	ctx = s.Patiently(ctx)
 	var all sync.WaitGroup
@@ -157,7 +157,7 @@ func (s *Store) writeOne(ctx context.Context, o persistence.Object) error {
 	return err
 }
 
-// DropMade lets go of values that were made: they are stored, or will not be.
+// DropMade releases values that are stored now, or never will be.
 func (s *Store) DropMade(objects []persistence.Object) {
 	s.made.mu.Lock()
 	defer s.made.mu.Unlock()

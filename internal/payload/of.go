@@ -7,8 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Of finds the store that whoever gets an answer is behind: that of the member which gives it. nil
-// = there is none.
+// Of returns the payload store of the member that writes a response, or nil if it has none.
 func Of(writer any) *Store {
 	for {
 		if w, ok := writer.(interface{ Payloads() *Store }); ok {
@@ -22,7 +21,7 @@ func Of(writer any) *Store {
 	}
 }
 
-// Foreign lists the objects that a value of a task refers to and that are another one's.
+// Foreign returns the objects of other tasks to which a value of a task refers.
 func (s *Store) Foreign(task string, v json.RawMessage) (foreign []persistence.Object) {
 	for _, r := range s.Refs(v) {
 		if r.Task != task {

@@ -11,29 +11,32 @@ import (
 	"strings"
 )
 
-// ownerKey is the object that tells which store's values a place has. It goes with them wherever
-// they are moved.
+// ownerKey is the key of the object that identifies the store to which the values belong. It moves
+// together with the values.
 const ownerKey = "values-of"
 
-// ownerMark is what it says: it follows from the secret of the store, and does not tell it.
+// ownerMark returns the content of that object. It is derived from the secret of the store and does
+// not reveal it.
 func (s *Store) ownerMark() string {
 	mac := hmac.New(sha256.New, []byte(s.opts.Secret))
 	mac.Write([]byte("whose values these are"))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// ErrAway is what Settle answers when the place does not.
+// ErrAway is returned by Settle if the bucket does not answer.
 var ErrAway = errors.New("whose values are there could not be read")
 
-// Settle sees to it that the place, which is called at, is the one where the store's values are:
-// noted is what the store knows of that, "" = nobody has kept any yet. Then the place becomes the
-// store's, unless it is another one's, whose values a sweep would take for nobody's.
+// Settle verifies that the bucket at the given address holds this store's values. The argument
+// noted is the address recorded by the store; "" means that no values were stored yet. In that case
+// the store claims the bucket, unless it belongs to another store: a sweep would delete that
+// store's values as unused.
 func (s *Store) Settle(ctx context.Context, at, noted string) error {
 	var text []byte
 	err := retryBucket(ctx, func(ctx context.Context) (err error) {
 		if text, err = s.opts.Bucket.Get(ctx, ownerKey, 1000); errors.Is(err, fs.ErrNotExist) && noted == "" {
 			text = []byte(s.ownerMark() + "\n")
-			if err = s.opts.Bucket.Create(ctx, ownerKey, text); errors.Is(err, fs.ErrExist) { // somebody was first
+			// another member was first
+			if err = s.opts.Bucket.Create(ctx, ownerKey, text); errors.Is(err, fs.ErrExist) {
 				text, err = s.opts.Bucket.Get(ctx, ownerKey, 1000)
 			}
 		}

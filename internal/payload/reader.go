@@ -10,9 +10,9 @@ import (
 	"sort"
 )
 
-// Reader reads a value with what stands for its references in their places, from anywhere in it:
-// what is not read stays in the bucket. Of an object that it comes to it has found out that it is
-// what was written before anybody gets a byte of it.
+// Reader reads a value, with its references replaced by their contents, from any offset. Contents
+// that are not read stay in the bucket. Before it returns the first byte of an object, it verifies
+// the whole object against its hash.
 type Reader struct {
 	s     *Store
 	ctx   context.Context
@@ -20,23 +20,23 @@ type Reader struct {
 	size  int64
 	at    int64
 
-	seen     map[int]bool // parts that are what was written
-	chunk    []byte       // of a part, that was read last
+	seen     map[int]bool // parts whose hash has been verified
+	chunk    []byte       // chunk of a part, the last one read
 	chunkOf  int
 	chunkOff int
 }
 
-// valuePart is a piece of the value: a text, or what a reference stands for.
+// valuePart is a piece of the value: text, or the content of a reference.
 type valuePart struct {
 	from int64
 	text []byte
 	ref  *Ref
 }
 
-// chunkBytes is how much is read of an object at once.
+// chunkBytes is the number of bytes read from an object at once.
 const chunkBytes = 1 << 20
 
-// Reader of a value.
+// Reader returns a Reader of a value.
 func (s *Store) Reader(ctx context.Context, v json.RawMessage) *Reader {
 	r := &Reader{s: s, ctx: ctx, seen: map[int]bool{}, chunkOf: -1}
 	for s != nil {
@@ -60,7 +60,7 @@ func (r *Reader) addPart(p valuePart, size int) {
 	}
 }
 
-// Size is how many bytes there are.
+// Size returns the number of bytes of the value.
 func (r *Reader) Size() int64 { return r.size }
 
 // Seek implements io.Seeker.
@@ -99,7 +99,7 @@ func (r *Reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// chunkAt is what there is of an object from one of its bytes on.
+// chunkAt returns the bytes of an object from an offset up to the end of a chunk.
 func (r *Reader) chunkAt(i, off int) ([]byte, error) {
 	ref := r.parts[i].ref
 	if err := r.checkObject(i, ref); err != nil {
@@ -116,7 +116,7 @@ func (r *Reader) chunkAt(i, off int) ([]byte, error) {
 	return chunk, nil
 }
 
-// Check finds out whether the objects of a value are there and what was written.
+// Check verifies that all objects of a value exist and match their hashes.
 func (r *Reader) Check() error {
 	for i := range r.parts {
 		if ref := r.parts[i].ref; ref != nil {
@@ -128,7 +128,7 @@ func (r *Reader) Check() error {
 	return nil
 }
 
-// checkObject reads an object once, of which there is only a chunk in memory.
+// checkObject reads an object once, holding only a chunk of it in memory, and verifies its hash.
 func (r *Reader) checkObject(i int, ref *Ref) error {
 	if r.seen[i] {
 		return nil

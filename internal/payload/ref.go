@@ -11,41 +11,43 @@ import (
 	"strings"
 )
 
-// Folders is where the folders of all tasks are.
+// Folders is the folder that holds the folders of all tasks.
 const Folders = "values/"
 
-// Folder is where those of a task are.
+// Folder returns the folder of a task's objects.
 func Folder(task string) string { return Folders + task + "/" }
 
-// Ref is a reference.
+// Ref is a reference to an object.
 type Ref struct {
-	Task string // whose object it is
-	Name string // of the object in that task's folder: its hash, and what tells it from others with the same content
-	Size int    // in bytes
+	Task string // task that owns the object
+	// name of the object in the task's folder: the hash, and a suffix that distinguishes objects of
+	// equal content
+	Name string
+	Size int // in bytes
 }
 
-// Key of the object.
+// Key returns the key of the object.
 func (r *Ref) Key() string { return Folder(r.Task) + r.Name }
 
-// contentHash is that of the content, as the name begins.
+// contentHash returns the hash of the content, which is the beginning of the name.
 func (r *Ref) contentHash() string {
 	hash, _, _ := strings.Cut(r.Name, ".")
 	return hash
 }
 
-// contentKey is the content of a task that it refers to, wherever that is.
+// contentKey identifies the content within the task, independent of the object that holds it.
 func (r *Ref) contentKey() string { return contentKeyOf(r.Task, r.contentHash()) }
 
 func contentKeyOf(task, hash string) string { return task + "/" + hash }
 
-// hashOf is the hash of a content as it is written in names.
+// hashOf returns the hash of a content in the form used in names.
 func hashOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
-// referenceMarker is how references of a store begin. A text with it is never inside a JSON string,
-// where the quotes would be escaped.
+// referenceMarker returns the beginning of all references of a store. This text cannot occur inside
+// a JSON string, where the quotes would be escaped.
 func referenceMarker(secret string) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("references to values"))
@@ -53,18 +55,18 @@ func referenceMarker(secret string) []byte {
 	return []byte(`{"$value ` + word + `":"`)
 }
 
-// markEnd ends a reference.
+// markEnd is the end of a reference.
 var markEnd = []byte(`"}`)
 
-// referenceText of a reference: an object with one key.
+// referenceText returns the text of a reference: a JSON object with one key.
 func (s *Store) referenceText(r *Ref) json.RawMessage {
 	b := append(bytes.Clone(s.mark), r.Task...)
 	b = append(append(append(b, '/'), r.Name...), '/')
 	return append(strconv.AppendInt(b, int64(r.Size), 10), markEnd...)
 }
 
-// nextReference finds the first reference in a value, and where it begins and ends; begin is -1
-// when there is none.
+// nextReference finds the first reference in a value, and its beginning and end; begin is -1 if
+// there is none.
 func (s *Store) nextReference(v []byte) (r Ref, begin, end int) {
 	for from := 0; ; {
 		at := bytes.Index(v[from:], s.mark)
@@ -83,7 +85,7 @@ func (s *Store) nextReference(v []byte) (r Ref, begin, end int) {
 	}
 }
 
-// asReference reports whether a value is a reference itself.
+// asReference parses a value that is itself a reference; ok is false for other values.
 func (s *Store) asReference(v []byte) (r Ref, ok bool) {
 	if v = bytes.TrimSpace(v); !bytes.HasPrefix(v, s.mark) {
 		return Ref{}, false
@@ -101,8 +103,8 @@ func parseRef(text string) (r Ref, ok bool) {
 	return Ref{Task: parts[0], Name: parts[1], Size: size}, err == nil && size >= 0
 }
 
-// isFolderName reports whether a text can be the name of a folder, and stand in a reference as it
-// is.
+// isFolderName reports whether text is valid as the name of a folder and can be part of a reference
+// without escaping.
 func isFolderName(text string) bool {
 	for _, c := range []byte(text) {
 		if c <= ' ' || c > '~' || c == '"' || c == '\\' || c == '/' {

@@ -19,16 +19,16 @@ import (
 	"github.com/troupe-engine/troupe/internal/objects"
 )
 
-// Options of a Store.
+// Options configure a Store.
 type Options struct {
 	Bucket objects.Bucket
-	Secret string // of the store that has the tasks
-	Over   int    // values of more bytes are kept in the bucket
-	Most   int    // bytes that are put together for somebody who needs a value as a whole
+	Secret string // secret of the store that holds the tasks
+	Over   int    // size in bytes above which values are kept in the bucket
+	Most   int    // largest number of bytes assembled for a caller that needs a whole value
 }
 
-// Store keeps large values. That of a member without a bucket is nil, and leaves all values as they
-// are.
+// Store keeps large values in a bucket. A member without a bucket has a nil Store, which leaves all
+// values unchanged.
 type Store struct {
 	opts  Options
 	mark  []byte
@@ -37,27 +37,27 @@ type Store struct {
 	aside atomic.Pointer[func(do func())]
 }
 
-// How many bytes of contents are remembered, and for how long an object that was written is taken
-// for an equal value that comes again.
+// Number of bytes of cached contents, and the time during which a written object is reused for an
+// equal value.
 const (
 	cacheBytes = 16 << 20
 	reuseFor   = 10 * time.Minute
 )
 
-// New makes one.
+// New returns a Store.
 func New(o Options) *Store {
 	return &Store{opts: o, mark: referenceMarker(o.Secret), cache: newCache(cacheBytes)}
 }
 
-// Aside has contents be read by a function that sees to it that whoever waits for one holds nobody
-// up. It may be called again.
+// Aside sets the function that runs reads of contents, so that waiting for a read blocks nothing
+// else. It may be called again.
 func (s *Store) Aside(aside func(do func())) { s.aside.Store(&aside) }
 
-// Large reports whether a value is to be kept in the bucket.
+// Large reports whether a value is large enough for the bucket.
 func (s *Store) Large(v json.RawMessage) bool { return s != nil && len(v) > s.opts.Over }
 
-// Keep gives what is to travel in place of a value of a task: a reference, once its object is
-// written, or the value itself if that is small.
+// Keep writes the object of a large value of a task and returns its reference. It returns a small
+// value unchanged.
 func (s *Store) Keep(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error) {
 	if !s.Large(v) || !isFolderName(task) || bytes.Contains(v, s.mark) {
 		return v, nil
@@ -73,13 +73,13 @@ func (s *Store) Keep(ctx context.Context, task string, v json.RawMessage) (json.
 	return s.referenceText(&r), nil
 }
 
-// recentlyWritten is a reference to an equal value of the task whose object was written lately.
+// recentlyWritten returns the reference to an equal value of the task that was written recently.
 func (s *Store) recentlyWritten(task, hash string) (Ref, bool) {
 	known, ok := s.cache.getEntry(contentKeyOf(task, hash))
 	return known.ref, ok && time.Since(known.writtenAt) < reuseFor
 }
 
-// refTo names the object that a value of a task will have.
+// refTo returns a new reference for a value of a task.
 func refTo(task, hash string, v json.RawMessage) Ref {
 	return Ref{Task: task, Name: hash + "." + rand.Text()[:10], Size: len(v)}
 }
@@ -94,8 +94,8 @@ func (s *Store) putObject(ctx context.Context, r *Ref, v []byte) error {
 	return nil
 }
 
-// KeepFields is Keep for params: of an object each large field is kept by itself, so that others
-// can be looked at without it.
+// KeepFields is like Keep, for params. It stores each large field of an object separately, so that
+// the other fields can be read without it.
 func (s *Store) KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error) {
 	if _, ok := s.asReference(params); ok || !s.Large(params) {
 		return params, nil
@@ -114,7 +114,7 @@ func (s *Store) KeepFields(ctx context.Context, task string, params json.RawMess
 	return kept, err
 }
 
-// mapFields puts an object together of what becomes of its values.
+// mapFields returns a JSON object with each value replaced by the result of become.
 func mapFields(members []expr.Member, become func(json.RawMessage) json.RawMessage) json.RawMessage {
 	b := []byte{'{'}
 	for i, m := range members {
@@ -126,7 +126,7 @@ func mapFields(members []expr.Member, become func(json.RawMessage) json.RawMessa
 	return append(b, '}')
 }
 
-// Open is what a value stands for that is a reference; any other one is returned as it is.
+// Open returns the content of a reference. It returns any other value unchanged.
 func (s *Store) Open(v json.RawMessage) (json.RawMessage, error) {
 	if s == nil {
 		return v, nil
@@ -138,12 +138,12 @@ func (s *Store) Open(v json.RawMessage) (json.RawMessage, error) {
 	return s.readContent(context.Background(), &r)
 }
 
-// Whole is a value with what stands for its references in their places.
+// Whole returns a value with all references replaced by their contents.
 func (s *Store) Whole(v json.RawMessage) (json.RawMessage, error) {
 	return s.WholeFor(context.Background(), v)
 }
 
-// WholeFor is Whole for whoever may not wait any longer, or may wait Patiently.
+// WholeFor is like Whole, with a context that can end the wait, or extend it (see Patiently).
 func (s *Store) WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessage, error) {
 	if !s.Refers(v) {
 		return v, nil
@@ -152,7 +152,7 @@ func (s *Store) WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessag
 	if s.opts.Most > 0 && size > s.opts.Most {
 		return nil, flow.Errorf(flow.Limit, "the value has %d bytes with all that it refers to, more than the %d that can be put together: pass a part of it", size, s.opts.Most)
 	}
-	if r, ok := s.asReference(v); ok { // it may be remembered, and need not be copied
+	if r, ok := s.asReference(v); ok { // may be cached, and needs no copy
 		return s.readContent(ctx, &r)
 	}
 	b := bytes.NewBuffer(make([]byte, 0, size))
@@ -160,10 +160,10 @@ func (s *Store) WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessag
 	return b.Bytes(), err
 }
 
-// Refers reports whether there are references in a value.
+// Refers reports whether a value contains references.
 func (s *Store) Refers(v json.RawMessage) bool { return s != nil && bytes.Contains(v, s.mark) }
 
-// Refs are the references in a value.
+// Refs returns the references in a value.
 func (s *Store) Refs(v json.RawMessage) (refs []Ref) {
 	if s == nil {
 		return nil
@@ -177,7 +177,7 @@ func (s *Store) Refs(v json.RawMessage) (refs []Ref) {
 	}
 }
 
-// Size is how many bytes a value has with what stands for its references in their places.
+// Size returns the number of bytes of a value with all references replaced by their contents.
 func (s *Store) Size(v json.RawMessage) int {
 	size := len(v)
 	if s == nil {
@@ -193,8 +193,8 @@ func (s *Store) Size(v json.RawMessage) int {
 	}
 }
 
-// Write writes a value with what stands for its references in their places. There is no more than
-// one of those in memory.
+// Write writes a value with all references replaced by their contents. It holds at most one content
+// in memory.
 func (s *Store) Write(ctx context.Context, w io.Writer, v json.RawMessage) error {
 	for s != nil {
 		r, begin, end := s.nextReference(v)
@@ -216,8 +216,8 @@ func (s *Store) Write(ctx context.Context, w io.Writer, v json.RawMessage) error
 	return err
 }
 
-// Begin is how a value begins, in at most so many bytes. As far as it is in the bucket it is as it
-// is there: only the whole could be compared with its hash.
+// Begin returns at most most bytes from the beginning of a value. Parts from the bucket are not
+// verified, because only a whole content can be compared with its hash.
 func (s *Store) Begin(ctx context.Context, v json.RawMessage, most int) (text []byte, err error) {
 	if !s.Refers(v) {
 		return v[:min(len(v), most)], nil
@@ -241,9 +241,9 @@ func (s *Store) Begin(ctx context.Context, v json.RawMessage, most int) (text []
 	return text[:min(len(text), most)], nil
 }
 
-// Glimpse is how many bytes a value has and how it begins, and what equal values have in common
-// wherever each is: of a reference the hash of what it stands for. How one begins that cannot be
-// read is why.
+// Glimpse returns the size and the beginning of a value, and a sum that is the same for equal
+// values wherever they are stored. For a reference the sum is the hash of the content. If the
+// beginning cannot be read, begin holds the error text.
 func (s *Store) Glimpse(v json.RawMessage, most int) (size int, begin []byte, sum [sha256.Size]byte) {
 	begin, err := s.Begin(context.Background(), v, most)
 	if err != nil {
@@ -251,7 +251,7 @@ func (s *Store) Glimpse(v json.RawMessage, most int) (size int, begin []byte, su
 	}
 	size = s.Size(v)
 	if r, ok := s.asReference(v); ok {
-		known, _ := hex.DecodeString(r.contentHash()) // it was written so
+		known, _ := hex.DecodeString(r.contentHash()) // written by hashOf, so it decodes
 		copy(sum[:], known)
 		return size, begin, sum
 	}
@@ -269,7 +269,7 @@ func (s *Store) Glimpse(v json.RawMessage, most int) (size int, begin []byte, su
 	return size, begin, [sha256.Size]byte(hash.Sum(nil))
 }
 
-// readContent reads what a reference stands for, and compares it with its hash.
+// readContent reads the content of a reference and verifies its hash.
 func (s *Store) readContent(ctx context.Context, r *Ref) (content []byte, err error) {
 	if known, ok := s.knownContent(r); ok {
 		return known, nil
@@ -290,7 +290,7 @@ func (s *Store) readContent(ctx context.Context, r *Ref) (content []byte, err er
 	return content, nil
 }
 
-// knownContent is a content that is in memory.
+// knownContent returns a content that is in memory.
 func (s *Store) knownContent(r *Ref) ([]byte, bool) {
 	if known, ok := s.cache.getEntry(r.contentKey()); ok {
 		return known.content, true
@@ -306,7 +306,7 @@ func (s *Store) runAside(do func()) {
 	do()
 }
 
-// readPart reads some bytes of what a reference stands for.
+// readPart reads n bytes of the content of a reference, from the given offset.
 func (s *Store) readPart(ctx context.Context, r *Ref, from, n int) (part []byte, err error) {
 	if known, ok := s.knownContent(r); ok {
 		return known[from : from+n], nil
@@ -336,7 +336,7 @@ func (s *Store) changedError(r *Ref) error {
 	return lostContentf("the object %s of task %s, at %s, is not what was written: its size or its SHA-256 is another one", r.Name, r.Task, s.opts.Bucket.Address(r.Key()))
 }
 
-// lostContentError is a flow.ErrNoContent that says which.
+// lostContentError is a flow.ErrNoContent with details.
 type lostContentError struct{ told *flow.Error }
 
 func lostContentf(format string, args ...any) error {
@@ -347,8 +347,8 @@ func (e *lostContentError) Error() string { return e.told.Msg }
 
 func (e *lostContentError) Unwrap() []error { return []error{e.told, flow.ErrNoContent} }
 
-// How long what fails is tried again, by those whom somebody waits for and by those who can wait,
-// how long one try may take, and how long the first pauses are.
+// Time limits of retries: retryFor while a client waits, longRetryFor for callers that can wait
+// longer, tryTime for a single try. firstPause is the first pause between two tries.
 const (
 	retryFor     = 30 * time.Second
 	longRetryFor = 5 * time.Minute
@@ -358,13 +358,13 @@ const (
 
 type patientKey struct{}
 
-// Patiently is for whoever can wait for a bucket that does not answer: jobs, which have been begun,
-// or were done, for nothing else.
+// Patiently returns a context for callers that can wait long for a bucket that does not answer.
+// Jobs use it, because otherwise their work would be lost.
 func (s *Store) Patiently(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patientKey{}, true)
 }
 
-// retryBucket asks a bucket until it answers.
+// retryBucket calls ask until the bucket answers or the time limit passes.
 func retryBucket(ctx context.Context, ask func(context.Context) error) error {
 	most := retryFor
 	if ctx.Value(patientKey{}) != nil {
@@ -385,7 +385,8 @@ func retryBucket(ctx context.Context, ask func(context.Context) error) error {
 	}
 }
 
-// tryOnce asks once: a connection that is gone without a word does not keep it from trying again.
+// tryOnce calls ask once, with a time limit, so that a broken connection does not prevent the next
+// try.
 func tryOnce(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()

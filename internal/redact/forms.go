@@ -9,10 +9,11 @@ import (
 	"unicode/utf16"
 )
 
-// secretForms are the texts to be looked for, and whether a new line may begin anywhere in them.
+// secretForms are the texts to search for. The value reports whether line breaks may occur anywhere
+// in the text.
 type secretForms map[string]bool
 
-// addValue adds a value and whatever it is told by.
+// addValue adds a value and all texts that would reveal it.
 func (f secretForms) addValue(v string) {
 	if v = strings.TrimRight(v, "\r\n"); len(v) < Least {
 		return
@@ -29,7 +30,7 @@ func (f secretForms) addValue(v string) {
 	}
 }
 
-// addNested adds the texts of a value that is JSON.
+// addNested adds the strings inside a JSON value.
 func (f secretForms) addNested(v any) {
 	switch v := v.(type) {
 	case string:
@@ -47,14 +48,14 @@ func (f secretForms) addNested(v any) {
 	}
 }
 
-// addPart adds a part of a value.
+// addPart adds a part of a value, if it is long enough.
 func (f secretForms) addPart(text string) {
 	if len(text) >= Part {
 		f.addWritten(text)
 	}
 }
 
-// addWritten adds a text, and what it becomes when it is written in another way.
+// addWritten adds a text and its encoded forms.
 func (f secretForms) addWritten(text string) {
 	f.addForm(text, false)
 	for _, other := range append(inJSON(text), inURLs(text)...) {
@@ -73,8 +74,9 @@ func (f secretForms) addWritten(text string) {
 
 func (f secretForms) addForm(text string, wraps bool) { f[text] = f[text] || wraps }
 
-// inJSON are the ways in which JSON has a text, without the quotation marks: < and > and & may be
-// escaped, and /, and all but ASCII, with small or capital digits.
+// inJSON returns the ways to write a text in JSON, without the quotation marks. The characters <, >
+// and &, the slash, and all non-ASCII characters may be escaped, with lower-case or upper-case hex
+// digits.
 func inJSON(text string) (all []string) {
 	for _, html := range []bool{true, false} {
 		plain := jsonEscape(text, html)
@@ -86,12 +88,12 @@ func inJSON(text string) (all []string) {
 	return all
 }
 
-// urlSafeBytes are the bytes that URLs have as they are beside letters and digits: by the standard,
-// in paths, in what pages send, as browsers write a part of a URL, a part of its path, and a whole
-// one.
+// urlSafeBytes lists, per encoding, the bytes that a URL leaves unescaped besides letters and
+// digits: RFC 3986, paths, HTML forms, and JavaScript's encodeURIComponent, path segments and
+// encodeURI.
 var urlSafeBytes = []string{"-_.~", "-_.~/", "-_.*", "-_.!~*'()", "-_.~$&+:=@", "-_.!~*'();/?:@&=+$,#"}
 
-// inURLs are the ways in which URLs have a text.
+// inURLs returns the ways to write a text in a URL.
 func inURLs(text string) (all []string) {
 	for _, bytes := range urlSafeBytes {
 		for _, space := range []string{"%20", "+"} {
@@ -101,8 +103,8 @@ func inURLs(text string) (all []string) {
 	return all
 }
 
-// percentEncode is a text in which bytes are told by their digits, but for letters, numbers and
-// some others.
+// percentEncode returns a text with all bytes percent-encoded, except letters, digits and the bytes
+// in but.
 func percentEncode(text, but, space, digits string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -118,17 +120,17 @@ func percentEncode(text, but, space, digits string) string {
 	return b.String()
 }
 
-// jsonEscape is a text as JSON writes it, without the quotation marks.
+// jsonEscape returns a text as JSON without the quotation marks.
 func jsonEscape(text string, html bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(html)
-	_ = e.Encode(text) // a text always has a JSON
+	_ = e.Encode(text) // encoding a string cannot fail
 	s := strings.TrimSuffix(b.String(), "\n")
 	return s[1 : len(s)-1]
 }
 
-// asciiEscape is a text of JSON as it is where nothing but ASCII is wanted.
+// asciiEscape returns JSON text with all non-ASCII characters escaped.
 func asciiEscape(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -143,7 +145,7 @@ func asciiEscape(text string) string {
 	return b.String()
 }
 
-// capitalDigits is a text of JSON whose escapes have capital digits.
+// capitalDigits returns JSON text with upper-case hex digits in its escapes.
 func capitalDigits(text string) string {
 	b := []byte(text)
 	for i := 0; i+1 < len(b); i++ {
@@ -157,8 +159,8 @@ func capitalDigits(text string) string {
 	return string(b)
 }
 
-// base64Core is what a text has of its own in base64 when so many bytes, modulo three, are before
-// it: what is at its ends is mixed with what is around it.
+// base64Core returns the base64 digits that depend on the text alone, if before bytes (modulo 3)
+// precede it. The digits at both ends also depend on the neighboring bytes.
 func base64Core(encoding *base64.Encoding, text string, before int) string {
 	s := encoding.EncodeToString(append(make([]byte, before), text...))
 	s = s[(before*4+2)/3:]

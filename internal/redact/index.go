@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// secretText is what is looked for.
+// secretText is a text to search for.
 type secretText struct {
 	bytes   string
-	canWrap bool // a new line may begin anywhere in it
+	canWrap bool // line breaks may occur anywhere in it
 }
 
-// textIndex finds texts by their first two bytes, of which most pairs begin none.
+// textIndex finds texts by their first two bytes. Most pairs of bytes begin no text.
 type textIndex struct {
-	pairs     [1 << 10]uint64 // a bit for each pair that begins one
+	pairs     [1 << 10]uint64 // bitmap of the pairs that begin a text
 	texts     map[uint16][]secretText
-	first     [1 << 8]bool // bytes that begin one
-	maxLength int          // how much of what it is written in a text takes at most
+	first     [1 << 8]bool // bytes that begin a text
+	maxLength int          // largest number of bytes that an occurrence takes
 }
 
 func newIndex(f secretForms) textIndex {
@@ -29,7 +29,7 @@ func newIndex(f secretForms) textIndex {
 		if wraps {
 			x.addText('\r', t)
 			x.addText('\n', t)
-			x.maxLength = max(x.maxLength, 3*len(bytes)) // if each byte has a line of its own
+			x.maxLength = max(x.maxLength, 3*len(bytes)) // if every byte is on a line of its own
 		}
 	}
 	return x
@@ -37,14 +37,14 @@ func newIndex(f secretForms) textIndex {
 
 func bytePair(first, second byte) uint16 { return uint16(first)<<8 | uint16(second) }
 
-// addText has a text be found by its first byte and a second one.
+// addText indexes a text by its first byte and the given second byte.
 func (x *textIndex) addText(second byte, t secretText) {
 	p := bytePair(t.bytes[0], second)
 	x.texts[p] = append(x.texts[p], t)
 	x.pairs[p>>6] |= 1 << (p & 63)
 }
 
-// candidateTexts are the texts that data of at least two bytes may begin with.
+// candidateTexts returns the texts that may begin at data, which has at least two bytes.
 func (x *textIndex) candidateTexts(data []byte) []secretText {
 	p := bytePair(data[0], data[1])
 	if x.pairs[p>>6]&(1<<(p&63)) == 0 {
@@ -53,8 +53,7 @@ func (x *textIndex) candidateTexts(data []byte) []secretText {
 	return x.texts[p]
 }
 
-// longestMatch is how many bytes the longest text takes that data begins with; 0 = it begins with
-// none.
+// longestMatch returns the length of the longest text at the beginning of data; 0 if there is none.
 func (x *textIndex) longestMatch(data []byte) (n int) {
 	if len(data) < 2 {
 		return 0
@@ -67,7 +66,7 @@ func (x *textIndex) longestMatch(data []byte) (n int) {
 	return n
 }
 
-// isPrefix says that data is the beginning of a text, and less than all of it.
+// isPrefix reports whether data is an incomplete beginning of a text.
 func (x *textIndex) isPrefix(data []byte) bool {
 	if len(data) < 2 {
 		return x.first[data[0]]
@@ -80,8 +79,8 @@ func (x *textIndex) isPrefix(data []byte) bool {
 	return false
 }
 
-// matchAt is how many bytes of data the text takes, or as much of it as there is; -1 = data begins
-// otherwise.
+// matchAt returns how many bytes of data match the text, and whether the text is complete; -1 if
+// data does not match.
 func (t *secretText) matchAt(data []byte) (took int, whole bool) {
 	switch {
 	case t.canWrap:
@@ -94,7 +93,7 @@ func (t *secretText) matchAt(data []byte) (took int, whole bool) {
 	return -1, false
 }
 
-// matchWrapped is the same for a text within which lines may begin.
+// matchWrapped is like matchAt, for a text that may contain line breaks.
 func (t *secretText) matchWrapped(data []byte) (took int, whole bool) {
 	for i := range len(t.bytes) {
 		if i > 0 {
@@ -111,12 +110,12 @@ func (t *secretText) matchWrapped(data []byte) (took int, whole bool) {
 	return took, true
 }
 
-// lineEnd is how many bytes the end of a line has that data begins with.
+// lineEnd returns the length of the line break at the beginning of data; 0 if there is none.
 func lineEnd(data []byte) int {
 	switch {
 	case bytes.HasPrefix(data, []byte("\r\n")):
 		return 2
-	case len(data) > 0 && data[0] == '\n', len(data) == 1 && data[0] == '\r': // which may go on
+	case len(data) > 0 && data[0] == '\n', len(data) == 1 && data[0] == '\r': // a \n may follow
 		return 1
 	}
 	return 0

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// JSON is a value without the values of secrets in it, whole as before: they are hidden inside of
-// texts, and a number that has one becomes a text.
+// JSON returns a value with all secrets hidden; the result is valid JSON. Secrets are masked inside
+// strings, and a number that contains a secret becomes a string.
 func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
 	if r == nil || len(v) == 0 {
 		return v
@@ -25,7 +25,8 @@ func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
 
 const numberBytes = "+-.0123456789eE"
 
-// tokenLength is how long the text, the number or whatever is between them is that v begins with.
+// tokenLength returns the length of the token at the beginning of v: a string, a number, or the
+// text between them.
 func tokenLength(v []byte) int {
 	n := 1
 	switch {
@@ -47,7 +48,7 @@ func tokenLength(v []byte) int {
 
 func startsNumber(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
 
-// redactToken hides what is in a text or a number.
+// redactToken hides secrets in a string or a number.
 func (r *Redactor) redactToken(t []byte) []byte {
 	switch {
 	case t[0] == '"':

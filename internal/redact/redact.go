@@ -1,10 +1,12 @@
-// Package redact hides what must not be seen, the values of secrets, in what programs say.
+// Package redact hides the values of secrets in the output of programs.
 //
-// Promises: a value of at least Least bytes does not get through, as it is or as JSON, URLs and
-// base64 write it, at whatever place of what they write and however that is cut into pieces; nor
-// does a line of it, or a text inside of it if it is JSON, of at least Part bytes. Whatever is no
-// part of one gets through unchanged and in order. A Writer holds back no more than a value takes,
-// and nothing when it is closed.
+// Promises:
+//   - A value of at least Least bytes does not get through, whether plain or as written by JSON, URLs
+//     and base64. Its position in the encoded text, and the division into writes, make no difference.
+//   - A line of a value, or a string inside a JSON value, does not get through if it has at least
+//     Part bytes.
+//   - All other bytes get through unchanged and in order.
+//   - A Writer holds back no more bytes than a value takes, and none after Close.
 package redact
 
 import (
@@ -15,20 +17,19 @@ import (
 )
 
 const (
-	// Mask stands where a value was.
+	// Mask replaces a value.
 	Mask = "***"
-	// Least is how long a value has to be to be looked for. A shorter one is found in too much that
-	// it has nothing to do with.
+	// Least is the smallest length of a value to search for. Shorter values would match too much
+	// unrelated text.
 	Least = 4
-	// Part is how long a part of a value, or what it becomes when it is written otherwise, has to
-	// be.
+	// Part is the smallest length of a part of a value, or of its encoded form.
 	Part = 8
 )
 
-// Redactor hides some values. A nil one hides nothing.
+// Redactor hides a set of values. A nil Redactor hides nothing.
 type Redactor struct{ index textIndex }
 
-// New makes one, nil when there is nothing to be looked for.
+// New returns a Redactor, or nil if there is nothing to search for.
 func New(values ...string) *Redactor {
 	f := secretForms{}
 	for _, value := range values {
@@ -40,7 +41,7 @@ func New(values ...string) *Redactor {
 	return &Redactor{newIndex(f)}
 }
 
-// Text is a text without the values.
+// Text returns s with the values masked.
 func (r *Redactor) Text(s string) string {
 	if r == nil || s == "" {
 		return s
@@ -48,30 +49,31 @@ func (r *Redactor) Text(s string) string {
 	return string(r.Bytes([]byte(s)))
 }
 
-// Bytes are bytes without the values.
+// Bytes returns b with the values masked.
 func (r *Redactor) Bytes(b []byte) []byte {
 	if r == nil || len(r.findSpans(b)) == 0 {
 		return b
 	}
 	var out bytes.Buffer
 	w := r.Writer(&out)
-	_, _ = w.Write(b) // memory takes everything
+	_, _ = w.Write(b) // a bytes.Buffer returns no errors
 	_ = w.Close()
 	return out.Bytes()
 }
 
-// Writer is where to write what is to be written elsewhere without the values. It is to be closed.
+// Writer returns a Writer that masks the values and writes to the given writer. The caller has to
+// close it.
 func (r *Redactor) Writer(to io.Writer) *Writer { return &Writer{r: r, to: to} }
 
-// Writer writes what it gets without the values.
+// Writer writes its input with the values masked.
 type Writer struct {
 	r           *Redactor
 	to          io.Writer
-	held        []byte // what a value may begin with
-	maskedAhead int    // how much of that belongs to a value for which the mask was written
+	held        []byte // possible beginning of a value
+	maskedAhead int    // number of bytes of held that belong to an already masked value
 }
 
-// Write takes all of p. An error is that of whom it is written to.
+// Write takes all of p. Its error is that of the underlying writer.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.r == nil {
 		return w.to.Write(p)
@@ -80,10 +82,10 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), w.writeUpTo(data, w.r.holdBackFrom(data))
 }
 
-// Close writes what was held back.
+// Close writes the bytes that were held back.
 func (w *Writer) Close() error { return w.writeUpTo(w.held, len(w.held)) }
 
-// writeUpTo writes data up to an end, and holds back the rest.
+// writeUpTo writes data up to end and holds back the rest.
 func (w *Writer) writeUpTo(data []byte, end int) error {
 	if len(data) == 0 {
 		return nil
@@ -97,8 +99,8 @@ func (w *Writer) writeUpTo(data []byte, end int) error {
 	return err
 }
 
-// maskUpTo is data up to an end without the values, and how much behind the end belongs to the last
-// of them.
+// maskUpTo returns data up to end with the values masked, and how many bytes after end belong to
+// the last value.
 func (w *Writer) maskUpTo(data []byte, end int) (out []byte, hidden int) {
 	spans := w.r.findSpans(data)
 	if w.maskedAhead > 0 {
@@ -121,10 +123,10 @@ func (w *Writer) maskUpTo(data []byte, end int) (out []byte, hidden int) {
 	return append(out, data[from:end]...), hidden
 }
 
-// foundSpan is where a value was found.
+// foundSpan is the position of a found value.
 type foundSpan struct{ from, to int }
 
-// findSpans are all of them, in order; what overlaps is one.
+// findSpans returns all found values in order, with overlapping ones merged.
 func (r *Redactor) findSpans(data []byte) (all []foundSpan) {
 	if r == nil {
 		return nil
@@ -150,7 +152,7 @@ func mergeSpans(all []foundSpan) []foundSpan {
 	return kept
 }
 
-// holdBackFrom is from where on data may be the beginning of a value.
+// holdBackFrom returns the offset from which data may be the beginning of a value.
 func (r *Redactor) holdBackFrom(data []byte) int {
 	for at := max(len(data)-r.index.maxLength, 0); at < len(data); at++ {
 		if r.index.isPrefix(data[at:]) {

@@ -11,20 +11,20 @@ import (
 	"github.com/troupe-engine/troupe/internal/redact"
 )
 
-// Given are the secrets of one attempt.
+// Given holds the secrets of one attempt.
 type Given struct {
-	Vars  map[string]string // by the variable that is to have it
-	Files map[string]File   // by the variable that is to say where it is
-	Hide  *redact.Redactor  // hides them in what is said; nil = there are none
+	Vars  map[string]string // by the environment variable that holds the secret
+	Files map[string]File   // by the environment variable that holds the path
+	Hide  *redact.Redactor  // hides the secrets in output; nil if there are none
 }
 
-// File is a secret that is wanted as a file.
+// File is a secret that is provided as a file.
 type File struct {
-	Path    string // where it is wanted, as it was written
+	Path    string // requested path, as written in the flow
 	Content []byte
 }
 
-// Give reads secrets as they are now. When one is missing nothing is given.
+// Give reads the current values of the secrets. It returns none if one of them is missing.
 func (s *Store) Give(wanted map[string]flow.Secret) (*Given, error) {
 	g := &Given{Vars: map[string]string{}, Files: map[string]File{}}
 	var values []string
@@ -50,11 +50,11 @@ func (s *Store) Give(wanted map[string]flow.Secret) (*Given, error) {
 	return g, nil
 }
 
-// memory is a folder that is in no disk, where there is one.
+// memory is a folder in memory, not on disk, where the system has one.
 const memory = "/dev/shm"
 
-// Unpack writes the files into a folder that nobody else can look into, and adds variables that say
-// where they are. Cleanup, which is never nil, removes them.
+// Unpack writes the files into a folder that only this user can read, and adds variables with their
+// paths. Cleanup, which is never nil, removes the files.
 func (g *Given) Unpack() (cleanup func(), err error) {
 	cleanup = func() {}
 	if len(g.Files) == 0 {
@@ -68,7 +68,7 @@ func (g *Given) Unpack() (cleanup func(), err error) {
 	}
 	cleanup = func() { os.RemoveAll(dir) }
 	for variable, file := range g.Files {
-		path := filepath.Join(dir, filepath.Join("/", file.Path)) // never outside
+		path := filepath.Join(dir, filepath.Join("/", file.Path)) // never outside dir
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return cleanup, err
 		}

@@ -1,9 +1,11 @@
-// Package secrets gives flows the secrets that an operator lists: variables of this process's
-// environment, the files of a folder, and what else a program knows how to read.
+// Package secrets provides flows with the secrets listed by the operator: environment variables of
+// this process, the files of a folder, and further sources of a program.
 //
-// Promises: nothing is read that is not listed; a file is read anew each time, so what was replaced
-// is found; an error names a secret and never tells its value; what was given for an attempt is
-// hidden wherever Given.Hide is asked.
+// Promises:
+// - Only listed secrets are read.
+// - A file is read each time, so a replaced file takes effect.
+// - An error names a secret and never reveals its value.
+// - The secrets of an attempt are hidden in all output that passes Given.Hide.
 package secrets
 
 import (
@@ -22,23 +24,26 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// Options say where secrets are.
+// Options lists the sources of secrets.
 type Options struct {
-	Env  []string                          // names of variables; each is the secret of that name
-	Dir  string                            // folder whose files are secrets, by their names; "" = none
-	More map[string]func() ([]byte, error) // further ones, by their names: how each is read
-	Seen []string                          // names of variables that all programs see, beside those that they always do: no secret is one of them
+	Env []string // names of variables; each is a secret of that name
+	// folder whose files are secrets, by file name; "" if none
+	Dir  string
+	More map[string]func() ([]byte, error) // functions that read further secrets, by name
+	// names of variables that all programs see in addition to the default ones; none of them is a
+	// secret
+	Seen []string
 }
 
-// Max is how many bytes a secret has at most.
+// Max is the largest size of a secret in bytes.
 const Max = 64 << 10
 
-// Store knows the secrets that are listed. A nil one knows none.
+// Store knows the listed secrets. A nil Store knows none.
 type Store struct{ opts Options }
 
 var form = regexp.MustCompile(`^` + flow.SecretForm + `$`)
 
-// Open looks whether what is listed is there.
+// Open checks that the listed secrets exist.
 func Open(o Options) (*Store, error) {
 	for _, name := range o.Env {
 		if !form.MatchString(name) {
@@ -68,7 +73,7 @@ func Open(o Options) (*Store, error) {
 	return &Store{o}, nil
 }
 
-// Listed refuses the name of a secret that flows are not given.
+// Listed returns an error if flows may not use the secret with this name.
 func (s *Store) Listed(name string) error {
 	if s == nil || len(s.opts.Env) == 0 && len(s.opts.More) == 0 && s.opts.Dir == "" {
 		return fmt.Errorf("there is no secret %.80q: this server has none for flows; its operator lists them with --secret-env or --secret-dir", name)
@@ -86,7 +91,7 @@ func (s *Store) Listed(name string) error {
 	return errors.New(text)
 }
 
-// filePath is where a secret would be; "" for a name that none can have.
+// filePath returns the path of a secret's file; "" if the name is not valid.
 func (s *Store) filePath(name string) string {
 	if s.opts.Dir == "" || !form.MatchString(name) {
 		return ""
@@ -94,13 +99,13 @@ func (s *Store) filePath(name string) string {
 	return filepath.Join(s.opts.Dir, name)
 }
 
-// allNames are those of all secrets.
+// allNames returns the names of all secrets.
 func (s *Store) allNames() []string {
 	all := slices.AppendSeq(slices.Clone(s.opts.Env), maps.Keys(s.opts.More))
 	if s.opts.Dir == "" {
 		return all
 	}
-	entries, _ := os.ReadDir(s.opts.Dir) // a folder that cannot be read has none
+	entries, _ := os.ReadDir(s.opts.Dir) // an unreadable folder has no secrets
 	for _, e := range entries {
 		if form.MatchString(e.Name()) {
 			all = append(all, e.Name())
@@ -109,7 +114,7 @@ func (s *Store) allNames() []string {
 	return all
 }
 
-// Value is what a secret is at this moment, without the end of its last line.
+// Value returns the current value of a secret without a final line break.
 func (s *Store) Value(name string) (string, error) {
 	content, err := s.readSecret(name)
 	value := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
@@ -124,7 +129,7 @@ func (s *Store) Value(name string) (string, error) {
 	return value, nil
 }
 
-// readSecret reads a secret as it is.
+// readSecret reads a secret with its final line break.
 func (s *Store) readSecret(name string) ([]byte, error) {
 	if s != nil && slices.Contains(s.opts.Env, name) {
 		return []byte(os.Getenv(name)), nil
@@ -150,7 +155,7 @@ func (s *Store) readSecret(name string) ([]byte, error) {
 	return content, nil
 }
 
-// readBounded reads a secret that is elsewhere.
+// readBounded reads a secret from a further source, up to Max bytes.
 func readBounded(name string, read func() ([]byte, error)) ([]byte, error) {
 	content, err := read()
 	switch {
@@ -166,7 +171,7 @@ func tooLarge(name string) error {
 	return fmt.Errorf("the secret %q is larger than %d bytes", name, Max)
 }
 
-// readError is an error without where the file is.
+// readError returns an error without the path of the file.
 func readError(name string, err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
