@@ -1,26 +1,26 @@
-// Package child is about the programs that are started for jobs: what they see of our environment,
-// and their end.
+// Package child starts the programs of jobs, controls what they see of the environment, and ends
+// them together with all their descendants.
 //
-// Promises: a program sees a small part of the environment that its operator can add to, never our
-// settings unless they are named; what was started for a job ends with it, wherever it went, and
-// with us, however we end. The second promise is kept on Linux; elsewhere only process groups end.
+// Promises:
+//   - A program sees a small part of the environment, which the operator can extend. It never sees
+//     the settings of Troupe unless the operator names them.
+//   - Everything started for a job ends with the job, wherever it went, and with this process,
+//     however this process ends. This holds on Linux; on other systems only process groups end.
+//   - A forked process is equal to a started one. A Forker is a program that is started once and
+//     forks itself for jobs. Each forked process has its own process group and family, which it joins
+//     before it does anything else.
+//   - On Linux, programs yield when the processors are busy: their niceness is 10 above ours.
+//   - On Linux, the memory of each process of a program can be limited (Command.Memory).
+//   - Files given to programs are removed after use. The files of a killed process are removed by the
+//     next process that sweeps.
 //
-// A Forker is a program that was started once and forks itself for jobs. What it forks is like what
-// was started: in a process group and a family of its own, which it joins before it does anything
-// else.
+// How families work: each program carries a mark that all its descendants inherit and that survives
+// whatever else they change. The mark is the soft limit of the number of file locks, which no
+// current kernel enforces. To end a family, this package searches /proc for its mark.
 //
-// Programs stand back where the processors are busy (on Linux): they are nicer than we are by 10.
+// A process that was started before its program had the mark is found by an environment variable.
+// It is missed only if it clears that variable and leaves its parent within that first moment.
 //
-// A program may be held to so much memory for each of its processes (Command.Memory), on Linux.
-//
-// Files that programs are given are removed with their use, and those of a process that was killed
-// by the next one that looks.
-//
-// How: each program carries a mark that all its descendants inherit, whatever else they change
-// about themselves: the soft limit of the number of file locks, which no kernel of this century
-// heeds. To end a family is to look for its mark in /proc. A process that was begun before the
-// program had its mark is known by a variable of its environment; one that has cleared that too,
-// and left its parent, all in that first moment, is not found. When we are killed we cannot, so a
-// second process of our own program, the keeper, does: it waits for the end of a pipe that only we
-// hold.
+// A process killed by SIGKILL cannot clean up. So a second process of our own program, the keeper,
+// does it: the keeper waits for the end of a pipe that only this process holds.
 package child

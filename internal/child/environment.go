@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// visibleVariables are the variables that programs need to find others, their files and their
-// language. On Windows nothing works without some more.
+// visibleVariables are the variables that programs need to find other programs, their files and
+// their language. On Windows almost nothing works without the windowsVariables.
 var (
 	visibleVariables = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER"}
 	windowsVariables = []string{"SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE"}
 )
 
-// Environment is what a program sees of our environment: a few variables, and those that its
-// operator has listed. Tokens, passwords and settings of ours are none of them.
+// Environment returns the part of our environment that a program sees: a few variables, and those
+// listed by the operator. Tokens, passwords and settings of Troupe are not among them.
 func Environment(listed []string) []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -28,7 +28,7 @@ func Environment(listed []string) []string {
 	return env
 }
 
-// Laid is an environment with variables laid over it.
+// Laid returns env with the variables in over added or replaced.
 func Laid(env []string, over map[string]string) []string {
 	all := make([]string, 0, len(env)+len(over))
 	for _, e := range env {

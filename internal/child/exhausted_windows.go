@@ -1,5 +1,5 @@
 package child
 
-// isExhausted reports whether an error is about what others may give back soon. Here handles have
-// no such limit.
+// isExhausted reports whether an error is a shortage of resources that may pass soon. Windows has
+// no such limit on handles.
 func isExhausted(error) bool { return false }

@@ -13,28 +13,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Family is a program that was started and all that it has started since. The zero value is nobody.
+// Family is a started program together with all its descendants. The zero value is no family.
 type Family struct{ mark uint64 }
 
-// members of this process's families: marks begin at base, so no other process takes them for its
-// own.
+// families are the families of this process. Their marks begin at base, so no other process takes
+// them for its own.
 var families = struct {
 	base uint64
 
 	mu      sync.Mutex
-	last    uint64              // mark that was given
-	running map[uint64]struct{} // marks of those that are not to end
-	ended   uint64              // how many families were to end so far
-	planned [2]bool             // a sweep of a kind is to come
+	last    uint64              // mark assigned last
+	running map[uint64]struct{} // marks of families that are not to be ended
+	ended   uint64              // number of families to be ended so far
+	planned [2]bool             // whether a sweep of each mode is scheduled
 
 	sweeping sync.Mutex
-	swept    [2]uint64 // ended, when the last sweep of a kind began
+	swept    [2]uint64 // value of ended when the last sweep of each mode began
 }{base: rand.Uint64N(1<<36) << marksBits, running: map[uint64]struct{}{}}
 
-// marksBits is how many marks a process has: after 16 million families they are given anew.
+// marksBits is the number of bits for the marks of a process. After 16 million families the marks
+// are reused.
 const marksBits = 24
 
-// New is the family of a program that is about to be started.
+// New returns the family of a program that is about to be started.
 func New() Family {
 	startKeeper()
 	f := &families
@@ -46,24 +47,26 @@ func New() Family {
 	return Family{mark}
 }
 
-// familyVariable of the environment that says the mark as well.
+// familyVariable is the environment variable that also holds the mark.
 const familyVariable = "TROUPE_FAMILY="
 
-// Variable belongs into the environment of the program.
+// Variable returns the entry for the environment of the program.
 func (f Family) Variable() string { return familyVariable + strconv.FormatUint(f.mark, 10) }
 
-// Mark is 0 for nobody. A process of ours that is about to be one of the family may mark itself
-// with it.
+// Mark returns the mark, or 0 for no family. A process of ours that is about to join the family may
+// set this mark on itself.
 func (f Family) Mark() uint64 { return f.mark }
 
-// Adopt is called as soon as the program was started.
+// Adopt marks a started program. It is called immediately after the start.
 func (f Family) Adopt(pid int) { setMark(pid, f.mark) }
 
-// setMark marks a process, and what it may have started before it had the mark to hand on.
+// setMark marks a process, and the children it may have started before it had a mark to pass on.
 func setMark(pid int, mark uint64) {
 	limit := unix.Rlimit{Cur: mark, Max: unix.RLIM_INFINITY}
 	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, &limit, nil) != nil {
-		return // it has ended, or may not have this limit: then its process group has to do
+		// the process has ended, or may not have this limit; then only its process group can be
+		// ended
+		return
 	}
 	for _, child := range childrenOf(pid) {
 		if markOf(child) != mark {
@@ -72,7 +75,7 @@ func setMark(pid int, mark uint64) {
 	}
 }
 
-// childrenOf are none of a process that has ended.
+// childrenOf returns the children of a process; none if it has ended.
 func childrenOf(pid int) (pids []int) {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
@@ -86,7 +89,7 @@ func childrenOf(pid int) (pids []int) {
 	return pids
 }
 
-// markOf is 0 for a process that is nobody's, or not ours to look at.
+// markOf returns the mark of a process; 0 if it has none, or may not be inspected.
 func markOf(pid int) uint64 {
 	var limit unix.Rlimit
 	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {
@@ -95,12 +98,12 @@ func markOf(pid int) uint64 {
 	return limit.Cur
 }
 
-// environMark is the mark in a process's environment. It tells those who were begun, and left by
-// their parents, in the moment before the program was adopted.
+// environMark returns the mark in a process's environment. It identifies processes that were
+// started, and whose parents ended, before the program was adopted.
 func environMark(pid int) uint64 {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
-		return 0 // somebody else's
+		return 0 // process of another user
 	}
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		if said, ok := bytes.CutPrefix(entry, []byte(familyVariable)); ok {
@@ -111,20 +114,20 @@ func environMark(pid int) uint64 {
 	return 0
 }
 
-// Kill ends the family, and returns when it has ended.
+// Kill ends the family and returns when it has ended.
 func (f Family) Kill() {
 	if f.markEnded() {
 		sweepFamilies(sweepThorough)
-		f.Leave() // a process that begins another program at that moment has no environment to read
+		f.Leave() // a process that is just executing another program has no readable environment
 	}
 }
 
-// sweepEvery bounds what looking for families costs when short programs end all the time. A process
-// that was begun at the very moment in which its parent was marked has no mark, and is found by its
-// environment.
+// sweepEvery is the interval between sweeps of each mode. It bounds their cost when many short
+// programs end. The thorough sweep also finds processes without a mark: those started at the moment
+// when their parent was marked.
 var sweepEvery = [2]time.Duration{sweepQuick: 100 * time.Millisecond, sweepThorough: time.Second}
 
-// Leave is called when the program itself has ended: what it has left behind ends soon.
+// Leave is called when the program itself has ended. The rest of its family ends soon after.
 func (f Family) Leave() {
 	if !f.markEnded() {
 		return
@@ -139,7 +142,7 @@ func (f Family) Leave() {
 	}
 }
 
-// markEnded is false for nobody.
+// markEnded marks the family as to be ended; it returns false if there is none.
 func (f Family) markEnded() bool {
 	if f.mark == 0 {
 		return false
@@ -151,8 +154,8 @@ func (f Family) markEnded() bool {
 	return true
 }
 
-// sweepMode is how marks are looked for: reading every process's environment takes ten times as
-// long.
+// sweepMode is a way to search for marks. The thorough one also reads the environment of every
+// process, which takes ten times as long.
 type sweepMode int
 
 const (
@@ -160,7 +163,8 @@ const (
 	sweepThorough
 )
 
-// sweepFamilies ends what is left of all families that are to end, unless somebody else just did.
+// sweepFamilies ends the rest of all families that are to be ended, unless a concurrent sweep just
+// did so.
 func sweepFamilies(how sweepMode) {
 	f := &families
 	f.mu.Lock()
@@ -186,15 +190,15 @@ func sweepFamilies(how sweepMode) {
 	})
 }
 
-// hasSameBase marks were given by the same process.
+// hasSameBase reports whether two marks were assigned by the same process.
 func hasSameBase(a, b uint64) bool { return a>>marksBits == b>>marksBits }
 
-// sweepTimeout is how long processes are given to end that were killed: those that cannot be must
-// not hold us up.
+// sweepTimeout bounds the wait for killed processes to end. Processes that cannot be killed must
+// not block us.
 const sweepTimeout = time.Second
 
-// killAll kills until nobody with such a mark is left: who is killed may have begun another one
-// before.
+// killAll kills processes until none has a doomed mark. It repeats because a killed process may
+// have started another one just before.
 func killAll(how sweepMode, doomed func(mark uint64) bool) {
 	for begun := time.Now(); time.Since(begun) < sweepTimeout; time.Sleep(time.Millisecond) {
 		left := false
@@ -220,7 +224,7 @@ func listProcesses() []int {
 		return nil
 	}
 	defer proc.Close()
-	names, _ := proc.Readdirnames(-1) // as many as could be read
+	names, _ := proc.Readdirnames(-1) // a partial list is used as it is
 	pids := make([]int, 0, len(names))
 	for _, name := range names {
 		if pid, err := strconv.Atoi(name); err == nil {
@@ -230,7 +234,7 @@ func listProcesses() []int {
 	return pids
 }
 
-// isAlive is false for a process that has ended and waits for its parent to notice.
+// isAlive reports whether a process is running; a zombie is not.
 func isAlive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")

@@ -2,23 +2,23 @@
 
 package child
 
-// Family is a program that was started. Here nobody can be told what else it has started.
+// Family is a started program. On this system its descendants cannot be found.
 type Family struct{}
 
-// New is the family of a program that is about to be started.
+// New returns the family of a program that is about to be started.
 func New() Family { return Family{} }
 
-// Variable belongs into the environment of the program.
+// Variable returns the entry for the environment of the program.
 func (Family) Variable() string { return "TROUPE_FAMILY=" }
 
-// Mark is 0: there is none here.
+// Mark returns 0, because this system has no marks.
 func (Family) Mark() uint64 { return 0 }
 
-// Adopt is called as soon as the program was started.
+// Adopt does nothing.
 func (Family) Adopt(int) {}
 
-// Kill ends the family, as far as it is known.
+// Kill does nothing.
 func (Family) Kill() {}
 
-// Leave is called when the program itself has ended.
+// Leave does nothing.
 func (Family) Leave() {}

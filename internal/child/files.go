@@ -7,25 +7,26 @@ import (
 	"sync"
 )
 
-// Files are those that programs are given: in a folder of this process, as long as there are any.
-// The process holds a lock on it, so that another one can tell a folder that is in use from one
-// that was left behind by a process which was killed.
+// Files are files given to programs. They are in a folder of this process, which exists while it
+// holds any files. The process holds a lock on the folder, so that other processes can distinguish
+// a folder in use from one left by a killed process.
 type Files struct {
 	pattern string
 
 	mu     sync.Mutex
-	folder *os.File // nil = there is none
+	folder *os.File // nil if there is none
 	used   int
 }
 
-// NewFiles are files in folders that are called by a pattern, as os.MkdirTemp reads it.
+// NewFiles returns Files whose folders are named by a pattern of os.MkdirTemp.
 func NewFiles(pattern string) *Files { return &Files{pattern: pattern} }
 
-// filesTries is how often a folder is made anew that somebody else has just taken for left behind.
+// filesTries is the number of attempts to create a folder, because another process may take the new
+// folder for an abandoned one.
 const filesTries = 10
 
-// Write keeps a text in a file that nobody else can read, until it is cleaned up. The file is
-// called by a pattern, as os.CreateTemp reads it.
+// Write writes a text to a file that other users cannot read, until it is cleaned up. The file is
+// named by a pattern of os.CreateTemp.
 func (f *Files) Write(pattern string, text []byte) (path string, cleanup func(), err error) {
 	folder, err := f.acquireFolder()
 	if err != nil {
@@ -44,7 +45,7 @@ func (f *Files) Write(pattern string, text []byte) (path string, cleanup func(),
 	return file.Name(), cleanup, errors.Join(err, file.Close())
 }
 
-// acquireFolder makes the folder, if this is the first one to use it.
+// acquireFolder counts a use of the folder and creates the folder for the first use.
 func (f *Files) acquireFolder() (path string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,7 +58,7 @@ func (f *Files) acquireFolder() (path string, err error) {
 	return f.folder.Name(), nil
 }
 
-// releaseFolder removes the folder after the last one.
+// releaseFolder removes the folder after the last use.
 func (f *Files) releaseFolder() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,8 +69,7 @@ func (f *Files) releaseFolder() {
 	}
 }
 
-// newFolder makes a folder and takes its lock, both of which somebody who sweeps may have done
-// first.
+// newFolder creates a folder and locks it. It retries if a concurrent sweep was faster.
 func (f *Files) newFolder() (folder *os.File, err error) {
 	for range filesTries {
 		var path string
@@ -87,13 +87,13 @@ func (f *Files) newFolder() (folder *os.File, err error) {
 	return nil, err
 }
 
-// Sweep removes what processes have left behind that were killed. Whatever cannot be removed, such
-// as another user's, stays.
+// Sweep removes the folders left by killed processes. It skips what it cannot remove, such as
+// folders of other users.
 func (f *Files) Sweep() {
 	if !canLock {
 		return
 	}
-	paths, _ := filepath.Glob(filepath.Join(os.TempDir(), f.pattern)) // the pattern is right
+	paths, _ := filepath.Glob(filepath.Join(os.TempDir(), f.pattern)) // the pattern is valid
 	for _, path := range paths {
 		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 			continue

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// canLock says that hold takes a lock.
+// canLock reports whether lockFolder takes a lock.
 const canLock = true
 
-// lockFolder takes the lock of a folder, which is held until it is closed, or its process ends
-// however it ends. An error: somebody else has it.
+// lockFolder locks a folder. The lock is held until the file is closed or the process ends in any
+// way. It returns an error if another process holds the lock.
 func lockFolder(path string) (*os.File, error) {
 	folder, err := os.Open(path)
 	if err != nil {

@@ -2,8 +2,8 @@ package child
 
 import "os"
 
-// canLock says that hold takes a lock: there are none on folders here, so what a killed process has
-// left stays.
+// canLock reports whether lockFolder takes a lock. Windows has no locks on folders, so the files of
+// a killed process remain.
 const canLock = false
 
 func lockFolder(path string) (*os.File, error) { return os.Open(path) }

@@ -2,16 +2,17 @@ package child
 
 import "errors"
 
-// ForkerGone is the error of what a Forker had forked, or was to fork, when it ended.
+// ForkerGone is the error for processes that a Forker had forked, or had to fork, when it ended.
 type ForkerGone struct {
-	How string // it has ended
+	How string // how the Forker has ended
 
 	notAsked bool
 }
 
 func (e *ForkerGone) Error() string { return "who forks is gone: " + e.How }
 
-// NotAsked says of an error of Forker.Start that nothing was begun: somebody else may be asked.
+// NotAsked reports whether an error of Forker.Start means that nothing was started, so that the
+// caller may try another Forker.
 func NotAsked(err error) bool {
 	var e *ForkerGone
 	return errors.As(err, &e) && e.notAsked

@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// CanFork reports whether there are processes here that fork themselves.
+// CanFork reports whether this system supports a Forker.
 const CanFork = true
 
-// Forker is a process that forks itself when it is asked to, over a socket which is its standard
-// input: it is told the folder, the environment and the files of the new process, and tells its id
-// and how it has ended. What it has forked is like what was started, but that a Forker which ends
-// takes all of it along: how they end, nobody could tell.
+// Forker is a process that forks itself on request, over a socket that is its standard input. A
+// request holds the folder, environment and files of the new process; the answers are its id and
+// exit status. A forked process is like a started one, but when the Forker ends, all its forked
+// processes are ended too, because their exit status could no longer be learned.
 type Forker struct {
 	process  *Process
 	control  *net.UnixConn
-	gone     chan struct{} // closed when it has ended, and nothing more is heard of it
-	exitText string        // it has ended then
+	gone     chan struct{} // closed when the process has ended and all its messages were read
+	exitText string        // how it has ended, once gone is closed
 	output   outputTail
 	work     sync.WaitGroup
 
 	sending sync.Mutex
 
 	mu      sync.Mutex
-	number  uint64 // of the last request
+	number  uint64 // number of the last request
 	pending map[uint64]chan forkResult
 	running map[int]*forkedProcess
 	ended   bool
@@ -53,13 +53,14 @@ type forkedProcess struct {
 }
 
 const (
-	// readyTimeout is how long a Forker may take until it can fork.
+	// readyTimeout is the time limit for a Forker to become ready.
 	readyTimeout = 30 * time.Second
-	// forkTimeout is how long it may take to fork.
+	// forkTimeout is the time limit for one fork.
 	forkTimeout = 30 * time.Second
 )
 
-// StartForker starts a program that says it can fork, and returns when it can.
+// StartForker starts a program that implements the protocol of a Forker, and returns when it is
+// ready.
 func StartForker(cmd Command) (*Forker, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -73,7 +74,7 @@ func StartForker(cmd Command) (*Forker, error) {
 		return nil, err
 	}
 	f.work.Go(func() { _, _ = io.Copy(&f.output, f.process.Stdout) })
-	_ = ours.SetReadDeadline(time.Now().Add(readyTimeout)) // what is wrong with it shows below
+	_ = ours.SetReadDeadline(time.Now().Add(readyTimeout)) // an error here shows up in readMessage
 	what, _, _, err := f.readMessage()
 	_ = ours.SetReadDeadline(time.Time{})
 	f.work.Go(f.readMessages)
@@ -113,7 +114,7 @@ func (f *Forker) readMessage() (what byte, one, two int64, err error) {
 	return b[0], int64(binary.BigEndian.Uint64(b[1:])), int64(binary.BigEndian.Uint64(b[9:])), err
 }
 
-// readMessages hears what it tells until it is gone.
+// readMessages handles messages until the process is gone.
 func (f *Forker) readMessages() {
 	for {
 		what, one, two, err := f.readMessage()
@@ -166,8 +167,9 @@ func (f *Forker) recordExit(pid int, status syscall.WaitStatus) {
 	}
 }
 
-// Start has it fork for a command, of which the program and its arguments are its own. An error of
-// which NotAsked is false may have begun it: what there is of it is ended.
+// Start forks a process for a command. The Forker ignores the program and arguments of the command
+// and uses its own. If NotAsked is false for the error, the fork may have begun; then the new
+// process is ended.
 func (f *Forker) Start(cmd Command) (*Process, error) {
 	return startProcess(cmd, func(p *Process, files []*os.File) error {
 		one, err := f.requestFork(cmd, p.family, files)
@@ -182,7 +184,8 @@ func (f *Forker) Start(cmd Command) (*Process, error) {
 	})
 }
 
-// addRequest makes a request known. It is false when nobody would answer.
+// addRequest registers a request. It returns false if the Forker has ended, because there would be
+// no answer.
 func (f *Forker) addRequest(answer chan forkResult) (number uint64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,7 +197,7 @@ func (f *Forker) addRequest(answer chan forkResult) (number uint64, ok bool) {
 	return f.number, true
 }
 
-// encodeRequest is what it has to know to fork.
+// encodeRequest encodes a request to fork.
 func encodeRequest(number uint64, cmd Command, family Family) []byte {
 	body := binary.BigEndian.AppendUint64(nil, number)
 	body = binary.BigEndian.AppendUint64(body, family.Mark())
@@ -218,19 +221,19 @@ func (f *Forker) requestFork(cmd Command, family Family, files []*os.File) (*for
 	case a := <-asked:
 		return a.forked, a.err
 	case <-timer.C:
-		f.process.Kill() // it hangs, and whatever it has forked cannot be told from what it has not
+		f.process.Kill() // it hangs, and it is unknown which processes it has forked
 		<-f.gone
 	case <-f.gone:
 	}
 	select {
-	case a := <-asked: // the last thing it said
+	case a := <-asked: // the last message it sent
 		return a.forked, a.err
 	default:
 		return nil, &ForkerGone{How: f.exitText}
 	}
 }
 
-// sendRequest sends a request, and files with its first bytes.
+// sendRequest sends a request, with the files attached to its first bytes.
 func (f *Forker) sendRequest(what byte, body []byte, files []*os.File) error {
 	head := binary.BigEndian.AppendUint32([]byte{what}, uint32(len(body)))
 	fds := make([]int, len(files))
@@ -243,7 +246,8 @@ func (f *Forker) sendRequest(what byte, body []byte, files []*os.File) error {
 	}
 	f.sending.Lock()
 	defer f.sending.Unlock()
-	_ = f.control.SetWriteDeadline(time.Now().Add(forkTimeout)) // where that cannot be said the next line fails, too
+	// if this fails, the next write fails too
+	_ = f.control.SetWriteDeadline(time.Now().Add(forkTimeout))
 	if _, _, err := f.control.WriteMsgUnix(head, rights, nil); err != nil {
 		return err
 	}
@@ -251,7 +255,7 @@ func (f *Forker) sendRequest(what byte, body []byte, files []*os.File) error {
 	return err
 }
 
-// Running is how many processes it has forked that go on: none when it has ended.
+// Running returns the number of forked processes still running; 0 if the Forker has ended.
 func (f *Forker) Running() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -261,22 +265,23 @@ func (f *Forker) Running() int {
 	return len(f.running) + len(f.pending)
 }
 
-// Gone is closed when it has ended.
+// Gone returns a channel that is closed when the Forker has ended.
 func (f *Forker) Gone() <-chan struct{} { return f.gone }
 
-// Close ends it, and what it has forked.
+// Close ends the Forker and all processes it has forked.
 func (f *Forker) Close() {
 	f.process.Kill()
 	f.work.Wait()
 	f.process.Close()
 }
 
-// reap waits for a process, kills its group while its id is certain to be its own, and then lets go
-// of it.
+// reap waits for a process and kills its group while the process id is certain to be its own. Then
+// it lets the Forker reap the process.
 func (one *forkedProcess) reap(p *Process) (State, error) {
 	status, err := one.awaitStatus()
 	select {
-	case <-one.forker.gone: // the system has let go of the process, or will: its id may be another's
+	// the system has reaped the process, or will; another process may get its id
+	case <-one.forker.gone:
 		p.leaveGroup()
 		return status, err
 	default:
@@ -285,11 +290,12 @@ func (one *forkedProcess) reap(p *Process) (State, error) {
 	one.forker.mu.Lock()
 	delete(one.forker.running, one.pid)
 	one.forker.mu.Unlock()
-	_ = one.forker.sendRequest('R', binary.BigEndian.AppendUint64(nil, uint64(one.pid)), nil) // one that is gone needs not be told
+	// an error means that the Forker is gone, then there is nothing to release
+	_ = one.forker.sendRequest('R', binary.BigEndian.AppendUint64(nil, uint64(one.pid)), nil)
 	return status, err
 }
 
-// awaitStatus waits for how it ends.
+// awaitStatus waits for the exit status.
 func (one *forkedProcess) awaitStatus() (State, error) {
 	select {
 	case status := <-one.ended:
@@ -297,24 +303,24 @@ func (one *forkedProcess) awaitStatus() (State, error) {
 	case <-one.forker.gone:
 	}
 	select {
-	case status := <-one.ended: // the last thing it said
+	case status := <-one.ended: // the last message it sent
 		return exitStatus(status), nil
 	default:
 		return nil, &ForkerGone{How: one.forker.exitText}
 	}
 }
 
-// leaveGroup leaves the group alone from now on. What is left of the family is still ended.
+// leaveGroup prevents further signals to the group. The rest of the family is still ended.
 func (p *Process) leaveGroup() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.killed, p.reaped = true, true
 }
 
-// exitStatus is a status in the words of package os.
+// exitStatus is an exit status with the wording of package os.
 type exitStatus syscall.WaitStatus
 
-// Success reports whether it ended as it was meant to.
+// Success reports whether the exit status is 0.
 func (e exitStatus) Success() bool { return syscall.WaitStatus(e).ExitStatus() == 0 }
 
 func (e exitStatus) String() string {
@@ -329,7 +335,7 @@ func (e exitStatus) String() string {
 	return text
 }
 
-// outputTail is the end of what a program says.
+// outputTail is the end of a program's output.
 type outputTail struct {
 	mu sync.Mutex
 	b  []byte

@@ -2,27 +2,27 @@ package child
 
 import "errors"
 
-// Forker is a process that forks itself when it is asked to. Here none can.
+// Forker is a process that forks itself on request. Windows does not support it.
 type Forker struct{}
 
-// CanFork reports whether there are processes here that fork themselves.
+// CanFork reports whether this system supports a Forker.
 const CanFork = false
 
 var errCannotFork = errors.New("processes cannot fork themselves here")
 
-// StartForker starts nothing.
+// StartForker returns an error.
 func StartForker(Command) (*Forker, error) { return nil, errCannotFork }
 
-// Start starts nothing.
+// Start returns an error.
 func (*Forker) Start(Command) (*Process, error) { return nil, errCannotFork }
 
-// Running is how many processes it has forked that go on.
+// Running returns 0.
 func (*Forker) Running() int { return 0 }
 
-// Gone is closed when it has ended.
+// Gone returns nil.
 func (*Forker) Gone() <-chan struct{} { return nil }
 
-// Close ends it.
+// Close does nothing.
 func (*Forker) Close() {}
 
 type forkedProcess struct{}

@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 )
 
-// ErrOutside says that a path leads out of the folder that programs may be started in.
+// ErrOutside reports a path that leads out of the folder in which programs may be started.
 var ErrOutside = errors.New("it is outside of the folder that programs may run in")
 
-// Inside is where a path leads to: inside root, if there is one, wherever links may lead. "" is
-// root itself; what is relative is meant from there.
+// Inside resolves the links of a path and checks that it is inside root, if there is a root. The
+// path "" is root itself; a relative path starts from there.
 func Inside(root, path string) (string, error) {
 	if root == "" {
 		return path, nil
@@ -27,7 +27,7 @@ func Inside(root, path string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, os.ErrNotExist) && !isInside(root, filepath.Clean(path)) {
-		return "", ErrOutside // whether there is anything is nobody's business
+		return "", ErrOutside // do not reveal whether the path exists
 	}
 	if err != nil {
 		return "", err

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperName is the keeper's argument 0, by which our program knows that it is meant to be one.
+// keeperName is argument 0 of the keeper, by which our program recognizes its role.
 const keeperName = "troupe-keeper"
 
-// A program that was started as a keeper never comes to its main function.
+// init runs the keeper, so that a program started as one never reaches its main function.
 func init() {
 	if len(os.Args) == 2 && os.Args[0] == keeperName {
 		runAsKeeper(os.Args[1])
@@ -22,10 +22,11 @@ func init() {
 	}
 }
 
-// runAsKeeper waits for the end of who started us, then ends the families that are left.
+// runAsKeeper waits for the end of the parent, then ends the remaining families.
 func runAsKeeper(base string) {
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	setMark(os.Getpid(), unix.RLIM_INFINITY) // who ends the family we were started in leaves its keeper to its work
+	// do not end this keeper together with the family in which it was started
+	setMark(os.Getpid(), unix.RLIM_INFINITY)
 	first, err := strconv.ParseUint(base, 10, 64)
 	if err != nil {
 		return
@@ -34,10 +35,11 @@ func runAsKeeper(base string) {
 	killAll(sweepThorough, func(mark uint64) bool { return hasSameBase(mark, first) })
 }
 
-// startKeeper starts the keeper with the first family. Without one, families outlive us when we are
-// killed; all else works.
+// startKeeper starts the keeper together with the first family. Without a keeper, families outlive
+// a killed process; everything else works.
 var startKeeper = sync.OnceFunc(func() {
-	var pipe [2]int // the end to write to is a bare number, because a file would be closed when nobody refers to it
+	// the write end is a plain descriptor, because the garbage collector would close an os.File
+	var pipe [2]int
 	if unix.Pipe2(pipe[:], unix.O_CLOEXEC) != nil {
 		return
 	}
@@ -58,5 +60,5 @@ func runKeeper(stdin *os.File) error {
 	if err != nil {
 		return err
 	}
-	return p.Release() // it outlives us
+	return p.Release() // the keeper outlives this process
 }

@@ -2,15 +2,14 @@ package child
 
 import "golang.org/x/sys/unix"
 
-// limitMemory bounds what a process that has just begun, and each one that it starts, may write to
-// that is its own. What it has reserved does not count: many programs reserve much more than they
-// use.
+// limitMemory limits the private writable memory of a new process, and of each process it starts.
+// Reserved memory does not count, because many programs reserve much more than they use.
 func limitMemory(pid int, bytes uint64) {
 	limit := unix.Rlimit{Cur: bytes, Max: bytes}
 	if unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil) != nil {
-		return // it has ended
+		return // the process has ended
 	}
-	for _, child := range childrenOf(pid) { // they were started before
+	for _, child := range childrenOf(pid) { // started before the limit was set
 		limitMemory(child, bytes)
 	}
 }

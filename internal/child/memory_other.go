@@ -2,5 +2,5 @@
 
 package child
 
-// limitMemory cannot be kept here: processes have no such bound, or do not heed it.
+// limitMemory does nothing: this system has no such limit, or does not enforce it.
 func limitMemory(int, uint64) {}

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// startTimeout is how long a program waits for what its start needs.
+	// startTimeout is how long a start waits for missing resources.
 	startTimeout = time.Minute
-	// startRetryPause is how often it tries meanwhile.
+	// startRetryPause is the pause between two tries.
 	startRetryPause = 20 * time.Millisecond
 )
 
-// Patience has programs started on a host that may have no file descriptor or process to spare for
-// a while. Those who have to wait try one after the other: together they would take from each other
-// what one of them needs.
+// Patience starts programs on a host that may temporarily lack file descriptors or processes.
+// Waiting starts try one after the other: together they would take the resources that one of them
+// needs.
 type Patience struct{ turn chan struct{} }
 
-// NewPatience returns one for all who start programs in the same place.
+// NewPatience returns a Patience to be shared by all starts of programs in one place.
 func NewPatience() Patience { return Patience{make(chan struct{}, 1)} }
 
-// Do tries again and again while what it needs is exhausted.
+// Do calls try until it succeeds or fails for a reason other than exhausted resources.
 func (p Patience) Do(ctx context.Context, try func() error) error {
 	err := try()
 	if !isExhausted(err) {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newPipe is one of which the end with this index is for a program: the runtime's poller, which
-// package os would have watch both, hears of ours alone.
+// newPipe returns a pipe whose end with index theirs is for a program. Only our end is registered
+// with the runtime's poller; os.Pipe would register both.
 func newPipe(theirs int) (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {

@@ -4,5 +4,5 @@ package child
 
 import "os"
 
-// newPipe is one of which the end with this index is for a program.
+// newPipe returns a pipe whose end with index theirs is for a program.
 func newPipe(int) (r, w *os.File, err error) { return os.Pipe() }

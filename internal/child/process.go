@@ -9,55 +9,55 @@ import (
 	"time"
 )
 
-// Command is a program to be started.
+// Command describes a program to be started.
 type Command struct {
 	Path  string
-	Argv  []string // the program's name, and its arguments
-	Dir   string   // "" = ours
+	Argv  []string // program name and arguments
+	Dir   string   // "" means our working directory
 	Env   []string
-	Stdin []byte // nil = nothing to read
-	Split bool   // what it says of errors has a pipe of its own
-	// Memory is how many bytes each of its processes may have of its own; 0 = as many as there are.
-	// Only Linux holds it to that.
+	Stdin []byte // nil means empty input
+	Split bool   // give standard error a pipe of its own
+	// Memory limits the private memory of each process in bytes; 0 means no limit. Only Linux
+	// enforces it.
 	Memory int64
 
-	control *os.File // is its standard input instead
+	control *os.File // used as standard input instead of Stdin
 }
 
-// State is how a process has ended.
+// State describes how a process has ended.
 type State interface {
 	Success() bool
 	String() string
 }
 
-// Process is a program that was started, leader of a process group of its own.
+// Process is a started program, the leader of a process group of its own.
 type Process struct {
 	Pid int
 	sysProcess
 	Stdout *Output
-	Stderr *Output // nil = it is in Stdout
+	Stderr *Output // nil if it is merged into Stdout
 	in     *os.File
 	feeder sync.WaitGroup // writes the input
 	family Family
 
-	own    *os.Process // nil = somebody else has forked it
+	own    *os.Process // nil if a Forker has forked it
 	forked *forkedProcess
 
 	mu     sync.Mutex
 	killed bool
-	reaped bool // its id may belong to somebody else
+	reaped bool // reaped, so another process may have its id
 }
 
-// drainTime is how long a pipe is read on after its program has ended and its process group is
-// dead, when nothing comes. Only a descendant that left the group, and that nobody has ended yet,
-// could still hold the pipe then.
+// drainTime is how long a silent pipe is read after its program has ended and its process group is
+// dead. At that point only a descendant that left the group, and was not ended yet, could still
+// hold the pipe.
 const drainTime = 200 * time.Millisecond
 
-// Output is what a program prints.
+// Output is the output of a program.
 type Output struct{ *os.File }
 
-// Read ends when nobody can print any more, or when the program has ended and nothing came for a
-// moment: what it had printed is there, however late we come to read it.
+// Read returns io.EOF when no process can write any longer, or when the program has ended and
+// nothing arrived for drainTime. All earlier output is returned first, however late the read.
 func (o *Output) Read(b []byte) (int, error) {
 	n, err := o.File.Read(b)
 	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -67,7 +67,7 @@ func (o *Output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Start starts a program. Whoever does reads all that it prints, waits, and closes.
+// Start starts a program. The caller has to read all its output, then wait, then close.
 func Start(cmd Command) (*Process, error) {
 	return startProcess(cmd, func(p *Process, files []*os.File) (err error) {
 		p.own, err = os.StartProcess(cmd.Path, cmd.Argv, &os.ProcAttr{
@@ -84,7 +84,7 @@ func Start(cmd Command) (*Process, error) {
 	})
 }
 
-// startProcess has a program begin with pipes to us, which are its files 0, 1 and 2.
+// startProcess calls start with pipes for the files 0, 1 and 2 of the program.
 func startProcess(cmd Command, start func(p *Process, files []*os.File) error) (*Process, error) {
 	var files processPipes
 	defer files.closeTheirs()
@@ -112,7 +112,7 @@ func startProcess(cmd Command, start func(p *Process, files []*os.File) error) (
 		limitMemory(p.Pid, uint64(cmd.Memory))
 	}
 	if p.in != nil {
-		p.feeder.Go(func() { // a program need not read what it is given
+		p.feeder.Go(func() { // the program may ignore its input
 			_, _ = p.in.Write(cmd.Stdin)
 			p.in.Close()
 		})
@@ -120,7 +120,8 @@ func startProcess(cmd Command, start func(p *Process, files []*os.File) error) (
 	return p, nil
 }
 
-// processPipes are opened for a program. Its own ends of them are closed here once it has them.
+// processPipes are the pipes opened for a program. The program's ends are closed here after the
+// start.
 type processPipes struct {
 	theirs []*os.File
 	err    error
@@ -158,7 +159,7 @@ func (p *processPipes) closeTheirs() {
 	}
 }
 
-// Close closes what we have open of the program. It is not ended by that.
+// Close closes our pipes to the program. It does not end the program.
 func (p *Process) Close() {
 	for _, o := range []*Output{p.Stdout, p.Stderr} {
 		if o != nil {
@@ -171,8 +172,8 @@ func (p *Process) Close() {
 	p.feeder.Wait()
 }
 
-// Wait returns when the process has ended and its group was killed, and how it ended. What is left
-// of its family ends soon, or at once if the process was told to end.
+// Wait returns the exit state when the process has ended and its group was killed. The rest of its
+// family ends soon, or at once if Kill or Ask was called.
 func (p *Process) Wait() (State, error) {
 	state, err := p.awaitExit()
 	if p.killed {
@@ -198,12 +199,12 @@ func (p *Process) awaitExit() (State, error) {
 	return p.reap()
 }
 
-// Kill ends the whole group, unless the process was reaped: then there is no such group any more,
-// or it is somebody else's.
+// Kill kills the whole group, unless the process was reaped: then the group no longer exists, or
+// its id belongs to another one.
 func (p *Process) Kill() { p.endGroup(p.killGroup) }
 
-// Ask tells the whole group to end, as far as the system knows a way to do so; elsewhere it is
-// killed.
+// Ask sends a termination signal to the whole group. On systems without such a signal it kills the
+// group.
 func (p *Process) Ask() { p.endGroup(p.terminateGroup) }
 
 func (p *Process) endGroup(how func()) {
@@ -215,7 +216,7 @@ func (p *Process) endGroup(how func()) {
 	}
 }
 
-// killBeforeReap kills what is left of the group before the process is reaped.
+// killBeforeReap kills the rest of the group before the process is reaped.
 func (p *Process) killBeforeReap() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

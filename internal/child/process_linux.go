@@ -6,12 +6,12 @@ import (
 	"unsafe"
 )
 
-// sysProcess is what a process has beside its id on this system.
-type sysProcess struct{ pidfd int } // -1 = the kernel knows none
+// sysProcess is the system-specific part of a Process.
+type sysProcess struct{ pidfd int } // -1 if the kernel has none
 
-// procAttr makes a program the leader of its own process group. That it ends with us is its
-// family's business: the kernel's signal for that would come already when the thread that started
-// it ends.
+// procAttr makes a program the leader of its own process group. The family ensures that the program
+// ends with us. The parent-death signal of the kernel would come too early: when the thread that
+// started the program ends.
 func (p *sysProcess) procAttr() *syscall.SysProcAttr {
 	p.pidfd = -1
 	return &syscall.SysProcAttr{Setpgid: true, PidFD: &p.pidfd}
@@ -21,8 +21,8 @@ func (p *Process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
 func (p *Process) terminateGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 
-// reap waits for the process twice: first without reaping it, so that its group can be killed while
-// its id is certain to be its own.
+// reap waits for the process twice. The first wait does not reap it, so that its group can be
+// killed while the process id is certain to be its own.
 func (p *Process) reap() (State, error) {
 	if !p.pollExit() {
 		_, _ = hasExited(idOfProcess, p.Pid, 0)
@@ -31,14 +31,15 @@ func (p *Process) reap() (State, error) {
 	return p.own.Wait()
 }
 
-// pollExit has the runtime's poller wait for the end: a thread for each of hundreds of scripts
-// costs memory, and when they begin at once the time they need to be made. It is false when there
-// is no poller for that.
+// pollExit waits for the end with the runtime's poller. A blocked thread for each of hundreds of
+// scripts costs memory, and time when they all start at once. It returns false if the poller cannot
+// be used.
 func (p *Process) pollExit() bool {
 	if p.pidfd < 0 {
 		return false
 	}
-	_ = syscall.SetNonblock(p.pidfd, true) // what the poller takes; where that fails it says so below
+	// required by the poller; if it fails, the calls below fail too
+	_ = syscall.SetNonblock(p.pidfd, true)
 	f := os.NewFile(uintptr(p.pidfd), "pidfd")
 	defer f.Close()
 	conn, err := f.SyscallConn()
@@ -53,15 +54,15 @@ func (p *Process) pollExit() bool {
 	return waited == nil && err == nil
 }
 
-// What waitid's id is.
+// Kinds of ids for waitid.
 const (
 	idOfProcess = 1 // P_PID
 	idOfPidfd   = 3 // P_PIDFD
 )
 
-// hasExited reports whether a process has ended, and leaves it to be reaped.
+// hasExited reports whether a process has ended, without reaping it.
 func hasExited(kind, id, flags int) (bool, error) {
-	var info [32]int32 // siginfo_t; its first field is set when there is something to tell
+	var info [32]int32 // siginfo_t; its first field is set if there is an event
 	for {
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, uintptr(kind), uintptr(id),
 			uintptr(unsafe.Pointer(&info)), uintptr(syscall.WEXITED|syscall.WNOWAIT|flags), 0, 0)

@@ -4,7 +4,7 @@ package child
 
 import "syscall"
 
-// sysProcess is what a process has beside its id on this system: nothing.
+// sysProcess is the system-specific part of a Process; it is empty here.
 type sysProcess struct{}
 
 // procAttr makes a program the leader of its own process group.
@@ -14,7 +14,7 @@ func (p *Process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
 func (p *Process) terminateGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 
-// reap waits for the process and then kills what is left of its group.
+// reap waits for the process and then kills the rest of its group.
 func (p *Process) reap() (State, error) {
 	state, err := p.own.Wait()
 	p.killBeforeReap()

@@ -2,18 +2,19 @@ package child
 
 import "syscall"
 
-// sysProcess is what a process has beside its id on this system: nothing.
+// sysProcess is the system-specific part of a Process; it is empty here.
 type sysProcess struct{}
 
-// procAttr keeps signals of our console from a program. Windows knows no process groups in the
-// sense meant here: what a program started itself outlives it.
+// procAttr shields a program from the signals of our console. Windows has no process groups in the
+// Unix sense: processes started by the program outlive it.
 func (*sysProcess) procAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
 func (p *Process) killGroup() { _ = p.own.Kill() }
 
-// terminateGroup kills: a program without a console of its own cannot be asked here.
+// terminateGroup kills the program, because Windows has no way to ask a program without a console
+// of its own to end.
 func (p *Process) terminateGroup() { p.killGroup() }
 
 func (p *Process) reap() (State, error) {

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// tooLong returns the error of a program whose arguments and variables are more than the system
-// passes on. It names the longest one and says what to do.
+// tooLong returns the error for a program whose arguments and variables exceed the system's limit.
+// It names the longest one and the remedy.
 func tooLong(cmd *Command) error {
 	longest, most, all := "", 0, 0
 	note := func(what string, size int) {

@@ -2,5 +2,5 @@
 
 package child
 
-// lowerPriority does nothing: here programs stand beside us.
+// lowerPriority does nothing: on this system programs have our priority.
 func (*Process) lowerPriority() {}

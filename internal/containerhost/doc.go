@@ -1,6 +1,6 @@
-// Package containerhost starts container hosts of tests' own: podman with runc, as root or as
-// anybody else, in a folder that is theirs alone.
+// Package containerhost starts private container hosts for tests: podman with runc, as root or as
+// another user, in a folder of their own.
 //
-// Promises: nothing is fetched: the one image is made of this machine's busybox; what is missing is
-// said; nothing of it is left once it is stopped.
+// Promises: nothing is downloaded, because the only image is made of this machine's busybox.
+// Missing programs are named in the error. Nothing remains after Stop.
 package containerhost

@@ -14,17 +14,17 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// Image is what its containers are made of: busybox.
+// Image is the name of the image for containers; it holds busybox.
 const Image = "localhost/troupe-checks"
 
-// Host is a container host of our own.
+// Host is a private container host.
 type Host struct {
-	URL     string // where it listens
+	URL     string // address of its API
 	dir     string
 	service *process.Process
 }
 
-// Start starts one in a folder, with an image, and sees whether it can run anything.
+// Start starts a host in a folder, makes the image, and verifies that a container can run.
 func Start(dir string) (*Host, error) {
 	h := &Host{dir: dir, URL: "unix://" + filepath.Join(dir, "podman.sock")}
 	for name, text := range map[string]string{"containers.conf": containersConf(), "storage.conf": storageConf(dir), "policy.json": `{"default":[{"type":"insecureAcceptAnything"}]}`} {
@@ -41,16 +41,16 @@ func Start(dir string) (*Host, error) {
 	return h, h.startService()
 }
 
-// containersConf has podman work in small virtual machines, and without systemd: limits that
-// everybody may have, and no cgroups of its.
+// containersConf returns a configuration for small virtual machines without systemd: limits that
+// every user may set, and no cgroups managed by systemd.
 func containersConf() string {
 	return fmt.Sprintf("[containers]\ndefault_ulimits = [\"nofile=%d:%[1]d\", \"nproc=%d:%[2]d\"]\n"+
 		"[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n", limitFor(syscall.RLIMIT_NOFILE, 20_000), limitFor(rlimitNproc, 10_000))
 }
 
-const rlimitNproc = 6 // which package syscall has no name for
+const rlimitNproc = 6 // package syscall has no name for it
 
-// limitFor is as much as is wanted of a resource, or as this process may have.
+// limitFor returns the wanted limit of a resource, or this process's own limit if that is lower.
 func limitFor(resource int, wanted uint64) uint64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(resource, &limit) != nil {
@@ -63,7 +63,7 @@ func storageConf(dir string) string {
 	return fmt.Sprintf("[storage]\ndriver = \"vfs\"\ngraphroot = %q\nrunroot = %q\n", filepath.Join(dir, "graph"), filepath.Join(dir, "run"))
 }
 
-// Podman is a command to the host.
+// Podman returns a podman command for the host.
 func (h *Host) Podman(args ...string) *exec.Cmd {
 	cmd := exec.Command("podman", args...)
 	cmd.Env = append(os.Environ(), "CONTAINERS_CONF="+filepath.Join(h.dir, "containers.conf"), "CONTAINERS_STORAGE_CONF="+filepath.Join(h.dir, "storage.conf"),
@@ -71,7 +71,7 @@ func (h *Host) Podman(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// makeImage makes an image of a busybox, which comes from this machine.
+// makeImage makes the image from this machine's busybox.
 func (h *Host) makeImage() error {
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
@@ -101,7 +101,7 @@ func (h *Host) makeImage() error {
 	return nil
 }
 
-// linkApplets gives all that a busybox can do a name in a folder.
+// linkApplets links the names of all busybox applets in a folder.
 func linkApplets(busybox, dir string) error {
 	applets, err := exec.Command(busybox, "--list").Output()
 	if err != nil {
@@ -118,7 +118,7 @@ func linkApplets(busybox, dir string) error {
 	return nil
 }
 
-// startService has the host answer.
+// startService starts the API service of the host and waits until it answers.
 func (h *Host) startService() (err error) {
 	if h.service, err = process.Start(h.dir, "podman", h.Podman("system", "service", "--time=0", h.URL)); err != nil {
 		return err
@@ -131,22 +131,22 @@ func (h *Host) startService() (err error) {
 	return errors.New("podman does not answer: " + h.service.Said())
 }
 
-// Restart ends what answers for the host and starts it again. Containers go on meanwhile.
+// Restart restarts the API service. Containers keep running.
 func (h *Host) Restart() error {
 	h.service.Kill()
 	return h.startService()
 }
 
-// Stop removes all containers of the host, and ends it.
+// Stop removes all containers and stops the host.
 func (h *Host) Stop() {
 	_ = h.Podman("rm", "--all", "--force", "--time", "0").Run()
 	h.service.Kill()
 	if os.Getuid() != 0 {
-		_ = h.Podman("system", "migrate").Run() // it ends the process that holds the user's namespace
+		_ = h.Podman("system", "migrate").Run() // it ends the process that holds the user namespace
 	}
 }
 
-// LimitsMemory reports whether the host can: with cgroups of version 1 only root may.
+// LimitsMemory reports whether the host can limit memory. With cgroups version 1 only root can.
 func (h *Host) LimitsMemory() bool {
 	out, err := h.Podman("info", "--format", "{{.Host.CgroupControllers}}").Output()
 	return err == nil && strings.Contains(string(out), "memory")

@@ -4,13 +4,13 @@ package containerhost
 
 import "errors"
 
-// Image is what its containers are made of.
+// Image is the name of the image for containers.
 const Image = "localhost/troupe-checks"
 
-// Host is a container host of our own. Here there is none.
+// Host is a private container host. This system does not support it.
 type Host struct{ URL string }
 
-// Start says that there is none.
+// Start returns an error.
 func Start(string) (*Host, error) {
 	return nil, errors.New("containers are checked on Linux only")
 }

@@ -1,9 +1,9 @@
-// Package host is what work stands on: how it is done in the background, how it waits, and what
-// tells it the time. The zero Host is the real one; the simulator brings its own, and then nothing
-// happens that it has not picked.
+// Package host provides the background work, waits and clock of a member. The zero Host uses
+// goroutines and the real clock. The simulator replaces them, so that nothing happens except what
+// it has chosen.
 //
-// Promises: whoever waits for a channel says before, to Park, when the wait will be over; what Go,
-// Later and a Group run may block, what AfterFunc calls may not.
+// Promises: before a goroutine waits for a channel, it passes Park the condition for the end of the
+// wait. Functions run by Go, Later and a Group may block; functions called by AfterFunc may not.
 package host
 
 import (
@@ -13,23 +13,24 @@ import (
 	"time"
 )
 
-// Host is what everything of one member stands on.
+// Host is the environment of one member.
 type Host struct {
-	// Go runs work that may block. nil = in a goroutine.
+	// Go runs work that may block; nil means in a goroutine.
 	Go func(func())
-	// Clock tells the time. nil = the real one.
+	// Clock returns the time; nil means the real clock.
 	Clock Clock
-	// Park is called before a wait, with what says that it is over. nil = nothing: waits block.
+	// Park is called before a wait, with a function that reports whether it is over; nil means that
+	// waits simply block.
 	Park func(over func() bool)
 }
 
-// Clock is monotonic; it says how much time has passed, not what time it is.
+// Clock is a monotonic clock. It measures elapsed time, not the time of day.
 type Clock interface {
 	Now() time.Time
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
-// Now is the time by the clock.
+// Now returns the time of the clock.
 func (h *Host) Now() time.Time {
 	if h.Clock == nil {
 		return time.Now()
@@ -37,7 +38,7 @@ func (h *Host) Now() time.Time {
 	return h.Clock.Now()
 }
 
-// AfterFunc calls what does not block in a while.
+// AfterFunc calls f after d. The function must not block.
 func (h *Host) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	if h.Clock == nil {
 		return time.AfterFunc(d, f).Stop
@@ -45,19 +46,19 @@ func (h *Host) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return h.Clock.AfterFunc(d, f)
 }
 
-// Later runs what may block in a while.
+// Later runs f after d. The function may block.
 func (h *Host) Later(d time.Duration, f func()) (stop func() bool) {
 	return h.AfterFunc(d, func() { h.startGo(f) })
 }
 
-// Timer is over after a while.
+// Timer returns a channel that is closed after d.
 func (h *Host) Timer(d time.Duration) (over <-chan struct{}, stop func() bool) {
 	done := make(chan struct{})
 	return done, h.AfterFunc(d, func() { close(done) })
 }
 
-// Within bounds how long a context lasts. By the real clock it has a deadline, which travels with
-// questions.
+// Within returns a context that ends after d. With the real clock it has a deadline, which is
+// passed on in requests.
 func (h *Host) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if h.Clock == nil {
 		return context.WithTimeout(ctx, d)
@@ -70,7 +71,7 @@ func (h *Host) Within(ctx context.Context, d time.Duration) (context.Context, co
 	}
 }
 
-// Wait says that whoever calls it waits until over.
+// Wait announces that the caller waits until over returns true.
 func (h *Host) Wait(over func() bool) {
 	if h.Park != nil {
 		h.Park(over)
@@ -95,14 +96,14 @@ func Closed(c <-chan struct{}) bool {
 	}
 }
 
-// Group is work of a host that is waited for.
+// Group is background work of a host that can be waited for.
 type Group struct {
 	Host  *Host
 	all   sync.WaitGroup
 	count atomic.Int64
 }
 
-// Run has work done that may block.
+// Run runs f, which may block.
 func (g *Group) Run(f func()) {
 	g.all.Add(1)
 	g.count.Add(1)
@@ -113,7 +114,7 @@ func (g *Group) Run(f func()) {
 	})
 }
 
-// Wait ends when all of it is done.
+// Wait returns when all work of the group is done.
 func (g *Group) Wait() {
 	g.Host.Wait(func() bool { return g.count.Load() == 0 })
 	g.all.Wait()

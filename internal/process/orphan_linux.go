@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// endWithParent leaves no process behind when the test itself is killed.
+// endWithParent ends the process when the test is killed.
 func endWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

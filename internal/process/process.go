@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package process runs programs beside a test: they end with it, whatever happens, can be killed,
-// frozen and stopped, and what they say goes to a log of their name.
+// Package process runs programs beside a test. They end with the test in any case. They can be
+// killed, frozen and stopped, and their output goes to a log named after them.
 package process
 
 import (
@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// Process is a program that was started.
+// Process is a started program.
 type Process struct {
 	Name  string
-	Err   error // how it ended, once Gone
+	Err   error // how it ended; valid once Gone
 	cmd   *exec.Cmd
 	log   string // path
 	ended chan struct{}
 }
 
-// Start starts a command and waits for it on a thread that lives as long: the kernel would take
-// the end of that thread for the end of the parent. The log is in dir.
+// Start starts a command on a thread that lives as long as the program, because the kernel treats
+// the end of that thread as the end of the parent. The log is in dir.
 func Start(dir, name string, cmd *exec.Cmd) (*Process, error) { return StartIn(nil, dir, name, cmd) }
 
-// StartIn starts a command on a thread that enter has moved somewhere, e.g. into a network
-// namespace: the program is there, too. The thread is given up when the program has ended.
+// StartIn starts a command on a thread that enter has moved, for example into a network namespace,
+// so the program runs there too. The thread is discarded when the program has ended.
 func StartIn(enter func() error, dir, name string, cmd *exec.Cmd) (*Process, error) {
 	path := filepath.Join(dir, name+".log")
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -44,7 +44,7 @@ func StartIn(enter func() error, dir, name string, cmd *exec.Cmd) (*Process, err
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		if enter == nil { // else the thread, which is not like the others any more, ends with this goroutine
+		if enter == nil { // otherwise the thread has changed and must end with this goroutine
 			defer runtime.UnlockOSThread()
 		}
 		err := startIn(enter, cmd)
@@ -60,7 +60,7 @@ func StartIn(enter func() error, dir, name string, cmd *exec.Cmd) (*Process, err
 	return p, nil
 }
 
-// startIn starts a command where enter leads, nil = here.
+// startIn calls enter, unless it is nil, and starts a command.
 func startIn(enter func() error, cmd *exec.Cmd) error {
 	if enter != nil {
 		if err := enter(); err != nil {
@@ -70,10 +70,10 @@ func startIn(enter func() error, cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// Pid is the program's number.
+// Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Said is the end of the program's log, for whoever has to tell why it did not do what it should.
+// Said returns the end of the program's log, for error messages.
 func (p *Process) Said() string {
 	const most = 8 << 10
 	text, err := os.ReadFile(p.log)
@@ -83,13 +83,13 @@ func (p *Process) Said() string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// Kill ends the process without warning, and returns when it is gone.
+// Kill kills the process and returns when it has ended.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
+	_ = p.cmd.Process.Signal(syscall.SIGKILL) // it may have ended already
 	<-p.ended
 }
 
-// Stop asks the process to end and says how it did.
+// Stop sends SIGTERM to the process and returns how it ended.
 func (p *Process) Stop(patience time.Duration) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop %s: %w", p.Name, err)
@@ -97,13 +97,13 @@ func (p *Process) Stop(patience time.Duration) error {
 	return p.Wait(patience)
 }
 
-// Freeze stops the process where it is; Thaw lets it go on.
+// Freeze pauses the process until Thaw.
 func (p *Process) Freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen process go on.
+// Thaw resumes a frozen process.
 func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Wait waits for the process to end by itself and says how it did.
+// Wait waits for the process to end by itself and returns how it ended.
 func (p *Process) Wait(patience time.Duration) error {
 	select {
 	case <-p.ended:
@@ -115,7 +115,7 @@ func (p *Process) Wait(patience time.Duration) error {
 
 var errGoesOn = errors.New("goes on")
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
 // Gone reports whether the process has ended.

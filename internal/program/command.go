@@ -18,8 +18,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// prepareCommand makes a command of a job. cleanup, which is never nil, removes what it left on the
-// disk. An error of a kind will stay, whoever tries again.
+// prepareCommand prepares the command of a job. The function cleanup, which is never nil, removes
+// its files from the disk. An error with a kind is permanent, so retries do not help.
 func (r *Runner) prepareCommand(ctx context.Context, job *Job) (cmd child.Command, cleanup func(), err error) {
 	cleanup = func() {}
 	p := job.Program
@@ -58,7 +58,7 @@ func (r *Runner) prepareCommand(ctx context.Context, job *Job) (cmd child.Comman
 	return cmd, cleanup, nil
 }
 
-// rootFolder is the folder that a program runs in.
+// rootFolder returns the folder in which a program runs.
 func (r *Runner) rootFolder(folder string) (string, error) {
 	dir, err := child.Inside(r.opts.Dir, folder)
 	switch {
@@ -70,7 +70,7 @@ func (r *Runner) rootFolder(folder string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// programArgv is the program and its arguments.
+// programArgv returns the program and its arguments.
 func programArgv(p *flow.Program, root string) ([]string, error) {
 	switch {
 	case p.File != "":
@@ -81,8 +81,8 @@ func programArgv(p *flow.Program, root string) ([]string, error) {
 	return shellLine(p.Command, root)
 }
 
-// shellLine is how a command is started: one with white space, or with anything else that only a
-// shell understands, is a line for the shell.
+// shellLine returns the argv of a command line. A line with white space, or with any other
+// character that needs a shell, is run by the shell.
 func shellLine(command, root string) ([]string, error) {
 	if !strings.ContainsAny(command, " \t\r\n\v\f;|&<>$`(){}\"'*?[#~=") {
 		return []string{resolveProgram(command, root)}, nil
@@ -97,8 +97,8 @@ const shell = "/bin/sh"
 
 func isLine(argv []string) bool { return len(argv) == 3 && argv[0] == shell && argv[1] == "-c" }
 
-// resolveProgram is where a program is meant to be: a bare name in the root, if there is one, else on the search path; any other path from the
-// root.
+// resolveProgram returns the path of a program. A bare name is looked up in the root first, then on
+// the search path. Any other path is relative to the root.
 func resolveProgram(name, root string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -125,7 +125,8 @@ func lookUpProgram(name, root string) (string, error) {
 	return path, nil
 }
 
-// fileArgv starts a file below the root: directly, or, when it may not be executed, by whom its first line names, else as a script of the shell.
+// fileArgv returns the argv of a file below the root. An executable file is run directly. Any other
+// file is run by the interpreter in its first line, or by the shell.
 func fileArgv(name, root string) ([]string, error) {
 	path, err := resolveBelow(name, root)
 	if err != nil {
@@ -138,7 +139,7 @@ func fileArgv(name, root string) ([]string, error) {
 	return append(shebangArgv(path), path), nil
 }
 
-// resolveBelow is a file in the root, or below it.
+// resolveBelow returns the path of a file in or below the root.
 func resolveBelow(name, root string) (string, error) {
 	path, err := child.Inside(root, name)
 	switch {
@@ -150,14 +151,14 @@ func resolveBelow(name, root string) (string, error) {
 	return path, err
 }
 
-// shebangArgv is what the first line of a script names.
+// shebangArgv returns the interpreter named by the first line of a script.
 func shebangArgv(path string) []string {
 	file, err := os.Open(path)
 	if err != nil {
 		return []string{shell}
 	}
 	defer file.Close()
-	first, _ := bufio.NewReader(io.LimitReader(file, 4096)).ReadString('\n') // as much as there is
+	first, _ := bufio.NewReader(io.LimitReader(file, 4096)).ReadString('\n') // up to 4096 bytes
 	named, ok := strings.CutPrefix(strings.TrimSpace(first), "#!")
 	program, argument, _ := strings.Cut(strings.TrimSpace(named), " ")
 	switch argument = strings.TrimSpace(argument); {

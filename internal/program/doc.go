@@ -1,10 +1,14 @@
-// Package program carries out programs, functions of Python and functions of shared libraries as
-// jobs: finding what is to be started, what it sees, what it prints, and its end. A member and a
-// worker use it alike.
+// Package program carries out programs, Python functions and functions of shared libraries as jobs.
+// It finds the program, sets up its environment, reads its output and ends it. Members and workers
+// use it alike.
 //
-// Promises: nothing is started outside of the folder that the operator allows; a program sees a
-// stated environment, its input as one line of JSON with an end, and where that is too large for a
-// variable a file, which is removed when it has ended; whatever it prints is read to its end, in
-// bounded memory; an output is whole, or too large and a failure; what was started ends with its
-// job, and with us (package child says how far).
+// Promises:
+//   - Nothing is started outside the folder that the operator allows.
+//   - A program sees a documented environment, and its input as one line of JSON followed by end of
+//     file. An input too large for a variable is in a file, which is removed when the program has
+//     ended.
+//   - All output is read to its end, in bounded memory.
+//   - An output is complete; one that is too large is a failure.
+//   - Everything started for a job ends with the job and with this process (package child states the
+//     limits of this).
 package program

@@ -10,29 +10,30 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// Facts are what a program is told of its job, beside its input.
+// Facts is the information about a job that a program sees besides its input.
 type Facts struct {
-	Run, Flow, Step string // the task, its flow and the node
+	Run, Flow, Step string // ids of the task, its flow and the node
 	Unit, Units     int
-	PerItem         int  // how many units each item has; 0 = one, or they are of no items
-	Many            bool // it is one of several units
+	// number of units of each item; 0 if one, or if the units belong to no items
+	PerItem         int
+	Many            bool // the job is one of several units
 	Attempt         int
-	Task, Execution string // what tells the unit, and the attempt, from all others
-	Retries         int    // -1 = nobody knows
+	Task, Execution string // unique ids of the unit and of the attempt
+	Retries         int    // -1 if unknown
 	TimeoutMS       int64
-	Upstream        json.RawMessage   // what its dependencies have given
+	Upstream        json.RawMessage   // results of the dependencies
 	Own             map[string]string // further variables
 }
 
-// maxVariable is how large an input may be to be found in a variable: a kernel takes no more than
-// 128 KiB for one.
+// maxVariable is the largest input that is put into a variable. The kernel accepts at most 128 KiB
+// per variable.
 const maxVariable = 96 << 10
 
-// inputFiles are the files of those that are too large for a variable.
+// inputFiles holds the inputs that are too large for a variable.
 var inputFiles = child.NewFiles("troupe-inputs-*")
 
-// writeVariables are what the program finds in its environment; cleanup removes the files of what
-// is too large for that.
+// writeVariables returns the environment variables of the program. The function cleanup removes the
+// files for values too large for a variable.
 func (j *Job) writeVariables(input []byte) (vars map[string]string, cleanup func(), err error) {
 	file, removed, err := writeLarge(input)
 	if err != nil {
@@ -47,7 +48,7 @@ func (j *Job) writeVariables(input []byte) (vars map[string]string, cleanup func
 	return vars, func() { removed(); alsoRemoved() }, err
 }
 
-// writeLarge puts what is too large for a variable into a file.
+// writeLarge writes a text that is too large for a variable to a file.
 func writeLarge(text []byte) (file string, remove func(), err error) {
 	if !Large(text) {
 		return "", func() {}, nil
@@ -55,11 +56,11 @@ func writeLarge(text []byte) (file string, remove func(), err error) {
 	return inputFiles.Write("*.json", text)
 }
 
-// Large says that something is found in a file, not in a variable.
+// Large reports whether an input is passed in a file instead of a variable.
 func Large(input []byte) bool { return len(input) > maxVariable }
 
-// Variables are what the program finds in its environment whose input is in a file, when it is
-// Large.
+// Variables returns the environment variables of a program. The argument file is the path of the
+// input if the input is Large.
 func (j *Job) Variables(input []byte, file string) map[string]string {
 	f := &j.Facts
 	vars := f.jobVariables()
@@ -82,7 +83,7 @@ func (j *Job) Variables(input []byte, file string) map[string]string {
 	return vars
 }
 
-// jobVariables say which job it is.
+// jobVariables returns the variables that identify the job.
 func (f *Facts) jobVariables() map[string]string {
 	attempt := strconv.Itoa(f.Attempt)
 	vars := map[string]string{
@@ -101,8 +102,8 @@ func (f *Facts) jobVariables() map[string]string {
 	return vars
 }
 
-// addUnitVariables says which of several units it is: of all, or, where each item has several, of
-// those of its item.
+// addUnitVariables adds the unit's index and the number of units: among all units, or among those
+// of its item if items have several units.
 func (f *Facts) addUnitVariables(vars map[string]string) {
 	index, count := f.Unit, f.Units
 	if f.PerItem > 0 {
@@ -112,7 +113,7 @@ func (f *Facts) addUnitVariables(vars map[string]string) {
 	vars["task_index"], vars["ORK_PARALLEL_INDEX"], vars["ORK_PARALLEL_COUNT"] = strconv.Itoa(f.Unit), strconv.Itoa(index), strconv.Itoa(count)
 }
 
-// inputLine is an input in one line, as programs find it.
+// inputLine returns an input as one line.
 func inputLine(input json.RawMessage) []byte {
 	if compact := expr.Compact(input); len(compact) > 0 {
 		return compact
@@ -120,7 +121,7 @@ func inputLine(input json.RawMessage) []byte {
 	return []byte("null")
 }
 
-// stdinFor is what a program has to read.
+// stdinFor returns the standard input of a program.
 func stdinFor(p *flow.Program, input []byte) []byte {
 	if p.StdinMode == flow.StdinNone {
 		return nil

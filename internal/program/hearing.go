@@ -11,30 +11,30 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Lines that begin so are meant for us. They are in the log as well.
+// Prefixes of output lines addressed to Troupe. These lines are logged as well.
 var (
 	outputMark = []byte("ORK_OUTPUT:")
 	errorMark  = []byte("ORK_ERROR:")
 	metricMark = []byte("ORK_METRIC:")
 )
 
-// outputParser is what was heard of a program's words: those meant for us, and what is told if it
-// fails.
+// outputParser reads a program's output: the lines addressed to Troupe, and the error to report if
+// the program fails.
 type outputParser struct {
-	maxOutput int  // bytes of an output
-	whole     bool // all that it prints may be its output
-	loose     bool // a marked line that is no JSON is only logged
+	maxOutput int  // largest size of an output in bytes
+	whole     bool // the whole standard output may be the output
+	loose     bool // only log a marked line that is not JSON
 	out, err  lineSplitter
 
-	printed       bytes.Buffer // the beginning of that
-	truncated     bool         // it has printed more
+	printed       bytes.Buffer // beginning of the standard output
+	truncated     bool         // printed is incomplete
 	output        json.RawMessage
-	marked        bool // the output, or one that is too large, was marked as that
+	marked        bool // a line marked an output, possibly one that is too large
 	tooLarge      bool
-	markError     string          // what is wrong with the last marked line, which is no output
-	failure       json.RawMessage // of the last line that tells one
+	markError     string          // error of the last marked line, if that is not an output
+	failure       json.RawMessage // from the last error line
 	metrics       metricParser
-	lastErrorLine []byte // line of its standard error that says something
+	lastErrorLine []byte // last line of standard error that is not empty
 }
 
 func newOutputParser(most int, of *flow.Program) *outputParser {
@@ -44,7 +44,7 @@ func newOutputParser(most int, of *flow.Program) *outputParser {
 	return h
 }
 
-// lineLimit a line is kept, as far as it is meant for us.
+// lineLimit returns how many bytes of a line are kept, by its prefix.
 func (h *outputParser) lineLimit(begun []byte) int {
 	if bytes.HasPrefix(begun, outputMark) || bytes.HasPrefix(begun, errorMark) {
 		return h.maxOutput + len(outputMark) + 2
@@ -64,17 +64,17 @@ func (h *outputParser) stdoutWriter() io.Writer {
 
 func (h *outputParser) stderrWriter() io.Writer { return writerFunc(h.err.splitLines) }
 
-// maxLast is how many bytes of a line an error holds.
+// maxLast is the largest number of bytes of a line in an error.
 const maxLast = 500
 
-// parseErrorLine is a line of its standard error.
+// parseErrorLine handles a line of standard error.
 func (h *outputParser) parseErrorLine(line []byte, _ bool) {
 	if line = bytes.TrimSpace(line); len(line) > 0 {
 		h.lastErrorLine = append(h.lastErrorLine[:0], line...)
 	}
 }
 
-// keepPrinted keeps what may be the output as a whole.
+// keepPrinted keeps standard output that may be the output as a whole.
 func (h *outputParser) keepPrinted(b []byte) {
 	if !h.whole || h.marked {
 		return
@@ -84,7 +84,7 @@ func (h *outputParser) keepPrinted(b []byte) {
 	h.truncated = h.truncated || fits < len(b)
 }
 
-// parseOutputLine is a line of its standard output.
+// parseOutputLine handles a line of standard output.
 func (h *outputParser) parseOutputLine(line []byte, cut bool) {
 	if text, ok := bytes.CutPrefix(line, outputMark); ok {
 		text = toValidUTF8(bytes.TrimSpace(text))
@@ -113,7 +113,7 @@ func (h *outputParser) parseOutputLine(line []byte, cut bool) {
 	}
 }
 
-// notJSON returns the error of a marked line whose text is no JSON: the line, cut, and why.
+// notJSON returns the error for a marked line that is not JSON: the shortened line and the reason.
 func notJSON(text []byte) string {
 	why := "it is empty"
 	var value json.RawMessage
@@ -126,7 +126,8 @@ func notJSON(text []byte) string {
 	return "the output that the program marked is no JSON (" + why + "): " + string(outputMark) + string(text)
 }
 
-// runeStart returns the place at or before most at which a text can be cut.
+// runeStart returns the largest offset up to most at which text can be cut without splitting a
+// character.
 func runeStart(text []byte, most int) int {
 	if len(text) <= most {
 		return len(text)
@@ -137,7 +138,7 @@ func runeStart(text []byte, most int) int {
 	return most
 }
 
-// toValidUTF8 replaces what is no UTF-8.
+// toValidUTF8 replaces invalid UTF-8.
 func toValidUTF8(b []byte) []byte {
 	if utf8.Valid(b) {
 		return b
@@ -145,7 +146,7 @@ func toValidUTF8(b []byte) []byte {
 	return bytes.ToValidUTF8(b, []byte("\uFFFD"))
 }
 
-// finishResult is what has become of a program that has ended with err.
+// finishResult returns the result of a program that ended with err.
 func (h *outputParser) finishResult(err error) Result {
 	h.out.flushLine()
 	h.err.flushLine()
@@ -173,12 +174,14 @@ func (h *outputParser) exitResult(err error) Result {
 	return Result{}
 }
 
-// failedResult says what went wrong: in the program's own words if there are some.
+// failedResult returns the result of a failed program, with the program's own error if it reported
+// one.
 func (h *outputParser) failedResult(err error) Result {
 	var exit exitError
 	message, own := expr.String(fieldOf(h.failure, "message"))
 	switch {
-	case !errors.As(err, &exit) || len(h.lastErrorLine) == 0 && !own: // it was never started, or not wanted any longer
+	// it was never started, or was canceled
+	case !errors.As(err, &exit) || len(h.lastErrorLine) == 0 && !own:
 		return Result{Error: err.Error()}
 	case own:
 		return Result{Error: message, Details: fieldOf(h.failure, "details")}
@@ -191,7 +194,7 @@ func fieldOf(object json.RawMessage, name string) json.RawMessage {
 	return bytes.Clone(value)
 }
 
-// begunJSON reports whether a text that goes on may be one value of JSON.
+// begunJSON reports whether a truncated text may be the beginning of a single JSON value.
 func begunJSON(text []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	for depth, values := 0, 0; ; {

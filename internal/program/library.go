@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// libraryArgv is how the function of a shared library is called: by a program of its own, so that a
-// library that crashes ends nobody but its own attempt. That is our runner in Python, or
-// troupe-library where there is no Python.
+// libraryArgv returns the argv that calls a function of a shared library. The function runs in a
+// program of its own, so a crash ends only its own attempt. That program is our Python runner, or
+// troupe-library if there is no Python.
 func (r *Runner) libraryArgv(ctx context.Context, p *flow.Program, root string) (argv []string, vars map[string]string, err error) {
 	file, err := resolveBelow(p.File, root)
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *Runner) libraryArgv(ctx context.Context, p *flow.Program, root string) 
 	return append(r.resolveShim(ctx, []string{python}, root), "-u", filepath.Join(dir, "run_library.py")), vars, nil
 }
 
-// anyPython is an interpreter on the search path.
+// anyPython returns a Python interpreter on the search path.
 func anyPython() (string, error) {
 	for _, name := range []string{"python3", "python"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -42,7 +42,7 @@ func anyPython() (string, error) {
 	return "", errors.New("there is no python3 on the search path")
 }
 
-// libraryLoader is troupe-library beside this program, or on the search path.
+// libraryLoader returns the path of troupe-library: beside this program, or on the search path.
 func libraryLoader() (string, error) {
 	const name = "troupe-library"
 	if self, err := os.Executable(); err == nil {

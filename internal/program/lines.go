@@ -2,7 +2,7 @@ package program
 
 import "bytes"
 
-// writerFunc is a function that everything is given to.
+// writerFunc is a function used as an io.Writer.
 type writerFunc func([]byte)
 
 func (w writerFunc) Write(b []byte) (int, error) {
@@ -10,14 +10,14 @@ func (w writerFunc) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// lineSplitter tells what is written line by line, each up to as many bytes as are wanted of one
-// that begins so.
+// lineSplitter calls line for each written line. The function limit returns how many bytes of a
+// line to keep, from the line's beginning.
 type lineSplitter struct {
 	line  func(line []byte, cut bool)
 	limit func(begun []byte) int
 
-	held []byte // of the line that has begun
-	cut  bool   // it has more
+	held []byte // unfinished line
+	cut  bool   // part of the line was dropped
 }
 
 func (l *lineSplitter) splitLines(b []byte) {
@@ -50,7 +50,7 @@ func (l *lineSplitter) emitLine() {
 	l.held, l.cut = l.held[:0], false
 }
 
-// flushLine tells of a line without an end.
+// flushLine handles a final line without a line break.
 func (l *lineSplitter) flushLine() {
 	if len(l.held) > 0 {
 		l.emitLine()

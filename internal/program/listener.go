@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Listener hears what a program says that somebody else starts, and tells what has become of it.
+// Listener reads the output of a program that another system started, and returns its result.
 type Listener struct{ parser *outputParser }
 
-// Listen listens to one whose output has so many bytes at most; 0 = 1 MiB. What of its words is the
-// output, the program's OutputMode and LooseMarks say.
+// Listen returns a Listener that accepts an output of at most most bytes; 0 means 1 MiB. The
+// program's OutputMode and LooseMarks determine which part of the text is the output.
 func Listen(most int, of *flow.Program) *Listener {
 	return &Listener{newOutputParser(cmp.Or(most, defaultMaxOutput), of)}
 }
@@ -24,10 +24,11 @@ func (l *Listener) Stdout() io.Writer { return l.parser.stdoutWriter() }
 // Stderr returns the writer for the standard error of the program.
 func (l *Listener) Stderr() io.Writer { return l.parser.stderrWriter() }
 
-// Marked reports whether it has marked something as its output.
+// Marked reports whether the program has marked an output.
 func (l *Listener) Marked() bool { return l.parser.marked }
 
-// Result is what has become of it when it has ended: how = "" means well. It is asked for once.
+// Result returns the result of a program that has ended; how is the error, or "" for success. It
+// may be called only once.
 func (l *Listener) Result(how string) Result {
 	if how != "" {
 		return l.parser.finishResult(exitError(how))
@@ -35,8 +36,8 @@ func (l *Listener) Result(how string) Result {
 	return l.parser.finishResult(nil)
 }
 
-// Input is what a program gets, in one line.
+// Input returns a program's input as one line.
 func Input(input json.RawMessage) []byte { return inputLine(input) }
 
-// ErrTooLarge is what fails an output of more than so many bytes.
+// ErrTooLarge returns the error for an output larger than most bytes.
 func ErrTooLarge(most int) error { return errors.New(tooLarge(cmp.Or(most, defaultMaxOutput))) }

@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// maxMetricLine is how many bytes a line ORK_METRIC:{"name": …, "value": …, "labels": {…}} may
-// have.
+// maxMetricLine is the largest size of a line ORK_METRIC:{"name": …, "value": …, "labels": {…}} in
+// bytes.
 const maxMetricLine = 4 << 10
 
-// metricParser are those that a program has told.
+// metricParser collects the metrics reported by a program.
 type metricParser struct{ job.Numbers }
 
-// parseMetric counts a line. One that tells no number is only logged.
+// parseMetric adds the metric of a line. A line without a number is only logged.
 func (m *metricParser) parseMetric(text []byte) {
 	var line struct {
 		Name   string                     `json:"name"`
@@ -35,15 +35,15 @@ func (m *metricParser) parseMetric(text []byte) {
 	m.Add(line.Name, *line.Value, labels)
 }
 
-// HideMetrics are metrics without the values of secrets in them. One whose number is such a value
-// is left out.
+// HideMetrics returns the metrics with secrets masked. It drops a metric if its name or number
+// contains a secret.
 func HideMetrics(list []job.Number, hide *redact.Redactor) []job.Number {
 	if hide == nil {
 		return list
 	}
 	var kept []job.Number
 	for _, m := range list {
-		text, _ := json.Marshal(m) // texts and numbers always have a JSON
+		text, _ := json.Marshal(m) // strings and numbers always encode
 		var told job.Number
 		if json.Unmarshal(hide.JSON(text), &told) == nil && !strings.Contains(told.Name, redact.Mask) {
 			kept = append(kept, told)

@@ -11,9 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// withoutShell is a command without the shell, if all that the shell would do with its line is to
-// start a program in its own place: then it is one program less to start. Whenever there is doubt
-// the shell has it.
+// withoutShell returns a command that runs without the shell, if the shell would only start a
+// single program in its place. That saves a process. In case of doubt the shell is kept.
 func withoutShell(cmd child.Command, line string) child.Command {
 	words := plainWords(line)
 	if len(words) == 0 {
@@ -24,12 +23,12 @@ func withoutShell(cmd child.Command, line string) child.Command {
 		return cmd
 	}
 	cmd.Path, cmd.Argv = path, words
-	cmd.Env = child.Laid(cmd.Env, map[string]string{"PWD": cmd.Dir}) // a shell says so
+	cmd.Env = child.Laid(cmd.Env, map[string]string{"PWD": cmd.Dir}) // a shell sets it as well
 	return cmd
 }
 
-// plainWords of a line that mean themselves; none if anything of it, or its first word, means
-// something to a shell.
+// plainWords returns the words of a line without special meaning to a shell. It returns none if any
+// character or the first word has one.
 func plainWords(line string) []string {
 	if strings.IndexFunc(line, func(r rune) bool { return !isPlainRune(r) }) >= 0 {
 		return nil
@@ -45,13 +44,14 @@ func isPlainRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(" \t_-./,:@%+=", r)
 }
 
-// shellWords are what shells do themselves, or take for grammar, when a command begins with it.
+// shellWords are the builtins and keywords of shells.
 var shellWords = strings.Fields(`. : alias autoload bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare dirs
 	disown do done echo elif else enable esac eval exec exit export false fc fg fi float for function functions getopts hash help hist history if in integer
 	jobs kill let local logout mapfile nameref namespace newgrp nocorrect noglob popd print printf pushd pwd read readarray readonly repeat return
 	select set shift shopt source stop suspend test then time times trap true type typeset ulimit umask unalias unset until wait whence which while`)
 
-// onPath is what a shell would start for a name; "" when only the shell knows.
+// onPath returns the program that a shell would start for a name; "" if only the shell can decide
+// that.
 func onPath(name, dir, search string) string {
 	if strings.ContainsRune(name, '/') {
 		if !isStartable(filepath.Join(dir, name)) && !(filepath.IsAbs(name) && isStartable(name)) {
@@ -74,8 +74,8 @@ func onPath(name, dir, search string) string {
 	return ""
 }
 
-// isStartable says that a system starts a file by itself: a program for Linux, or a script that
-// says who reads it. Shells read any other one.
+// isStartable reports whether the system can execute a file directly: a Linux program, or a script
+// that names its interpreter. A shell would interpret any other file itself.
 func isStartable(path string) bool {
 	if _, err := exec.LookPath(path); err != nil {
 		return false
@@ -91,7 +91,7 @@ func isStartable(path string) bool {
 	return begun == "\x7fELF" || strings.HasPrefix(begun, "#!")
 }
 
-// lastVariable of an environment; the last one counts.
+// lastVariable returns the value of a variable in env. The last entry wins.
 func lastVariable(env []string, name string) (value string) {
 	for _, entry := range env {
 		if v, ok := strings.CutPrefix(entry, name+"="); ok {

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// pythonArgv is how a function is called: by our runner, with the interpreter that the program
-// names, that the root has, or that there is.
+// pythonArgv returns the argv that calls a Python function with our runner. The interpreter is the
+// one named by the program, that of the root, or the default one.
 func (r *Runner) pythonArgv(ctx context.Context, job *Job, root string) (argv []string, vars map[string]string, err error) {
 	dir, err := unpackedFolder()
 	if err != nil {
@@ -53,8 +53,8 @@ func (r *Runner) pythonArgv(ctx context.Context, job *Job, root string) (argv []
 	return argv, vars, nil
 }
 
-// pythonPath is where modules are looked for: in the root, beside the file, and where they would be
-// looked for anyway.
+// pythonPath returns the search path for modules: the root, the folder of the file, and the path
+// configured otherwise.
 func pythonPath(path []string, own string, env []string) string {
 	if own == "" {
 		for _, entry := range env {
@@ -69,7 +69,7 @@ func pythonPath(path []string, own string, env []string) string {
 	return strings.Join(path, string(os.PathListSeparator))
 }
 
-// interpreterOf finds the interpreter. What it has to say goes to the log.
+// interpreterOf finds the interpreter. Its messages go to the log.
 func interpreterOf(p *flow.Program, root string, log io.Writer) (argv []string, vars map[string]string, err error) {
 	if p.Python != "" {
 		return []string{resolveProgram(p.Python, root)}, nil, nil
@@ -94,13 +94,13 @@ func interpreterOf(p *flow.Program, root string, log io.Writer) (argv []string, 
 	return []string{path}, nil, err
 }
 
-// shimFolder is the folder of a version manager, whose programs look for the one that is meant each
-// time they are called.
+// shimFolder is the name of a version manager's folder. Its programs look up the real program at
+// each call.
 const shimFolder = "shims"
 
-// resolveShim is the interpreter that a version manager's program would start in a root: asking it
-// each time takes longer than many tasks. It is asked like any other program, so it ends with whom
-// it is asked for.
+// resolveShim returns the interpreter that a version manager would start in a root. The result is
+// cached, because a look-up takes longer than many tasks. The look-up runs as a program of the job,
+// so it ends with the job.
 func (r *Runner) resolveShim(ctx context.Context, argv []string, root string) []string {
 	if len(argv) != 1 || filepath.Base(filepath.Dir(argv[0])) != shimFolder {
 		return argv
@@ -122,7 +122,7 @@ func (r *Runner) resolveShim(ctx context.Context, argv []string, root string) []
 	return []string{path}
 }
 
-// uvCache gives uv a folder of its own where it has none.
+// uvCache gives uv a cache folder of its own where it has none.
 func uvCache(p *flow.Program) map[string]string {
 	if p.Env["UV_CACHE_DIR"] != "" {
 		return nil

@@ -20,18 +20,17 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Options of a Runner.
+// Options configure a Runner.
 type Options struct {
-	// Dir is the folder that everything is started in, or below. "" = anywhere.
+	// Dir is the folder in or below which everything is started; "" means anywhere.
 	Dir string
-	// Env names what programs see of this process's environment beside the little that all of them
-	// do.
+	// Env names further variables of this process's environment that programs see.
 	Env []string
-	// Secrets are those that programs may be given; nil = none.
+	// Secrets are the secrets that programs may receive; nil means none.
 	Secrets *secrets.Store
-	// MaxOutput bounds an output; 0 = 1 MiB. More fails its attempt.
+	// MaxOutput is the largest size of an output; 0 means 1 MiB. A larger output fails its attempt.
 	MaxOutput int
-	// Logger hears of interpreters that cannot be kept warm; nil = slog.Default().
+	// Logger logs interpreters that cannot be kept warm; nil means slog.Default().
 	Logger *slog.Logger
 }
 
@@ -46,44 +45,47 @@ type Runner struct {
 	env      []string
 	patience child.Patience
 	warmPool warmPool
-	pythons  sync.Map // the interpreter itself of a root and a command where a version manager says which
+	// the real interpreter for a root and a command, where a version manager chooses it
+	pythons sync.Map
 }
 
-// New returns a runner whose programs see what they may of the environment this process has now.
+// New returns a Runner. Its programs see the permitted part of this process's environment at the
+// time of the call.
 func New(opts Options) *Runner {
 	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
 	inputFiles.Sweep()
 	return &Runner{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience(), warmPool: warmPool{logger: cmp.Or(opts.Logger, slog.Default())}}
 }
 
-// Close ends the interpreters that are kept warm. What they have forked ends with them; all else
-// goes on.
+// Close ends the warm interpreters and the processes they have forked. Other programs keep running.
 func (r *Runner) Close() { r.warmPool.close() }
 
-// Job is a program that is to run once.
+// Job is a program to run once.
 type Job struct {
 	Type    flow.ExecType
 	Program *flow.Program
 	Input   json.RawMessage
 	Facts   Facts
-	Inspect bool // of Python: what the functions of the file take and return is told instead; none is called
-	// What it prints goes there, too, as it comes.
+	// Python only: return the parameter and result types of the file's functions, and call none of
+	// them
+	Inspect bool
+	// Stdout and Stderr receive a copy of the output as it arrives.
 	Stdout, Stderr io.Writer
 }
 
-// Result is what has become of a job. Without an Error it went well.
+// Result is the result of a job. An empty Error means success.
 type Result struct {
 	Output  json.RawMessage
 	Error   string
-	Details json.RawMessage // what the program itself says of its error
-	Metrics []job.Number    // that it has told, whatever became of it
-	Fatal   bool            // trying again is of no use
-	PID     int             // 0 = it was never started
+	Details json.RawMessage // details of the error reported by the program
+	Metrics []job.Number    // reported by the program, whether it succeeded or failed
+	Fatal   bool            // retries do not help
+	PID     int             // 0 if it was never started
 
-	hide *redact.Redactor // its secrets
+	hide *redact.Redactor // hides the job's secrets
 }
 
-// Run starts the program and returns when it has ended, with all that it had started.
+// Run runs the program and returns when it and all its descendants have ended.
 func (r *Runner) Run(ctx context.Context, job Job) Result {
 	given, removed, err := r.giveSecrets(&job)
 	defer removed()
@@ -106,9 +108,9 @@ func (r *Runner) Run(ctx context.Context, job Job) Result {
 	return res.Hide(res)
 }
 
-// Inspect tells what the functions of a Python program take and return, each in the words of
-// workflow files of Ork, and the types that they name: {types, functions: {NAME: {input_type,
-// required, more, output_type}}}. The program is imported for that, so what it does then is done.
+// Inspect returns the parameter and result types of a Python program's functions, in the notation
+// of Ork's workflow files, and the types they name: {types, functions: {NAME: {input_type,
+// required, more, output_type}}}. It imports the program, so the program's top-level code runs.
 func (r *Runner) Inspect(ctx context.Context, p *flow.Program, stderr io.Writer) (json.RawMessage, error) {
 	asked := *p
 	asked.OutputMode = flow.OutputMarker
@@ -126,16 +128,16 @@ func gracePeriod(p *flow.Program) time.Duration {
 	return defaultGrace
 }
 
-// outputWriters are who listens to a program.
+// outputWriters receive the output of a program.
 type outputWriters struct{ stdout, stderr io.Writer }
 
-// teeOutput has those listen who look for an output or an error, and those who keep all that is
-// said, without the values of secrets. An output is heard as it is: they are hidden inside of its
-// texts later. End says that nothing more is said.
+// teeOutput copies the output to the parser, and with secrets masked to the log writers. The parser
+// sees the output unmasked; secrets are masked inside its strings later. The function end flushes
+// the writers after the last output.
 func (j *Job) teeOutput(h *outputParser, hide *redact.Redactor) (to outputWriters, end func()) {
 	out, err := hide.Writer(orDiscard(j.Stdout)), hide.Writer(io.MultiWriter(h.stderrWriter(), orDiscard(j.Stderr)))
 	return outputWriters{io.MultiWriter(h.stdoutWriter(), out), err}, func() {
-		_, _ = out.Close(), err.Close() // who only listens never fails
+		_, _ = out.Close(), err.Close() // these writers never fail
 	}
 }
 
@@ -146,8 +148,8 @@ func orDiscard(w io.Writer) io.Writer {
 	return w
 }
 
-// runProcess returns when the program, its process group and its family have ended and everything
-// was read. One that nobody waits for any longer is asked to end, and killed after a grace.
+// runProcess returns when the program, its process group and its family have ended and all output
+// was read. A canceled program is asked to end, and killed after the grace period.
 func (r *Runner) runProcess(ctx context.Context, path string, start func() (*child.Process, error), grace time.Duration, to outputWriters) (pid int, err error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
@@ -177,8 +179,8 @@ func (r *Runner) runProcess(ctx context.Context, path string, start func() (*chi
 	return p.Pid, exitCause(ctx, state, err)
 }
 
-// exitCause says why a program has failed; nil = it went well. What ended because nobody waits for
-// it any longer says why that is.
+// exitCause returns the reason for a failed program, or nil for success. For a canceled program it
+// returns the cause of the cancellation.
 func exitCause(ctx context.Context, state child.State, err error) error {
 	var gone *child.ForkerGone
 	switch {
@@ -198,12 +200,12 @@ func errInterpreterGone(gone *child.ForkerGone) error {
 	return fmt.Errorf("the warm interpreter of this attempt is gone: %s", gone.How)
 }
 
-// exitError is how a program ended by itself.
+// exitError describes how a program ended by itself.
 type exitError string
 
 func (e exitError) Error() string { return string(e) }
 
-// errorCause is an error of starting without the words of the system call.
+// errorCause returns an error of a start without the name of the system call.
 func errorCause(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -216,13 +218,13 @@ const readSize = 32 << 10
 
 var chunks = sync.Pool{New: func() any { return new([readSize]byte) }}
 
-// copyAll reads to the end.
+// copyAll copies until the end of from. It ignores write errors.
 func copyAll(to io.Writer, from io.Reader) {
 	b := chunks.Get().(*[readSize]byte)
 	defer chunks.Put(b)
 	for {
 		n, err := from.Read(b[:])
-		_, _ = to.Write(b[:n]) // what is only listened to never fails
+		_, _ = to.Write(b[:n]) // these writers never fail
 		if err != nil {
 			return
 		}

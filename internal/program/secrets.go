@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/secrets"
 )
 
-// giveSecrets reads the secrets of a job, as they are now, into its environment. Removed, which is
-// never nil, takes away those that are files.
+// giveSecrets reads the current secrets of a job into its environment. The function removed, which
+// is never nil, removes the files of secrets.
 func (r *Runner) giveSecrets(job *Job) (given *secrets.Given, removed func(), err error) {
 	removed = func() {}
 	if job.Program == nil || len(job.Program.Secrets) == 0 {
@@ -30,7 +30,8 @@ func (r *Runner) giveSecrets(job *Job) (given *secrets.Given, removed func(), er
 	return given, removed, nil
 }
 
-// Hide is what is told of the same job, perhaps elsewhere, without the values of its secrets.
+// Hide masks the job's secrets in another result of the same job, for example one reported by
+// another system.
 func (r Result) Hide(told Result) Result {
 	told.Output, told.Details, told.Error = r.hide.JSON(told.Output), r.hide.JSON(told.Details), r.hide.Text(told.Error)
 	told.Metrics = HideMetrics(told.Metrics, r.hide)

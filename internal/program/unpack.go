@@ -12,13 +12,13 @@ import (
 	"sync"
 )
 
-// runtimeFiles are the runner and the packages that tasks may use.
+// runtimeFiles are the runner and the Python packages that tasks may use.
 //
 //go:embed all:runtime
 var runtimeFiles embed.FS
 
-// unpackedFolder is the folder where they are, once in each process. What is there from another
-// time is looked at first.
+// unpackedFolder returns the folder of the unpacked runtimeFiles. It unpacks once per process and
+// verifies files that already exist.
 var unpackedFolder = sync.OnceValues(func() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -33,7 +33,7 @@ var unpackedFolder = sync.OnceValues(func() (string, error) {
 	return dir, unpackTo(dir)
 })
 
-// eachFile calls f with every file and its path.
+// eachFile calls f with the path and content of every file.
 func eachFile(f func(path string, content []byte) error) error {
 	return fs.WalkDir(runtimeFiles, "runtime", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -53,7 +53,7 @@ func eachFile(f func(path string, content []byte) error) error {
 
 func runtimeHash() string {
 	h := sha256.New()
-	_ = eachFile(func(path string, content []byte) error { // what is embedded can be read
+	_ = eachFile(func(path string, content []byte) error { // reading embedded files cannot fail
 		fmt.Fprintf(h, "%s %d\n", filepath.ToSlash(path), len(content))
 		h.Write(content)
 		return nil
@@ -61,7 +61,7 @@ func runtimeHash() string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
-// isIntact reports whether a folder holds every file as it is meant to be.
+// isIntact reports whether a folder holds every file unchanged.
 func isIntact(dir string) bool {
 	return eachFile(func(path string, content []byte) error {
 		there, err := os.ReadFile(filepath.Join(dir, path))
@@ -72,7 +72,8 @@ func isIntact(dir string) bool {
 	}) == nil
 }
 
-// unpackTo makes the folder beside its place and moves it there, so that nobody finds half of it.
+// unpackTo creates the folder under a temporary name and renames it, so that no process sees an
+// incomplete folder.
 func unpackTo(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
@@ -92,10 +93,11 @@ func unpackTo(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(dir); err != nil { // it was not as it is meant to be
+	if err := os.RemoveAll(dir); err != nil { // remove a damaged folder
 		return err
 	}
-	if err := os.Rename(beside, dir); err != nil && !isIntact(dir) { // unless somebody else just did the same
+	// unless another process just did the same
+	if err := os.Rename(beside, dir); err != nil && !isIntact(dir) {
 		return err
 	}
 	return nil

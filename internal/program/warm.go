@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// maxWarm bounds how many interpreters a runner keeps.
+	// maxWarm is the largest number of warm interpreters of a Runner.
 	maxWarm = 64
-	// warmIdleTimeout is how long one is kept that nobody asks for anything.
+	// warmIdleTimeout is how long an unused interpreter is kept.
 	warmIdleTimeout = 10 * time.Minute
-	// warmRetryPause is how long after a failure none is started again: meanwhile jobs begin
-	// without.
+	// warmRetryPause is the pause after a failed start. During it jobs run without a warm
+	// interpreter.
 	warmRetryPause = 10 * time.Second
 )
 
-// warmPool keeps interpreters of Python that fork themselves for jobs.
+// warmPool keeps Python interpreters that fork themselves for jobs.
 type warmPool struct {
 	logger *slog.Logger
 
@@ -36,19 +36,21 @@ type warmPool struct {
 	work   sync.WaitGroup
 }
 
-// warmGroup is a set of interpreters that are alike.
+// warmGroup is a set of equal interpreters.
 type warmGroup struct {
-	cmd       child.Command
-	wanted    int
-	ready     []*child.Forker
-	starting  int
-	changed   chan struct{} // closed, and made anew, when one is ready or was not to be
-	failed    time.Time     // when one was not to be
+	cmd      child.Command
+	wanted   int
+	ready    []*child.Forker
+	starting int
+	// closed and replaced when an interpreter is ready or has failed to start
+	changed   chan struct{}
+	failed    time.Time // time of the last failed start
 	used      time.Time
 	idleTimer *time.Timer
 }
 
-// warmCommand is how a job's interpreter is kept warm, if it is to be.
+// warmCommand returns the command of the warm interpreter for a job, and how many are wanted; 0 if
+// none.
 func (r *Runner) warmCommand(job *Job, cmd child.Command) (warm child.Command, want int) {
 	if !child.CanFork || job.Type != flow.ExecPython || job.Program.Warm <= 0 {
 		return warm, 0
@@ -70,8 +72,8 @@ func (r *Runner) warmCommand(job *Job, cmd child.Command) (warm child.Command, w
 	return child.Command{Path: cmd.Path, Argv: append(slices.Clip(cmd.Argv), "--warm"), Dir: cmd.Dir, Env: child.Laid(r.env, own)}, job.Program.Warm
 }
 
-// isInterpreterVariable says of a variable that it means something to an interpreter when it
-// starts, so that it cannot be told later.
+// isInterpreterVariable reports whether an interpreter reads the variable at its start, so that it
+// cannot be set in a forked process.
 func isInterpreterVariable(name string) bool {
 	for _, begins := range []string{"PYTHON", "UV_", "LC_", "LD_", "DYLD_", "MALLOC_"} {
 		if strings.HasPrefix(name, begins) {
@@ -81,8 +83,7 @@ func isInterpreterVariable(name string) bool {
 	return slices.Contains([]string{"LANG", "LANGUAGE", "HOME", "VIRTUAL_ENV", "GLIBC_TUNABLES"}, name)
 }
 
-// warmGroupKey tells interpreters that are alike. Those of a root whose packages have changed are
-// others.
+// warmGroupKey identifies equal interpreters. It changes when the packages of the root change.
 func warmGroupKey(cmd child.Command) string {
 	env := slices.Sorted(slices.Values(cmd.Env))
 	parts := append(append([]string{cmd.Dir}, cmd.Argv...), env...)
@@ -94,8 +95,8 @@ func warmGroupKey(cmd child.Command) string {
 	return strings.Join(parts, "\x00")
 }
 
-// takeForker is an interpreter that can fork, or nil where none is to be had: then a job begins
-// without.
+// takeForker returns an interpreter that can fork. It returns nil if none is available; then the
+// job starts without one.
 func (h *warmPool) takeForker(ctx context.Context, cmd child.Command, want int) *child.Forker {
 	key := warmGroupKey(cmd)
 	for {
@@ -120,8 +121,8 @@ func (h *warmPool) takeForker(ctx context.Context, cmd child.Command, want int) 
 	}
 }
 
-// groupFor of a kind, with as many interpreters as whoever wants most of them. It is nil when there
-// are too many others.
+// groupFor returns the group for a key, with the largest number of interpreters any job wants. It
+// returns nil if there are too many other interpreters.
 func (h *warmPool) groupFor(key string, cmd child.Command, want int) *warmGroup {
 	if h.closed {
 		return nil
@@ -145,8 +146,8 @@ func (h *warmPool) groupFor(key string, cmd child.Command, want int) *warmGroup 
 	return f
 }
 
-// makeRoom makes room for so many more. What was used last is let go last; what is in use is not,
-// nor who asks.
+// makeRoom closes groups until there is room for want more interpreters, the least recently used
+// first. It closes neither groups in use nor the asking one.
 func (h *warmPool) makeRoom(want int, asks *warmGroup) bool {
 	for {
 		all, oldest := want, ""
@@ -166,12 +167,12 @@ func (h *warmPool) makeRoom(want int, asks *warmGroup) bool {
 	}
 }
 
-// isIdle says that nobody would notice its end.
+// isIdle reports whether the group is unused and can be closed.
 func (f *warmGroup) isIdle() bool {
 	return f.starting == 0 && !slices.ContainsFunc(f.ready, func(z *child.Forker) bool { return z.Running() > 0 })
 }
 
-// closeGroup lets interpreters go.
+// closeGroup closes the interpreters of a group.
 func (h *warmPool) closeGroup(key string) {
 	f := h.groups[key]
 	delete(h.groups, key)
@@ -182,7 +183,7 @@ func (h *warmPool) closeGroup(key string) {
 	f.ready = nil
 }
 
-// closeUnused lets interpreters go that nobody has used for long.
+// closeUnused closes a group that was not used for a long time.
 func (h *warmPool) closeUnused(key string, f *warmGroup) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,7 +197,7 @@ func (h *warmPool) closeUnused(key string, f *warmGroup) {
 	h.closeGroup(key)
 }
 
-// refillGroup replaces what is gone and starts what is missing.
+// refillGroup replaces interpreters that have ended and starts missing ones.
 func (h *warmPool) refillGroup(f *warmGroup) {
 	f.ready = slices.DeleteFunc(f.ready, func(z *child.Forker) bool {
 		select {
@@ -236,7 +237,7 @@ func (h *warmPool) startForker(f *warmGroup) {
 	f.changed = make(chan struct{})
 }
 
-// leastBusy is the one with the least to do.
+// leastBusy returns the interpreter with the fewest running processes.
 func (f *warmGroup) leastBusy() *child.Forker {
 	if len(f.ready) == 0 {
 		return nil
@@ -244,7 +245,7 @@ func (f *warmGroup) leastBusy() *child.Forker {
 	return slices.MinFunc(f.ready, func(a, b *child.Forker) int { return cmp.Compare(a.Running(), b.Running()) })
 }
 
-// close ends all of them, and what they have forked.
+// close ends all interpreters and the processes they have forked.
 func (h *warmPool) close() {
 	h.mu.Lock()
 	h.closed = true
@@ -255,7 +256,8 @@ func (h *warmPool) close() {
 	h.work.Wait()
 }
 
-// startCommand starts a command: by an interpreter that is warm, if it has one, else by itself.
+// startCommand forks a warm interpreter for a command if it has one, and otherwise starts the
+// command.
 func (r *Runner) startCommand(ctx context.Context, cmd, warm child.Command, want int) (*child.Process, error) {
 	for want > 0 {
 		z := r.warmPool.takeForker(ctx, warm, want)
@@ -267,7 +269,7 @@ func (r *Runner) startCommand(ctx context.Context, cmd, warm child.Command, want
 			return p, err
 		}
 		select {
-		case <-z.Gone(): // another is asked
+		case <-z.Gone(): // try another one
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -1,19 +1,19 @@
-// Package tenure lets who carries out a job ask whether the member that has it still holds its
-// lease. One that slept too long may not: others have its tasks by then, and what it began would be
-// begun a second time.
+// Package tenure lets the code that carries out a job ask whether its member still holds the lease.
+// A member that was suspended for too long does not: other members have its tasks by then, and its
+// work would be started twice.
 package tenure
 
 import "context"
 
 type contextKey struct{}
 
-// With is a context of jobs of a member.
+// With returns a context for jobs of a member.
 func With(ctx context.Context, held func() bool) context.Context {
 	return context.WithValue(ctx, contextKey{}, held)
 }
 
-// Held reports whether the member of a job holds its lease at this moment. A context of nobody's
-// member is told that it does.
+// Held reports whether the member of a job holds its lease at this moment. It returns true for a
+// context without a member.
 func Held(ctx context.Context) bool {
 	held, ok := ctx.Value(contextKey{}).(func() bool)
 	return !ok || held()
