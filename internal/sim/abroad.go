@@ -13,27 +13,27 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// externalSystem is another system, in which members begin work, and ask how it is. It never fails,
-// and is the same for all of them. Its work is known by the ids of the jobs that it is for: who
-// begins one a second time has to have been told that it may be there.
+// externalSystem is a simulated external system in which members start work and query its state. It
+// never fails and is shared by all members. Work is identified by the id of its job. A member that
+// starts the same work twice must have been informed that it may exist already.
 type externalSystem struct {
 	*simRun
 	works map[string]*externalWork
 }
 
-// externalWork is one piece of it.
+// externalWork is one piece of work in the external system.
 type externalWork struct {
-	by     string        // who has begun it
-	report flow.Report   // what it comes to
-	until  time.Duration // when it is over
-	never  bool          // it is not, by itself
-	off    bool          // it was called off
+	by     string        // name of the member that started it
+	report flow.Report   // result
+	until  time.Duration // time when it ends
+	never  bool          // it never ends by itself
+	off    bool          // it was canceled
 }
 
-// foreign is the service of all trackers here.
+// foreign is the service of all trackers in the simulation.
 const foreign = "abroad"
 
-// startersFor begin work of all services for a member.
+// startersFor returns the starters of all services for a member.
 func (b *externalSystem) startersFor(h *host) external.Starters {
 	all := external.Starters{}
 	for _, service := range slices.Concat([]string{hang}, services, dagServices) {
@@ -46,13 +46,13 @@ func (b *externalSystem) trackersFor(h *host) map[string]actors.Tracker {
 	return map[string]actors.Tracker{foreign: workTracker{b, h}}
 }
 
-// workStarter begins work for a member.
+// workStarter starts external work for a member.
 type workStarter struct {
 	*externalSystem
 	h *host
 }
 
-// Start takes its time before and after. Some jobs it need not begin to know how they end.
+// Start waits before and after the call. It knows the result of some jobs without starting them.
 func (s workStarter) Start(_ context.Context, job flow.Job, lost bool) flow.Report {
 	s.check.checkCarried(s.h.name, job.Task, job.Address)
 	s.check.checkOnce(s.h.name, job)
@@ -75,7 +75,8 @@ func (s workStarter) Start(_ context.Context, job flow.Job, lost bool) flow.Repo
 	for i := range n {
 		id := fmt.Sprint(job.ID(), "/", i)
 		s.beginWork(s.h.name, id, job.Exec.Service == hang, r, lost && !s.options.Unaware)
-		begun.Deferred = append(begun.Deferred, flow.External{Service: foreign, ID: id, Data: encodeValue(object{"n": i}), Pending: job.Unit%2 == 1}) // some wait in line there
+		// some external work is still pending in its system
+		begun.Deferred = append(begun.Deferred, flow.External{Service: foreign, ID: id, Data: encodeValue(object{"n": i}), Pending: job.Unit%2 == 1})
 	}
 	s.delayCall()
 	return begun
@@ -91,8 +92,8 @@ func (s workStarter) delayCall() {
 	}
 }
 
-// beginWork has a piece of work go on, unless it does. A member that stood still while another one
-// took its place cannot know: nobody could have told it.
+// beginWork starts a piece of work unless it is running already. A fenced member may start it
+// twice, because it could not be informed.
 func (b *externalSystem) beginWork(who, id string, never bool, r flow.Report, lost bool) {
 	if b.works[id] != nil {
 		if !lost && !b.store.isGone(who) {
@@ -107,7 +108,7 @@ func (b *externalSystem) beginWork(who, id string, never bool, r flow.Report, lo
 	b.works[id] = &externalWork{by: who, report: r, never: never, until: b.w.now + b.w.upTo(pickOne(b.w.rng, 0, 100*time.Millisecond, 8*time.Second))}
 }
 
-// workTracker asks for a member how work is.
+// workTracker queries external work for a member.
 type workTracker struct {
 	*externalSystem
 	h *host
@@ -134,7 +135,7 @@ func (t workTracker) Poll(ctx context.Context, x flow.External) (flow.ExternalSt
 	return flow.ExternalStatus{Ended: true, Output: one.report.Output, Error: one.report.Error}, nil
 }
 
-// Cancel is asked for work that nobody waits for any longer.
+// Cancel is called for work whose result is no longer needed.
 func (t workTracker) Cancel(ctx context.Context, x flow.External) error {
 	if _, a, err := flow.ParseJobID(x.Job); err != nil || t.check.isAwaited(x.Task, a) {
 		t.w.failRun("%s calls off %s, which is awaited: %v", t.h.name, x.ID, err)
@@ -147,7 +148,7 @@ func (t workTracker) Cancel(ctx context.Context, x flow.External) error {
 	return nil
 }
 
-// findWork finds a piece of work, if all goes well.
+// findWork finds a piece of work, unless the call fails.
 func (t workTracker) findWork(ctx context.Context, x flow.External) (*externalWork, error) {
 	t.w.yieldOnce()
 	if t.w.drawChance(300) {
@@ -169,14 +170,13 @@ func (t workTracker) findWork(ctx context.Context, x flow.External) (*externalWo
 	return one, nil
 }
 
-// isAwaited reports whether an attempt goes on, as far as is stored.
+// isAwaited reports whether an attempt is still waiting according to the stored events.
 func (c *commitChecker) isAwaited(task string, at flow.Address) bool {
 	t := c.tasks[task]
 	return t != nil && !t.deleted && slices.ContainsFunc(flow.Waiting(t.state), func(w flow.Wait) bool { return w.For == flow.WaitsOutside && w.Address == at })
 }
 
-// checkExternals checks that there are rows for the attempts that wait for work abroad, and no
-// others.
+// checkExternals checks that exactly the attempts that wait for external work have rows.
 func (c *commitChecker) checkExternals(t *taskShadow, task string) {
 	rows, want := map[string]bool{}, map[string]bool{}
 	for _, row := range c.store.externals.Of(task) {

@@ -6,18 +6,19 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// rerunWatcher watches that a retried task does not do again what was done: a unit that completed
-// before is only started once more if something that its node depends on ran anew.
+// rerunWatcher checks that a retried task does not repeat completed work: a completed unit may
+// start again only if something that its node depends on ran again.
 type rerunWatcher struct {
 	plan    *flow.Plan
 	retried bool
 	done    map[unitKey]bool // completed before the last retry
-	fresh   map[unitKey]bool // completed since
+	fresh   map[unitKey]bool // completed since the last retry
 	ran     map[string]bool
-	twice   map[unitKey]bool // of done: started since the retry
+	twice   map[unitKey]bool // units in done that started again since the retry
 }
 
-// unitKey is a unit, whatever the visit. Node names the one at the root that it is a part of.
+// unitKey identifies a unit, independent of the visit. The root is the node of the root scope to
+// which it belongs.
 type unitKey struct {
 	root, scope, node string
 	unit              int
@@ -38,7 +39,7 @@ func pieceOf(a flow.Address) unitKey {
 }
 
 func (r *rerunWatcher) noteEvent(e *flow.Event) {
-	if e.Scope != "" && e.Scope[0] == '~' { // where the task closes
+	if e.Scope != "" && e.Scope[0] == '~' { // scope of compensations and the finally node
 		return
 	}
 	switch {
@@ -51,7 +52,8 @@ func (r *rerunWatcher) noteEvent(e *flow.Event) {
 		r.ran[e.Node] = true
 	case e.Type == flow.StepEnded && e.Scope == "":
 		r.ran[e.Node] = r.ran[e.Node] || r.retried
-		if e.Status == string(flow.StepFailed) && r.isSingle(e.Node) { // its handler answered, and not what it should
+		// the handler's answer was invalid
+		if e.Status == string(flow.StepFailed) && r.isSingle(e.Node) {
 			delete(r.fresh, pieceOf(e.Address()))
 		}
 	case e.Type == flow.AttemptEnded && e.Status == string(flow.AttemptOK):
@@ -67,7 +69,7 @@ func (r *rerunWatcher) noteEvent(e *flow.Event) {
 	}
 }
 
-// inVain is a unit that was done twice for no reason.
+// inVain returns a unit that was repeated for no reason.
 func (r *rerunWatcher) inVain() (unitKey, bool) {
 	g := r.plan.Root
 	for p := range r.twice {
@@ -78,8 +80,8 @@ func (r *rerunWatcher) inVain() (unitKey, bool) {
 	return unitKey{}, false
 }
 
-// isUndoable reports whether a node may have been undone, by itself or with the branch that it is
-// laid out in.
+// isUndoable reports whether a node may have been undone, by itself or together with the branch
+// that contains it.
 func isUndoable(g *flow.PlanScope, node string) bool {
 	for i, char := range node + "/" {
 		if char != '/' {
@@ -97,7 +99,7 @@ func (r *rerunWatcher) isSingle(node string) bool {
 	return n != nil && n.Single
 }
 
-// hasRerun reports whether something ran again that a node depends on.
+// hasRerun reports whether a dependency of a node, direct or indirect, ran again.
 func (r *rerunWatcher) hasRerun(g *flow.PlanScope, n *flow.PlanNode) bool {
 	for _, i := range n.Dag.Deps {
 		if dep := g.Dag.List[i]; r.ran[dep.Key] || r.hasRerun(g, dep) {

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// addSessions gives a member the sessions of workers that attach to it.
+// addSessions gives a member the sessions for attached workers.
 func (st *simRun) addSessions(a *simMember) {
 	a.grace = pickOne(st.w.rng, -1, 300*time.Millisecond, 2*time.Second, 5*time.Second)
 	if st.planned {
@@ -27,7 +27,7 @@ func (st *simRun) addSessions(a *simMember) {
 
 const heartbeat = time.Second
 
-// noteJob keeps what a worker calls the state of its job.
+// noteJob stores the job state reported by a worker.
 func (a *simMember) noteJob(ctx context.Context, task string, n flow.Note) error {
 	var whom engine.Engine = a.Member
 	if a.clusterMember != nil {
@@ -37,17 +37,17 @@ func (a *simMember) noteJob(ctx context.Context, task string, n flow.Note) error
 	return err
 }
 
-// closeSessions has nobody attached any more. The member has gone, or goes.
+// closeSessions ends all sessions of a member that has ended or is ending.
 func (a *simMember) closeSessions() {
 	if a.sessions != nil {
 		a.sessions.Close()
 	}
 }
 
-// creditCounts are the free ones of a member's workers, by the services they offer.
+// creditCounts are the free credits of a member's workers, by the services they offer.
 type creditCounts map[string]int
 
-// applyCredits takes what a member tells others.
+// applyCredits applies a credits message of a member.
 func (all creditCounts) applyCredits(c *engine.Credits) {
 	if c.Whole {
 		clear(all)
@@ -57,8 +57,8 @@ func (all creditCounts) applyCredits(c *engine.Credits) {
 	}
 }
 
-// allFree reports whether others are told that each worker of a member may have as many jobs as it
-// takes, but for those it is at.
+// allFree reports whether the published credits of a member equal the credits of its workers minus
+// the jobs in their hands.
 func (st *simRun) allFree(a *simMember) bool {
 	if !st.attaches || len(a.h.credits) == 0 {
 		return true
@@ -75,7 +75,7 @@ func (st *simRun) allFree(a *simMember) bool {
 	return told == want || !slices.ContainsFunc(st.awakeMembers(), func(b *simMember) bool { return a != b && st.store.findMember(b.Incarnation()) != nil })
 }
 
-// inHand are the jobs that workers of a member are at.
+// inHand returns the ids of the jobs that the workers of a member carry out.
 func (st *simRun) inHand(a *simMember) (ids []string) {
 	for _, d := range st.attachedWorkers {
 		for _, n := range slices.Sorted(maps.Keys(d.held)) {
@@ -87,14 +87,14 @@ func (st *simRun) inHand(a *simMember) (ids []string) {
 	return ids
 }
 
-// memberRegistry is where a member lists who is attached. The store has the list, so what one
-// member writes all of them see.
+// memberRegistry is a member's access to the list of attached workers. The list is in the store and
+// shared by all members.
 type memberRegistry struct {
 	*simRun
 	h *host
 }
 
-// registrationTimes is when a worker has registered.
+// registrationTimes holds the registration time of each worker.
 type registrationTimes map[string]int64
 
 func (r memberRegistry) Register(_ context.Context, w persistence.Worker) error {
@@ -122,14 +122,14 @@ func (r memberRegistry) Deregister(_ context.Context, id string) error {
 
 func (r memberRegistry) Signs(id string) flow.Signs { return flow.Signs{Joined: r.workers[id]} }
 
-// Awaited and Listed say of whoever alone carries out such jobs that he will be back: one is, in
-// the end.
+// Awaited and Listed report whether a worker for such jobs is expected to return. One always does
+// eventually.
 func (r memberRegistry) Awaited(x *flow.Exec) bool {
 	return x.Type == flow.ExecRemote || r.w.drawChance(500)
 }
 func (r memberRegistry) Listed(*flow.Exec) bool { return true }
 
-// workerLogs is where a member keeps what workers print.
+// workerLogs stores the output of workers for a member.
 type workerLogs struct {
 	*simRun
 	h *host
@@ -141,7 +141,7 @@ func (workerLogs) Add([]persistence.LogLine) {}
 
 func (workerLogs) End() bool { return true }
 
-// Close waits for the store, which may be away.
+// Close waits for the store, which may be unavailable.
 func (s workerLogs) Close() bool {
 	d := storeConn{w: s.w, h: s.h}
 	if d.sendRequest() == nil {

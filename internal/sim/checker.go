@@ -9,51 +9,54 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// commitChecker sees every commit when it is written, every job when it is carried out and every
-// answer when it is heard, and holds them to the promises.
+// commitChecker observes every commit, every execution of a job and every answer, and checks them
+// against the promises.
 type commitChecker struct {
 	w      *simWorld
 	store  *storeModel
 	plans  map[string]*flow.Plan     // by version
-	drains map[string]bool           // versions of which nothing begins after a gentle cancel
-	undo   map[*flow.PlanNode]string // keys of the compensations, by the nodes that have them
+	drains map[string]bool           // versions whose tasks start nothing after a gentle cancel
+	undo   map[*flow.PlanNode]string // compensation keys by node
 	limits *flow.Limits
 	tasks  map[string]*taskShadow
 	former map[string]*taskShadow // tokens and attempts of histories that the store has lost
 
-	timetable  *scheduleUser
-	planned    bool                        // nothing happens but planned moves
-	carriers   map[string]string           // who carried out a job, by its id
-	refused    map[string]bool             // tasks of which the store has refused something
-	rateStarts map[string]map[string]int64 // when those did whom a rate counts, by key and holder
+	timetable *scheduleUser
+	planned   bool              // only planned moves happen
+	carriers  map[string]string // executor of each job, by job id
+	refused   map[string]bool   // tasks for which the store has refused a value
+	// start times of holders limited by a rate, by key and holder
+	rateStarts map[string]map[string]int64
 
-	onJobMoved func(task string, e *flow.Event) // hears of jobs that are another member's from now on
+	onJobMoved func(task string, e *flow.Event) // called when a job moves to another member
 }
 
-// taskShadow is a task as its journal alone has it.
+// taskShadow is the state of a task according to its journal alone.
 type taskShadow struct {
-	state         *flow.State
-	deleted       bool // deleted with its flow
-	seq           int64
-	ended         bool
-	drains        bool // nothing begins after a gentle cancel
-	retries       int
-	at            int64
-	requests      map[string]flow.EventType // that had an effect, and which
-	tokens        map[string]bool           // of claims
-	begun         map[flow.Address]bool     // attempts that somebody is known to be at
-	working       map[flow.Address]bool     // those that somebody is at abroad, as is stored
-	lostCounts    map[flow.Address]int      // how often such a one was lost
-	attempts      map[flow.Address]bool     // started; true = ended, too
-	promised      map[*flow.PlanNode]string // keys of the compensations, by the nodes that have them
-	owed          []owedUndo                // what is to be undone if the task does not complete, in the order in which it completed
+	state    *flow.State
+	deleted  bool // deleted together with its flow
+	seq      int64
+	ended    bool
+	drains   bool // nothing starts after a gentle cancel
+	retries  int
+	at       int64
+	requests map[string]flow.EventType // requests that had an effect, with the resulting event
+	tokens   map[string]bool           // claim tokens
+	begun    map[flow.Address]bool     // attempts known to have begun
+	// attempts with external work, according to the stored events
+	working    map[flow.Address]bool
+	lostCounts map[flow.Address]int      // number of losses of those attempts
+	attempts   map[flow.Address]bool     // started attempts; true if they have ended
+	promised   map[*flow.PlanNode]string // compensation keys by node
+	// units to be undone if the task does not complete, in order of completion
+	owed          []owedUndo
 	reruns        *rerunWatcher
 	permits       []taskPermit
-	takenSignals  map[string]bool // signals, by the node and their number
-	waitedOutside bool            // it has waited for work abroad
+	takenSignals  map[string]bool // taken signals, by node and number
+	waitedOutside bool            // it has waited for external work
 }
 
-// newShadow returns the shadow of a task of a version of which nothing has happened.
+// newShadow returns the shadow of a new task.
 func (c *commitChecker) newShadow(task, version string) *taskShadow {
 	plan := c.plans[version]
 	return &taskShadow{state: flow.NewState(task, plan), drains: c.drains[version], promised: c.undo, requests: map[string]flow.EventType{},
@@ -67,13 +70,14 @@ func newChecker(w *simWorld) *commitChecker {
 		rateStarts: map[string]map[string]int64{}}
 }
 
-// checkCommit checks a commit that has just become part of the store.
+// checkCommit checks a commit that was just written.
 func (c *commitChecker) checkCommit(incarnation string, commit *persistence.Commit) {
 	if c.store.findMember(incarnation) == nil {
 		c.w.failRun("%s wrote to task %s after it was fenced off", incarnation, commit.Task)
 	}
 	t := c.tasks[commit.Task]
-	if t == nil || t.deleted && commit.Create != nil { // a key may be used again while its flow is being deleted
+	// an idempotency key may be reused while its flow is being deleted
+	if t == nil || t.deleted && commit.Create != nil {
 		t = c.newShadow(commit.Task, commit.Create.VersionID)
 		c.tasks[commit.Task] = t
 		if c.timetable != nil && commit.Create.VersionID == timetableVersion {
@@ -124,15 +128,14 @@ func (c *commitChecker) checkRow(incarnation string, t *taskShadow, commit *pers
 	}
 }
 
-// notePlan notes the plan of a version, and, before a defect changes that, whether its tasks drain
+// notePlan records the plan of a version before a defect changes it, and whether its tasks drain
 // and what they undo.
 func (c *commitChecker) notePlan(version string, plan *flow.Plan) {
 	c.plans[version], c.drains[version] = plan, plan.Profile != flow.ProfilePgflow
 	promisedUndo(plan.Root, c.undo)
 }
 
-// late is how long after its time a timer may end, when nothing goes wrong but a member is
-// replaced.
+// late is the maximal delay of a timer, if at most one member is replaced meanwhile.
 const late = 20 * time.Second
 
 // checkTakenOnce checks that no signal ends two visits of a node.
@@ -148,7 +151,7 @@ func (c *commitChecker) checkTakenOnce(t *taskShadow, e *flow.Event) {
 	t.takenSignals[by] = true
 }
 
-// inTime checks that timers end after their time, and soon.
+// inTime checks that timers fire neither early nor later than late.
 func (c *commitChecker) inTime(t *taskShadow, e *flow.Event) {
 	st := t.endingStep(e)
 	if st == nil || st.Node.Kind != flow.KindTimer {
@@ -172,7 +175,7 @@ func (t *taskShadow) endingStep(e *flow.Event) *flow.Step {
 	return sc.Step
 }
 
-// applyEvent is added to what is known of a task.
+// applyEvent applies an event to the shadow of a task.
 func (t *taskShadow) applyEvent(e *flow.Event) error {
 	if t.ended && e.Type != flow.SignalReceived && e.Type != flow.TaskRetried && !t.isDirect(e) {
 		return fmt.Errorf("%s after the task's end", e.Type)
@@ -194,7 +197,7 @@ func (t *taskShadow) applyEvent(e *flow.Event) error {
 		return t.checkCompensations(e)
 	case flow.TaskClosing:
 		if e.Status == string(flow.TaskCompleted) {
-			t.owed = nil // nothing is undone, also if finally fails
+			t.owed = nil // nothing is undone, even if the finally node fails
 		}
 	case flow.TaskRetried:
 		t.ended = false
@@ -226,8 +229,8 @@ func (t *taskShadow) applyEvent(e *flow.Event) error {
 	return nil
 }
 
-// checkDrained refuses what begins in a task that is being canceled gently. With pgflow's profile
-// what is queued goes on, and so do retries.
+// checkDrained rejects events that start something in a gently canceled task. In pgflow's profile
+// queued jobs and retries continue, so it is not checked there.
 func (t *taskShadow) checkDrained(e *flow.Event) error {
 	if !t.drains || t.state.CancelAt == 0 || t.state.Closing != nil {
 		return nil
@@ -241,8 +244,7 @@ func (t *taskShadow) checkDrained(e *flow.Event) error {
 	return nil
 }
 
-// isDirect reports whether an event tells that somebody has finished, of a canceled task, what
-// nobody carries out.
+// isDirect reports whether an event completes a direct unit of a canceled task from outside.
 func (t *taskShadow) isDirect(e *flow.Event) bool {
 	if t.state.CancelAt == 0 || e.Type != flow.AttemptsStarted && e.Type != flow.AttemptEnded && e.Type != flow.StepEnded {
 		return false
@@ -263,8 +265,8 @@ func (t *taskShadow) noteStarted(e *flow.Event) error {
 	return nil
 }
 
-// checkSameAnswers checks that orders which came twice were answered alike: what was carried out
-// the first time is answered so again.
+// checkSameAnswers checks that repeated orders got equal answers: an executed order gets its first
+// answer again.
 func (c *commitChecker) checkSameAnswers(orders engine.Orders, first, second []byte) {
 	a, b := outcomesIn(first), outcomesIn(second)
 	for i, o := range orders {
@@ -286,7 +288,7 @@ func outcomesIn(answer []byte) engine.Outcomes {
 	return nil
 }
 
-// isUndecided reports whether an error leaves open what became of a command.
+// isUndecided reports whether an error leaves the outcome of a command open.
 func isUndecided(err error) bool {
 	switch flow.ErrorKindOf(err) {
 	case flow.Busy, flow.Moved, "":
@@ -295,7 +297,7 @@ func isUndecided(err error) bool {
 	return false
 }
 
-// checkCarried checks a job that somebody begins to carry out.
+// checkCarried checks that a job about to be carried out was stored.
 func (c *commitChecker) checkCarried(who, task string, at flow.Address) {
 	if c.wasStarted(task, at) {
 		return
@@ -310,8 +312,8 @@ func (c *commitChecker) checkCarried(who, task string, at flow.Address) {
 	}
 }
 
-// checkOnce checks that a job is carried out once where nothing happens but planned moves. What is
-// reported together with a value that the store refuses is carried out again.
+// checkOnce checks that each job is carried out only once if there are only planned moves.
+// Exception: a report committed together with a refused value is repeated.
 func (c *commitChecker) checkOnce(who string, job flow.Job) {
 	id := job.ID()
 	before, twice := c.carriers[id]
@@ -321,14 +323,14 @@ func (c *commitChecker) checkOnce(who string, job flow.Job) {
 	c.carriers[id] = who
 }
 
-// handedOver notes that a worker has begun with a job: it may be lost with the worker.
+// handedOver records that a worker has begun a job, so the job may be lost with the worker.
 func (c *commitChecker) handedOver(task string, at flow.Address) {
 	if t := c.tasks[task]; t != nil {
 		t.begun[at] = true
 	}
 }
 
-// checkClaimed checks a job in a poller's hands.
+// checkClaimed checks a job claimed by a poller.
 func (c *commitChecker) checkClaimed(who string, task string, at flow.Address, token string) {
 	if c.wasClaimed(task, token) {
 		return
@@ -338,7 +340,7 @@ func (c *commitChecker) checkClaimed(who string, task string, at flow.Address, t
 	}
 }
 
-// countRetries is how often a task has gone on after its end.
+// countRetries returns how often a task was retried after its end.
 func (c *commitChecker) countRetries(task string) int {
 	if t := c.tasks[task]; t != nil {
 		return t.retries
@@ -346,10 +348,10 @@ func (c *commitChecker) countRetries(task string) int {
 	return 0
 }
 
-// checkAnswered checks a command that was acknowledged: what it did is stored.
+// checkAnswered checks that the effect of an acknowledged command is stored.
 func (c *commitChecker) checkAnswered(task string, cmd flow.Command, request string) {
 	if c.former[task] != nil {
-		return // it may be lost by now
+		return // the effect may be lost by now
 	}
 	t := c.tasks[task]
 	if t == nil {

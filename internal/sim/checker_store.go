@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// checkSideEffects checks what a commit changed beside the journal.
+// checkSideEffects checks what a commit changed besides the journal.
 func (c *commitChecker) checkSideEffects(t *taskShadow, commit *persistence.Commit) {
 	in := c.store.tasks[commit.Task]
 	want := persistence.Columns{Status: string(t.state.Status), Cursor: t.state.Root.Cursor, LastAction: t.state.Root.LastAction,
@@ -37,7 +37,7 @@ func (c *commitChecker) checkSideEffects(t *taskShadow, commit *persistence.Comm
 	c.checkRest(t, in)
 }
 
-// checkSnapshot checks that whoever reads a snapshot has the same state.
+// checkSnapshot checks that a decoded snapshot equals the state.
 func (c *commitChecker) checkSnapshot(t *taskShadow, commit *persistence.Commit) {
 	written := commit.Snapshot.Bytes()
 	s, ok := flow.DecodeSnapshot(written, t.state.Plan)
@@ -66,8 +66,8 @@ func (c *commitChecker) encodeState(s *flow.State) []byte {
 	return flow.EncodeSnapshot(s).Bytes()
 }
 
-// checkQueue checks that the queue has all jobs of a task that wait for pollers, and no other ones
-// than those and such that are claimed.
+// checkQueue checks that the queue holds exactly the pending queue jobs of a task and the claimed
+// ones.
 func (c *commitChecker) checkQueue(t *taskShadow, task string) {
 	rows := c.store.jobsOf(task)
 	waiting, claimed := queueJobs(t.state)
@@ -83,8 +83,8 @@ func (c *commitChecker) checkQueue(t *taskShadow, task string) {
 	}
 }
 
-// queueJobs returns the queue attempts in flight. Those that a gentle cancel takes back wait until
-// a decision with room for that.
+// queueJobs returns the queue attempts in flight. Attempts withdrawn by a gentle cancel stay
+// pending until a decision has room for their withdrawal.
 func queueJobs(s *flow.State) (waiting, claimed []string) {
 	for _, e := range flow.Outstanding(s) {
 		if job := flow.JobOf(e); job != nil && job.Exec.Type == flow.ExecQueue {
@@ -108,7 +108,7 @@ func (m *storeModel) jobsOf(task string) []string {
 	return ids
 }
 
-// atEnd checks what is left when every task has ended.
+// atEnd checks the remaining data after the end of all tasks.
 func (c *commitChecker) atEnd() {
 	there := 0
 	for _, id := range slices.Sorted(maps.Keys(c.tasks)) {
@@ -127,7 +127,7 @@ func (c *commitChecker) atEnd() {
 	}
 }
 
-// foldAnew folds what the store holds, with the snapshot and without.
+// foldAnew folds the stored journal with and without the snapshot.
 func (c *commitChecker) foldAnew(t *taskShadow, in *storedTask) {
 	whole := flow.NewState(in.ID, t.state.Plan)
 	for i, row := range in.rows {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// finishUnits finishes what nobody else carries out, and adds to it before.
+// finishUnits completes direct units from outside, and appends units before that.
 func (u *simUser) finishUnits() {
 	appended := map[string]bool{}
 	for !u.done {
@@ -29,11 +29,11 @@ func (u *simUser) finishUnits() {
 	}
 }
 
-// finishCommand is what somebody does about a unit that nobody carries out: it is finished, but
-// before that its fanout may grow.
+// finishCommand returns the command to complete a direct unit; before that it may extend the
+// fanout.
 func (p *flowScenario) finishCommand(a flow.Address, appended map[string]bool) flow.Command {
 	if n := p.appends[a.Node[strings.LastIndexByte(a.Node, '/')+1:]]; n > 0 && !appended[a.Node] {
-		appended[a.Node] = true // a retry of the task brings them back
+		appended[a.Node] = true // a retry of the task restores the original items
 		items := make([]json.RawMessage, n)
 		for i := range items {
 			items[i] = encodeValue(object{"added": i})
@@ -43,8 +43,8 @@ func (p *flowScenario) finishCommand(a flow.Address, appended map[string]bool) f
 	return flow.Report{Address: a, Output: directOutput(a.Unit), Direct: true}
 }
 
-// directUnits are those of the root that nobody carries out and that are not finished, also where
-// it is not their turn yet.
+// directUnits returns the unfinished direct units of the root scope, including those whose turn has
+// not come yet.
 func directUnits(s *flow.State) (units []flow.Address) {
 	for _, st := range s.Root.Active() {
 		for i := range st.Units {
@@ -58,8 +58,8 @@ func directUnits(s *flow.State) (units []flow.Address) {
 	return units
 }
 
-// finishLeftovers finishes what a gentle cancel has left over: that is recorded, and nothing begins
-// because of it.
+// finishLeftovers completes the units that a gentle cancel has left open. The completion is
+// recorded and starts nothing.
 func (u *simUser) finishLeftovers() {
 	s := u.check.tasks[u.task].state
 	if s.Status != flow.TaskCanceled || s.CancelAt == 0 || s.Closing != nil {
@@ -81,7 +81,7 @@ func (u *simUser) finishLeftovers() {
 	}
 }
 
-// retryTask has a failed task go on, and waits for its end again.
+// retryTask retries a failed task and waits for its end.
 func (u *simUser) retryTask() {
 	if t := u.check.tasks[u.task]; t.state.Status != flow.TaskFailed {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// clusterMember is what a member has of its cluster: the production keeper and router, with the
-// world's lines to the others and a gossip that may say anything.
+// clusterMember is a member's part of the cluster: the production keeper and router, simulated
+// links to the other members, and gossip that may be arbitrarily wrong.
 type clusterMember struct {
 	st     *simRun
 	h      *host
@@ -24,14 +24,14 @@ func (h *host) baseHost() base.Host {
 	return base.Host{Go: h.runBackground, Clock: h, Park: h.w.parkUntil}
 }
 
-// newClusterMember comes before the member, which has to know of it.
+// newClusterMember creates the cluster part before the member, because the member needs it.
 func (st *simRun) newClusterMember(h *host, store persistence.Store, reader *persistence.Reader) *clusterMember {
 	c := &clusterMember{st: st, h: h}
 	c.router = cluster.NewRouter(cluster.RouterConfig{Peers: &peerLinks{st: st, h: h}, Journals: store, Plans: reader, Host: h.baseHost()})
 	return c
 }
 
-// joinCluster has a member take its part.
+// joinCluster joins the cluster.
 func (c *clusterMember) joinCluster(m *actors.Member, store persistence.Store) {
 	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: m, Announce: c.sendHints, Log: c.st.log, Host: c.h.baseHost()})
 	c.me = m.Incarnation()
@@ -45,14 +45,14 @@ func (c *clusterMember) joinCluster(m *actors.Member, store persistence.Store) {
 	})
 }
 
-// forwardPulse passes on what a renewal of the lease told.
+// forwardPulse forwards the result of a lease renewal.
 func (c *clusterMember) forwardPulse(p persistence.Pulse) {
 	if c.keeper != nil {
 		c.keeper.Pulse(p)
 	}
 }
 
-// sendHints has other members look soon, or late, or not at all: it is gossip.
+// sendHints sends hints to other members: soon, late, or never, like gossip.
 func (c *clusterMember) sendHints() {
 	for _, other := range c.st.activeMembers {
 		if other.clusterMember != c && !c.st.w.drawFault(c.st.w.faults.rumors) {
@@ -61,12 +61,12 @@ func (c *clusterMember) sendHints() {
 	}
 }
 
-// scheduleLook is something that is heard of others, true or not.
+// scheduleLook schedules a look at the store after a true or false hint.
 func (a *simMember) scheduleLook() {
 	a.h.AfterFunc(a.st.w.upTo(a.st.w.faults.latency), a.keeper.Look)
 }
 
-// leaveCluster lets go of the others. The member has gone, or goes.
+// leaveCluster ends the cluster part of a member that has ended or is ending.
 func (c *clusterMember) leaveCluster() {
 	if c.stop != nil {
 		c.stop()

@@ -10,25 +10,23 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// maxCrashes is how many actors crash on a host. One that crashes time and again fails its step,
-// which the core alone knows nothing of.
+// maxCrashes is the maximal number of actor crashes on a host. More crashes of one step would fail
+// it, and the core alone cannot predict that.
 const maxCrashes = 4
 
-// shortestPause is the least there is between a crash of a task's actor and the next word to that
-// task.
+// shortestPause is the minimal pause between a crash of a task's actor and the next message to it.
 const shortestPause = 200 * time.Millisecond
 
-// hostFaults are what makes actors of a host crash.
+// hostFaults decides which actors of a host crash.
 type hostFaults struct {
 	crashes int
-	task    string               // crashes on every claim
-	at      map[string]time.Time // when, by the host's clock, the actor of a task last crashed
+	task    string               // task whose actor crashes on every claim
+	at      map[string]time.Time // time of the last crash of each task's actor, by the host's clock
 }
 
 var claimType = reflect.TypeFor[flow.Claim]()
 
-// messageTarget reads in a message of the actors which task it is for, and whether it is a poller's
-// claim.
+// messageTarget returns the task of an actor message, and whether the message is a poller's claim.
 func messageTarget(message any) (task string, claim bool) {
 	v := reflect.ValueOf(message)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -41,8 +39,8 @@ func messageTarget(message any) (task string, claim bool) {
 	return id.String(), cmd.Elem().Type() == claimType
 }
 
-// maybeCrash makes an actor crash now and then, at a message of ours, and sees that no word reaches
-// a task in the pause after its crash, which only a move ends early.
+// maybeCrash sometimes crashes an actor at one of our messages. It also checks that no message
+// reaches a task in the pause after its crash; only a move ends that pause early.
 func (h *host) maybeCrash(actor string, message any) {
 	if h.dead || strings.HasPrefix(fmt.Sprintf("%T", message), "*actor.") {
 		return
@@ -62,8 +60,8 @@ func (h *host) maybeCrash(actor string, message any) {
 	panic("sim: an actor crashes")
 }
 
-// tripMessages are the messages at which a step's actor takes what its jobs have reported, gets
-// effects, and starts one inside again.
+// tripMessages are the messages at which a step's actor collects reports, receives effects, and
+// starts a step inside again.
 var tripMessages = []string{"actors.collectReports", "actors.effectShare", "actors.respawnStep"}
 
 // drawTrip reports whether a step's actor crashes now, in the middle of its work.
@@ -75,8 +73,8 @@ func (h *host) drawTrip(actor string, message any) bool {
 	return true
 }
 
-// drawCrash reports whether an actor crashes now. In some weather the first task that is claimed
-// does so every time.
+// drawCrash reports whether an actor crashes now. In some runs the first claimed task crashes on
+// every claim.
 func (h *host) drawCrash(task string, claim bool) bool {
 	if claim && h.task == "" && h.w.drawFault(h.w.faults.cursed) {
 		h.task = task

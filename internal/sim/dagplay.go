@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// dagWriter writes a play of dag mode. The evaluator says how it has to end.
+// dagWriter draws a scenario in dag mode. The evaluator computes its outcome.
 type dagWriter struct {
 	rng    *rand.Rand
 	play   *flowScenario
 	names  int
-	undo   bool // nodes may name what undoes them,
-	deep   bool // also those inside others
-	remote bool // somebody is always attached, or will be
-	fast   bool // the first failure ends the task, so which others ran is open
+	undo   bool // nodes may have compensations,
+	deep   bool // also nodes in inner flows
+	remote bool // a worker is always attached, or will be
+	fast   bool // the first failure ends the task, so it is open which other nodes ran
 }
 
 func drawDag(rng *rand.Rand, remote bool) *flowScenario {
@@ -25,7 +25,7 @@ func drawDag(rng *rand.Rand, remote bool) *flowScenario {
 	p.loose = w.fast
 	p.again = !w.fast && rng.IntN(3) == 0
 	w.undo = rng.IntN(3) == 0
-	w.deep = w.undo && !p.again // a task that has undone what is inside others cannot be retried
+	w.deep = w.undo && !p.again // a task that has undone inner nodes cannot be retried
 	d := w.writeScope(1+rng.IntN(8), 0, true)
 	d["mode"], d["profile"] = "dag", pickOne(rng, "", "ork")
 	d["on_error"] = "continue"
@@ -51,7 +51,7 @@ func drawDag(rng *rand.Rand, remote bool) *flowScenario {
 	return p
 }
 
-// writeScope draws nodes that wait for some of those before them.
+// writeScope draws nodes that depend on some of the earlier ones.
 func (w *dagWriter) writeScope(n, depth int, root bool) object {
 	nodes := object{}
 	var before []string
@@ -84,7 +84,7 @@ func (w *dagWriter) writeScope(n, depth int, root bool) object {
 	return object{"nodes": nodes}
 }
 
-// writeUndo is a node that undoes others.
+// writeUndo draws a compensation node.
 func (w *dagWriter) writeUndo() object {
 	return object{"service": pickOne(w.rng, "echo", "echo", "flaky", "boom"), "exec_type": pickOne(w.rng, "", "queue"), "retry": object{"max_attempts": 1 + w.rng.IntN(3), "delay": "20ms"}}
 }
@@ -115,7 +115,7 @@ func (w *dagWriter) writeNode(key string, deps []string, depth int) object {
 			n["prep"] = object{"expr": w.play.cel.recordExpr(w.play.cel.drawValue(fieldsOf(deps)...))}
 		}
 	}
-	if !isRetryable(n) { // what was skipped is not tried again
+	if !isRetryable(n) { // skipped nodes are not retried
 		n["on_exhausted"] = pickOne(w.rng, "", "", "skip", "skip-cascade")
 	}
 	if w.rng.IntN(8) == 0 {
@@ -127,8 +127,8 @@ func (w *dagWriter) writeNode(key string, deps []string, depth int) object {
 	return n
 }
 
-// addDeadlines gives a node deadlines that do not come. A claim has none: whoever took a job and
-// went would hold it for ever.
+// addDeadlines gives a node deadlines that are never reached. A claim gets none, because a poller
+// that disappears would hold it forever.
 func (w *dagWriter) addDeadlines(n object) {
 	n["timeout_ms"] = farMS(w.rng)
 	if n["route"] == "queue" {
@@ -136,10 +136,10 @@ func (w *dagWriter) addDeadlines(n object) {
 	}
 }
 
-// isRetryable nodes fail only the first time.
+// isRetryable reports whether a node fails only in the first run of the task.
 func isRetryable(n object) bool { return n["service"] == "second" || n["service"] == "unlucky" }
 
-// writeExec says who does it, and how often it is tried.
+// writeExec draws the executor of a node and its number of attempts.
 func (w *dagWriter) writeExec(n object, from ...string) {
 	service := pickOne(w.rng, from...)
 	n["service"] = service
@@ -178,13 +178,15 @@ func (w *dagWriter) writeFanout(n object, key string, deps []string) {
 	if w.rng.IntN(4) == 0 {
 		n["route"], w.play.direct = "direct", true
 		n["timeout_ms"] = pickOne(w.rng, 0, farMS(w.rng))
-		if each["count"] != nil || !w.play.again { // what was appended stays when there are no other items the next time
+		// appended units remain only if the retry has the same items
+		if each["count"] != nil || !w.play.again {
 			w.play.appends[key] = w.rng.IntN(3)
 		}
 		return
 	}
 	w.writeExec(n, "echo", "inc", "flaky", "coin", "boom", "second", "unlucky", "unlucky")
-	if isRetryable(n) && each["on_error"] == "continue" { // it would complete without, and be done
+	// otherwise it would complete without these units and would not be retried
+	if isRetryable(n) && each["on_error"] == "continue" {
 		each["on_error"] = "collect"
 	}
 }
@@ -211,7 +213,7 @@ func (w *dagWriter) writeCondition(deps []string) object {
 	return when
 }
 
-// fieldsOf are what expressions of a node may name.
+// fieldsOf returns the fields that expressions of a node may use.
 func fieldsOf(deps []string) []string {
 	fields := []string{"run.n", "run.n", "run.list", "run.plan"}
 	for _, dep := range deps {
@@ -220,7 +222,8 @@ func fieldsOf(deps []string) []string {
 	return fields
 }
 
-// writeBranch is a flow inside: mostly of dag mode and laid out flat, else a graph of two steps.
+// writeBranch draws an inner flow: usually in dag mode and expanded into its parent, otherwise a
+// graph of two steps.
 func (w *dagWriter) writeBranch(n object, deps []string, depth int) {
 	n["kind"] = "branch"
 	switch w.rng.IntN(5) {
@@ -236,7 +239,8 @@ func (w *dagWriter) writeBranch(n object, deps []string, depth int) {
 	}
 	if w.rng.IntN(3) == 0 {
 		first := pickOne(w.rng, "inc", "coin", "flaky")
-		if depth == 0 && len(deps) == 0 && n["when"] == nil && n["prep"] == nil { // its visits are those of its task then
+		// then its visits are those of its task
+		if depth == 0 && len(deps) == 0 && n["when"] == nil && n["prep"] == nil {
 			first = pickOne(w.rng, "inc", "coin", "flaky", "second", "unlucky")
 		}
 		second := pickOne(w.rng, "echo", "echo", "coin")
@@ -261,14 +265,14 @@ func (w *dagWriter) writeBranch(n object, deps []string, depth int) {
 	n["flow"] = w.writeScope(1+w.rng.IntN(3), depth+1, false)
 }
 
-// addChoice puts one between the two steps of a graph, which it may end there.
+// addChoice inserts a choice between the two steps of a graph; it may end the graph there.
 func (w *dagWriter) addChoice(g object) {
 	when := w.play.cel.recordExpr(w.play.cel.drawCondition(2, "params.n", "params.list", "shared.out", "shared.none"))
 	g["nodes"].(object)["c"] = object{"kind": "choice", "choice_cases": []object{{"action": "go", "expr": when}}}
 	g["edges"] = []object{{"from": "x", "action": "default", "to": "c"}, {"from": "c", "action": "go", "to": "y"}}
 }
 
-// dagOutcomeOf is how a task of dag mode has ended.
+// dagOutcomeOf returns the outcome of a task in dag mode.
 func dagOutcomeOf(s *flow.State) taskOutcome {
 	ends := map[string]*nodeEnd{}
 	for i, n := range s.Root.Plan.Dag.List {

@@ -8,11 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 )
 
-// mostMembers is how many live at once.
+// mostMembers is the maximal number of members at the same time.
 const mostMembers = 4
 
-// runCluster keeps a cluster running until everybody has what they came for, through all
-// misfortunes.
+// runCluster runs a cluster under faults until all users have finished.
 func (st *simRun) runCluster() {
 	for range 1 + st.w.rng.IntN(3) {
 		st.addMember()
@@ -21,7 +20,7 @@ func (st *simRun) runCluster() {
 	for !st.allEnded() {
 		st.removeFenced()
 		if st.w.drawFault(st.w.faults.rumors) {
-			pickOne(st.w.rng, st.awakeMembers()...).scheduleLook() // of something that is not so
+			pickOne(st.w.rng, st.awakeMembers()...).scheduleLook() // a false hint
 		}
 		if st.w.now >= next && st.hasTrouble() {
 			st.causeTrouble()
@@ -40,10 +39,10 @@ func (st *simRun) runCluster() {
 	st.runDone = true
 }
 
-// restlessFor is how long members come and go in a run in which they do nothing else.
+// restlessFor is how long members join and leave in a run with only planned moves.
 const restlessFor = 20 * time.Second
 
-// hasTrouble reports whether something may happen to members.
+// hasTrouble reports whether faults of members may still happen.
 func (st *simRun) hasTrouble() bool {
 	if st.planned {
 		return st.w.now < restlessFor
@@ -58,7 +57,7 @@ func (st *simRun) troubleInterval() time.Duration {
 	return st.w.upTo(2 * st.w.faults.trouble)
 }
 
-// removeFenced clears away who was fenced. Somebody has to be there.
+// removeFenced removes fenced members and keeps at least one member running.
 func (st *simRun) removeFenced() {
 	for _, a := range st.awakeMembers() {
 		if closedNow(a.Lost()) {
@@ -71,12 +70,12 @@ func (st *simRun) removeFenced() {
 	}
 }
 
-// awakeMembers are the members that are neither dead nor frozen.
+// awakeMembers returns the members that are neither dead nor frozen.
 func (st *simRun) awakeMembers() []*simMember {
 	return slices.DeleteFunc(slices.Clone(st.activeMembers), func(a *simMember) bool { return a.h.frozen || a.h.dead })
 }
 
-// causeTrouble lets something happen to one of the members.
+// causeTrouble injects a fault into one of the members.
 func (st *simRun) causeTrouble() {
 	a := pickOne(st.w.rng, st.awakeMembers()...)
 	if st.planned {
@@ -96,7 +95,7 @@ func (st *simRun) causeTrouble() {
 	}
 }
 
-// joinOrLeave has a member join, or leave as one does that is stopped.
+// joinOrLeave lets a member join, or leave gracefully.
 func (st *simRun) joinOrLeave(a *simMember, patience time.Duration) {
 	if n := len(st.awakeMembers()); n < mostMembers && (n == 1 || st.w.drawChance(500)) {
 		st.addMember()
@@ -105,15 +104,15 @@ func (st *simRun) joinOrLeave(a *simMember, patience time.Duration) {
 	st.retireMember(a, patience)
 }
 
-// leaveGrace is how long it may take until others have what a member owns.
+// leaveGrace is the time limit for handing over the shards of a leaving member.
 const leaveGrace = 5 * time.Second
 
-// retireMember has a member hand over what it owns and stop.
+// retireMember lets a member hand over its shards and stop.
 func (st *simRun) retireMember(a *simMember, patience time.Duration) {
 	st.w.addTrace("%s leaves the others", a.h.name)
 	ctx, cancel := context.WithCancel(context.Background())
 	grace := leaveGrace
-	if st.planned { // also with the slowest store it ends by itself
+	if st.planned { // it finishes even with the slowest store
 		grace = time.Minute
 	}
 	stop := st.w.callAfter(nil, grace, cancel)
@@ -133,8 +132,7 @@ func (st *simRun) retireMember(a *simMember, patience time.Duration) {
 	a.clusterMember.leaveCluster()
 }
 
-// freezeHost stops a host for a while. Whether its member finds its lease lost then is up to the
-// others.
+// freezeHost freezes a host for a while. Its member may lose its lease to the others meanwhile.
 func (st *simRun) freezeHost(a *simMember) {
 	st.w.addTrace("%s freezes", a.h.name)
 	a.h.frozen = true
@@ -145,7 +143,8 @@ func (st *simRun) freezeHost(a *simMember) {
 	})
 }
 
-// disconnectHost has a host reach the store no longer, or the others, or neither, for a while.
+// disconnectHost cuts a host off from the store, from the other members, from both or from neither
+// for a while.
 func (st *simRun) disconnectHost(a *simMember) {
 	a.h.cutFromStore, a.h.cutFromPeers = st.w.drawChance(600), st.w.drawChance(600)
 	st.w.addTrace("%s is cut off: of the store %v, of the others %v", a.h.name, a.h.cutFromStore, a.h.cutFromPeers)
@@ -156,7 +155,7 @@ func (st *simRun) disconnectHost(a *simMember) {
 	})
 }
 
-// newOthers is what a member knows of the rest of the cluster.
+// newOthers returns a member's knowledge of the rest of the cluster.
 func (st *simRun) newOthers(c *clusterMember) actors.Others {
 	of := c.router.Others()
 	switch {
@@ -168,8 +167,8 @@ func (st *simRun) newOthers(c *clusterMember) actors.Others {
 	return informedOthers{of, c}
 }
 
-// obliviousOthers is a defect to be caught: members believe that nobody else lives, so they take
-// over what others carry.
+// obliviousOthers is a defect to be caught: members believe that they are alone, so they take over
+// the jobs of living members.
 type obliviousOthers struct{ actors.Others }
 
 func (obliviousOthers) Alive() []string { return nil }

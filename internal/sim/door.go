@@ -8,17 +8,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// storeConn is one host's way to the store: slow, and sometimes closed in one direction.
-// persistence.Store behind it is the model, or a broken one that the checks have to catch.
+// storeConn is a host's connection to the store: slow, and sometimes closed in one direction. The
+// persistence.Store behind it is the model, or a defective one that the checks have to catch.
 type storeConn struct {
 	persistence.Store
 	w *simWorld
 	h *host
 
-	// Where a server that went back is reached over new connections only:
-	base    *storeModel     // nil = it is not
-	rewinds int             // of the store, as of the connection
-	seen    map[string]bool // histories that the store was in when it was asked
+	// Set if a store that went back in time is reached only over new connections:
+	base    *storeModel     // nil if not used
+	rewinds int             // number of rewinds of the store when the connection was opened
+	seen    map[string]bool // histories of the store that this connection has seen
 }
 
 var (
@@ -26,7 +26,7 @@ var (
 	errDown = errors.New("sim: this host has crashed")
 )
 
-// delayCall is the way there or back.
+// delayCall simulates the time of one direction of a call.
 func (d *storeConn) delayCall() {
 	d.w.yieldOnce()
 	switch {
@@ -38,7 +38,7 @@ func (d *storeConn) delayCall() {
 	}
 }
 
-// sendRequest is the way there. A host that has crashed asks for nothing.
+// sendRequest simulates the request. A crashed host sends none.
 func (d *storeConn) sendRequest() error {
 	d.delayCall()
 	switch {
@@ -51,7 +51,7 @@ func (d *storeConn) sendRequest() error {
 	return nil
 }
 
-// returnAnswer is the way back.
+// returnAnswer simulates the answer.
 func (d *storeConn) returnAnswer(err error) error {
 	d.delayCall()
 	switch {
@@ -63,7 +63,7 @@ func (d *storeConn) returnAnswer(err error) error {
 	return err
 }
 
-// callStore is a question and its answer.
+// callStore simulates a request and its answer.
 func callStore[T any](d *storeConn, ask func() (T, error)) (T, error) {
 	var none T
 	if err := d.sendRequest(); err != nil {
@@ -76,8 +76,7 @@ func callStore[T any](d *storeConn, ask func() (T, error)) (T, error) {
 	return answer, nil
 }
 
-// Commit may also be given up by the one who sends it while it is on its way: then it is written
-// late, or never.
+// Commit may also be abandoned by the sender in flight; then it is written late, or never.
 func (d *storeConn) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	d.delayCall()
 	switch {
@@ -97,12 +96,12 @@ func (d *storeConn) Commit(ctx context.Context, incarnation string, batch []pers
 	return answers, nil
 }
 
-// strayCommit writes a batch some time, for nobody. It may be the fence that stops it.
+// strayCommit writes an abandoned batch later. Only a fence may prevent it.
 func (d *storeConn) strayCommit(ctx context.Context, incarnation string, batch []persistence.Commit) {
 	rewinds := d.w.rewinds
 	d.w.callAfter(nil, d.w.upTo(3*time.Second), func() {
 		if d.w.rewinds != rewinds {
-			return // it was for the server, or the state, before
+			return // it was sent to the state before the rewind
 		}
 		answers, err := d.Store.Commit(context.WithoutCancel(ctx), incarnation, batch)
 		d.w.addTrace("a stray batch of %s arrives: %v %v", incarnation, answers, err)

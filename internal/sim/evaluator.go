@@ -9,18 +9,18 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// dagEvaluator says how a task of dag mode has to end: written from what dags mean, not from how
-// the core goes about it. It knows no time, no order and no counters: the end of a node follows
-// from the ends of those it depends on.
+// dagEvaluator computes how a task in dag mode has to end. It follows the meaning of dags, not the
+// implementation of the core. It knows no time, order or counters: the end of a node follows from
+// the ends of its dependencies.
 type dagEvaluator struct {
 	flow  *dagFlow
 	play  *flowScenario
-	visit int                 // 2 when the task is retried
-	ends  map[string]*nodeEnd // by slug, as they are asked for
-	bad   bool                // something has failed
+	visit int                 // 2 if the task is retried
+	ends  map[string]*nodeEnd // by slug, filled on demand
+	bad   bool                // a node has failed
 }
 
-// dagFlow and dagNode are what of a definition the evaluator understands.
+// dagFlow and dagNode are the parts of a definition that the evaluator uses.
 type dagFlow struct {
 	Nodes      map[string]*dagNode
 	InputShape string `json:"input_shape"`
@@ -58,30 +58,30 @@ type dagNode struct {
 	Flow *dagFlow
 }
 
-// nodeEnd is what becomes of a node.
+// nodeEnd is the end of a node.
 type nodeEnd struct {
 	status   flow.StepStatus
-	optional bool // it was skipped, and others go on without it
+	optional bool // it was skipped, and its dependents run without it
 	out      any
 }
 
-// scopeContext is what the nodes of a scope have in common.
+// scopeContext is shared by the nodes of a scope.
 type scopeContext struct {
 	flow   *dagFlow
 	prefix string
 	run    any
-	sees   depsView // of nodes without dependencies
-	shut   bool     // the branch is skipped: nothing in it runs
+	sees   depsView // view of nodes without dependencies
+	shut   bool     // the branch is skipped, so nothing in it runs
 }
 
-// depsView is what a node sees of those it depends on.
+// depsView is what a node sees of its dependencies.
 type depsView struct {
 	names   []string
-	outs    map[string]any  // of those that completed
-	skipped map[string]bool // those that were skipped
+	outs    map[string]any  // outputs of the completed dependencies
+	skipped map[string]bool // skipped dependencies
 }
 
-// evaluatePlay is the outcome of a play.
+// evaluatePlay returns the outcome of a scenario.
 func evaluatePlay(p *flowScenario, visit int) taskOutcome {
 	e := &dagEvaluator{play: p, visit: visit, ends: map[string]*nodeEnd{}, flow: &dagFlow{}}
 	if err := json.Unmarshal(p.definition, e.flow); err != nil {
@@ -96,7 +96,7 @@ func evaluatePlay(p *flowScenario, visit int) taskOutcome {
 	return dagOutcome(status, e.ends, result)
 }
 
-// dagOutcome is an outcome as it is compared: every node that somebody wrote, and the result.
+// dagOutcome returns an outcome in comparable form: every node of the definition, and the result.
 func dagOutcome(status flow.TaskStatus, ends map[string]*nodeEnd, result any) taskOutcome {
 	nodes := map[string]any{}
 	for slug, n := range ends {
@@ -105,7 +105,7 @@ func dagOutcome(status flow.TaskStatus, ends map[string]*nodeEnd, result any) ta
 	return taskOutcome{Status: status, Shared: string(encodeValue(map[string]any{"nodes": nodes, "result": result}))}
 }
 
-// evaluateScope evaluates all of a scope and is its value.
+// evaluateScope evaluates all nodes of a scope and returns its value.
 func (e *dagEvaluator) evaluateScope(in *scopeContext) any {
 	waited := map[string]bool{}
 	leaves := newView()
@@ -148,7 +148,7 @@ func (v *depsView) addEnd(key string, r *nodeEnd) {
 	}
 }
 
-// isClosing reports whether a node only runs when the task is over.
+// isClosing reports whether a node runs only when the task is over.
 func (in *scopeContext) isClosing(key string) bool {
 	return key == in.flow.Finally || slices.ContainsFunc(slices.Collect(maps.Values(in.flow.Nodes)), func(n *dagNode) bool { return n.Compensate == key })
 }
@@ -197,7 +197,7 @@ func (e *dagEvaluator) evaluateNode(in *scopeContext, key string) *nodeEnd {
 	return e.recordEnd(in.prefix+key, r)
 }
 
-// decideNode reports whether a node that may run does: it is started then.
+// decideNode returns the end of a node that may run: started, or skipped by its condition.
 func (e *dagEvaluator) decideNode(in *scopeContext, n *dagNode, sees depsView) *nodeEnd {
 	skip := false
 	if w := n.When; w != nil {
@@ -228,8 +228,8 @@ func (e *dagEvaluator) decideNode(in *scopeContext, n *dagNode, sees depsView) *
 	return &nodeEnd{status: flow.StepSkipped, optional: n.SkipMode == "optional"}
 }
 
-// evaluateBranch lays the flow of a branch out: its nodes are skipped with it, and it has no value
-// if one of them has failed.
+// evaluateBranch expands the flow of a branch. The nodes are skipped with the branch, and the
+// branch has no value if one of them has failed.
 func (e *dagEvaluator) evaluateBranch(in *scopeContext, key string, n *dagNode, sees depsView, r *nodeEnd) *nodeEnd {
 	inner := &scopeContext{flow: n.Flow, prefix: in.prefix + key + "/", run: in.run, sees: sees}
 	if r.status == flow.StepStarted && n.Prep != nil {
@@ -271,7 +271,7 @@ func (e *dagEvaluator) evaluatePrep(in *scopeContext, n *dagNode, sees depsView)
 	return &nodeEnd{status: flow.StepCompleted, out: made}
 }
 
-// evaluateExpr is what the expression of a prep gives.
+// evaluateExpr returns the value of a prep expression.
 func (e *dagEvaluator) evaluateExpr(in *scopeContext, n *dagNode, sees depsView) *nodeEnd {
 	v, ok := e.play.cel.byText[n.Prep.Expr].evaluate(in.exprVars(sees))
 	if !ok {
@@ -280,12 +280,12 @@ func (e *dagEvaluator) evaluateExpr(in *scopeContext, n *dagNode, sees depsView)
 	return &nodeEnd{status: flow.StepCompleted, out: v}
 }
 
-// exprVars are what expressions name.
+// exprVars returns the variables of expressions.
 func (in *scopeContext) exprVars(sees depsView) object {
 	return object{"run": in.run, "deps": sees.outs, "sees": sees.names}
 }
 
-// resolveRef is what $run.x or $deps.x stands for.
+// resolveRef resolves $run.x or $deps.x.
 func (in *scopeContext) resolveRef(sees depsView, ref string) (v any, found bool) {
 	of, field, _ := strings.Cut(strings.TrimPrefix(ref, "$"), ".")
 	if of == "deps" {

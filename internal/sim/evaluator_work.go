@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// buildInput is what a handler in a node's place gets.
+// buildInput returns the input of a node's handler.
 func (e *dagEvaluator) buildInput(in *scopeContext, sees depsView) any {
 	all := map[string]any{}
 	switch e.flow.InputShape {
@@ -30,7 +30,7 @@ func (e *dagEvaluator) buildInput(in *scopeContext, sees depsView) any {
 	return all
 }
 
-// evaluateWork is what becomes of a node that runs.
+// evaluateWork returns the end of a node that runs.
 func (e *dagEvaluator) evaluateWork(in *scopeContext, key string, n *dagNode, sees depsView) *nodeEnd {
 	var r *nodeEnd
 	switch {
@@ -70,7 +70,7 @@ func (e *dagEvaluator) evaluateWork(in *scopeContext, key string, n *dagNode, se
 	return r
 }
 
-// fanoutItems are what the units of a fanout work on.
+// fanoutItems returns the items of a fanout.
 func (e *dagEvaluator) fanoutItems(in *scopeContext, n *dagNode, sees depsView) (units []any, ok bool) {
 	input := e.buildInput(in, sees)
 	if count, counted := n.Each.Count.(float64); counted {
@@ -121,8 +121,8 @@ func (e *dagEvaluator) evaluateUnits(n *dagNode, key string, items []any) *nodeE
 	return &nodeEnd{status: flow.StepCompleted, out: outs}
 }
 
-// evaluateGraph is the flow of graph mode that plays have in a branch: x, then y, if a choice
-// between them says so.
+// evaluateGraph evaluates the graph that scenarios have in a branch: x, then y, if a choice between
+// them allows it.
 func (e *dagEvaluator) evaluateGraph(n *dagNode, run any) *nodeEnd {
 	fields, _ := run.(map[string]any)
 	first, second := n.Flow.Nodes["x"].Service, n.Flow.Nodes["y"].Service
@@ -150,7 +150,7 @@ func (e *dagEvaluator) tryService(service string, n *dagNode, input any) *nodeEn
 	return e.runAttempts(service, max(n.Retry.MaxAttempts, 1), e.visit, input)
 }
 
-// runAttempts asks a service until it answers.
+// runAttempts calls a service until it succeeds or the attempts are used up.
 func (e *dagEvaluator) runAttempts(service string, most, visit int, input any) *nodeEnd {
 	for attempt := 1; attempt <= most; attempt++ {
 		job := flow.Job{Exec: &flow.Exec{Service: service}, Input: encodeValue(input)}
@@ -166,7 +166,6 @@ func (e *dagEvaluator) runAttempts(service string, most, visit int, input any) *
 	return &nodeEnd{status: flow.StepFailed}
 }
 
-// containsPattern reports whether a value contains a pattern.
 func containsPattern(v, pattern any) bool {
 	p, ok := pattern.(map[string]any)
 	if !ok {
@@ -181,7 +180,7 @@ func containsPattern(v, pattern any) bool {
 }
 
 func decodeValue(v json.RawMessage) (out any) {
-	_ = json.Unmarshal(v, &out) // nothing is null
+	_ = json.Unmarshal(v, &out) // null if it does not decode
 	return out
 }
 

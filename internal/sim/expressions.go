@@ -7,14 +7,15 @@ import (
 	"strconv"
 )
 
-// celExpression is one in CEL, and what it means: written from CEL's definition, not from how the
-// core evaluates it. ok is false where an evaluation fails.
+// celExpression is a CEL expression with its meaning, which is derived from the definition of CEL
+// and not from our implementation. The function evaluate returns ok = false if the evaluation
+// fails.
 type celExpression struct {
 	text     string
 	evaluate func(vars object) (v any, ok bool)
 }
 
-// celExpressions draws them, and finds them again by their text.
+// celExpressions draws expressions and finds them again by their text.
 type celExpressions struct {
 	rng    *rand.Rand
 	byText map[string]celExpression
@@ -25,7 +26,7 @@ func (x *celExpressions) recordExpr(e celExpression) string {
 	return e.text
 }
 
-// drawCondition is one that gives a boolean, about fields of some variables.
+// drawCondition draws a boolean expression about fields of some variables.
 func (x *celExpressions) drawCondition(depth int, fields ...string) celExpression {
 	if depth > 0 && x.rng.IntN(2) == 0 {
 		a, b := x.drawCondition(depth-1, fields...), x.drawCondition(depth-1, fields...)
@@ -58,7 +59,7 @@ func (x *celExpressions) drawNumber(fields ...string) celExpression {
 	return f
 }
 
-// drawValue is one that gives anything.
+// drawValue draws an expression of any type.
 func (x *celExpressions) drawValue(fields ...string) celExpression {
 	switch x.rng.IntN(5) {
 	case 0:
@@ -76,7 +77,8 @@ func literalExpr(v any) celExpression {
 	return celExpression{string(encodeValue(v)), func(object) (any, bool) { return v, true }}
 }
 
-// fieldExpr of a variable, such as run.n. That of a dependency without an output is null.
+// fieldExpr returns a field of a variable, such as run.n. For a dependency without an output it is
+// null.
 func fieldExpr(path string) celExpression {
 	of, key := splitPath(path)
 	return celExpression{path, func(vars object) (any, bool) {
@@ -89,8 +91,7 @@ func fieldExpr(path string) celExpression {
 	}}
 }
 
-// hasExpr reports whether an object has a field. A list cannot be asked, and what is neither has
-// none.
+// hasExpr tests whether an object has a field. It fails for a list and is false for a scalar.
 func hasExpr(path string) celExpression {
 	of, key := splitPath(path)
 	return celExpression{"has(" + path + ")", func(vars object) (any, bool) {
@@ -146,7 +147,7 @@ func numberOf(e celExpression, vars object) (float64, bool) {
 	return f, ok && isNumber
 }
 
-// equalExpr compares with a literal that is no list and no object.
+// equalExpr compares with a scalar literal.
 func equalExpr(a, b celExpression) celExpression {
 	return celExpression{a.text + " == " + b.text, func(vars object) (any, bool) {
 		v, ok := a.evaluate(vars)
@@ -167,7 +168,7 @@ func notExpr(a celExpression) celExpression {
 	}}
 }
 
-// logicExpr is || or &&: one side that decides is enough, whatever the other one is.
+// logicExpr is || or &&. One deciding operand suffices, even if the other one fails.
 func logicExpr(a, b celExpression, decides bool) celExpression {
 	op := " && "
 	if decides {
@@ -198,7 +199,7 @@ func ternaryExpr(when, then, or celExpression) celExpression {
 
 func parenthesize(e celExpression) string { return "(" + e.text + ")" }
 
-// objectExpr is an object of a value and a list.
+// objectExpr returns an object with a value and a list.
 func objectExpr(a, b celExpression) celExpression {
 	return celExpression{fmt.Sprintf(`{"n": %s, "list": [dyn(%s), dyn(1)]}`, a.text, b.text), func(vars object) (any, bool) {
 		v, ok := a.evaluate(vars)

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// newRelay is how a member reaches those who are attached to it.
+// newRelay returns a member's access to its attached workers.
 func (a *simMember) newRelay() actors.Relay {
 	if a.st.options.Fickle {
 		a.fickle = &fickleRelay{a.sessions, map[actors.Passage]*fickleJob{}, map[string]*fickleJob{}}
@@ -18,15 +18,15 @@ func (a *simMember) newRelay() actors.Relay {
 	return a.sessions
 }
 
-// fickleRelay is a defect to be caught: what a worker has goes to others as soon as its stream
-// breaks, though its session goes on when it is back.
+// fickleRelay is a defect to be caught: the jobs of a worker move to others as soon as its stream
+// breaks, although its session resumes later.
 type fickleRelay struct {
 	*attached.Sessions
 	jobs map[actors.Passage]*fickleJob
 	byID map[string]*fickleJob
 }
 
-// fickleJob lands once, whoever says that it does.
+// fickleJob reports its end at most once.
 type fickleJob struct {
 	actors.Passage
 	landed bool
@@ -51,7 +51,7 @@ func (f *fickleRelay) Send(jobs []actors.Passage) {
 
 func (f *fickleRelay) CallOff(p actors.Passage) { f.Sessions.CallOff(f.jobs[p]) }
 
-// dropJobs is about a worker's stream.
+// dropJobs ends the jobs of a worker whose stream broke.
 func (f *fickleRelay) dropJobs(d *attachedWorker) {
 	for _, n := range slices.Sorted(maps.Keys(d.held)) {
 		if j := f.byID[d.held[n].GetId()]; j != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// The flows of a model. Those that are never deleted are known by their versions alone.
+// Flows of the model. Flows that are never deleted are known only by their versions.
 
 func (m *storeModel) hasVersion(version string) bool {
 	_, ok := m.versions[version]
@@ -57,7 +57,7 @@ func (m *storeModel) Version(_ context.Context, id string) (*persistence.Version
 	return &v, nil
 }
 
-// FindVersion knows the newest one: nobody here asks for another.
+// FindVersion returns the newest version; the simulation needs no other one.
 func (m *storeModel) FindVersion(_ context.Context, flowID string, _ int) (*persistence.Version, error) {
 	var newest *persistence.Version
 	for _, v := range m.versions {

@@ -10,31 +10,30 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// gossipViews is what a member hears of the others: that may be old, or wrong in any way. The
-// production router goes by it when it looks for whoever has a task, so it is shown to need no more
-// than a hint. Who lives, when that decides whose jobs are taken over, and who owns what, when that
-// decides who claims, is read from the store.
+// gossipViews is what a member hears about the others by gossip; it may be outdated or wrong in any
+// way. The production router uses it to find the owner of a task. So the simulation shows that the
+// router needs it only as a hint. Liveness for take-overs of jobs, and ownership for claims, are
+// read from the store instead.
 type gossipViews struct {
 	*cluster.Keeper
 	st      *simRun
-	earlier []*cluster.View // true ones, the oldest first
-	belief  *cluster.View   // nil = what is so
+	earlier []*cluster.View // earlier true views, oldest first
+	belief  *cluster.View   // nil if the view is true
 	until   time.Duration
-	lied    bool // the last time
+	lied    bool // the last view was false
 }
 
-// mostEarlier is how many true views a stale one is drawn from.
+// mostEarlier is the number of true views from which an outdated one is drawn.
 const mostEarlier = 8
 
-// Current is what the member believes, for a while.
+// Current returns the view that the member believes for a while.
 func (g *gossipViews) Current() *cluster.View {
 	w, truth := g.st.w, g.Keeper.Current()
 	g.noteView(truth)
 	if w.now >= g.until || g.st.isGossipTrue() {
 		g.belief, g.until = nil, w.now+w.upTo(2*time.Second)
-		// Where members only come and go nobody is to hear an error. A router that hears nothing
-		// but lies for as long as it tries to reach somebody can only give up, so they hear the
-		// truth in between.
+		// If members only join and leave, callers must see no errors. A router that gets only false
+		// views during all its tries has to give up, so true views are inserted between them.
 		g.lied = !(g.st.planned && g.lied) && g.st.drawLie()
 		if g.lied {
 			g.belief = g.makeLie(truth)
@@ -44,7 +43,7 @@ func (g *gossipViews) Current() *cluster.View {
 		return truth
 	}
 	believed := *g.belief
-	believed.Generation = truth.Generation // who waits for a newer one is not told of it at once
+	believed.Generation = truth.Generation // callers waiting for a newer view are not woken at once
 	return &believed
 }
 
@@ -56,7 +55,7 @@ func (g *gossipViews) noteView(truth *cluster.View) {
 	g.earlier = g.earlier[max(0, len(g.earlier)-mostEarlier):]
 }
 
-// isGossipTrue reports whether gossip tells nothing wrong any more.
+// isGossipTrue reports whether gossip is always correct from now on.
 func (st *simRun) isGossipTrue() bool {
 	if st.planned {
 		return st.w.now >= restlessFor
@@ -64,12 +63,12 @@ func (st *simRun) isGossipTrue() bool {
 	return st.w.isCalm()
 }
 
-// drawLie reports whether gossip tells something wrong.
+// drawLie reports whether gossip is wrong now.
 func (st *simRun) drawLie() bool {
 	return !st.isGossipTrue() && st.w.faults.lies > 0 && st.w.drawChance(st.w.faults.lies)
 }
 
-// makeLie is a view that is not so, in one way or several.
+// makeLie returns a view that is wrong in one or several ways.
 func (g *gossipViews) makeLie(truth *cluster.View) *cluster.View {
 	w := g.st.w
 	if w.drawChance(200) {
@@ -88,7 +87,7 @@ func (g *gossipViews) makeLie(truth *cluster.View) *cluster.View {
 	return cluster.NewView(c)
 }
 
-// countLie counts what kind of lies there were.
+// countLie counts false views by kind.
 func (g *gossipViews) countLie(kind string, v *cluster.View) *cluster.View {
 	g.st.w.addTrace("gossip tells something %s", kind)
 	if g.st.counts.Lies == nil {
@@ -98,7 +97,7 @@ func (g *gossipViews) countLie(kind string, v *cluster.View) *cluster.View {
 	return v
 }
 
-// lies are what may be wrong with a view.
+// lies are the ways in which a view can be wrong.
 var lies = []struct {
 	name  string
 	twist func(w *simWorld, c *persistence.Cluster)
@@ -137,8 +136,7 @@ var lies = []struct {
 	}},
 }
 
-// distortCredits is what becomes of something that is told of a member's workers: that they take
-// more jobs, or fewer, than they do.
+// distortCredits may increase or decrease the credits in a message about a member's workers.
 func (st *simRun) distortCredits(m engine.Message) engine.Message {
 	c, ok := m.(*engine.Credits)
 	if !ok || !st.drawLie() {
@@ -152,8 +150,7 @@ func (st *simRun) distortCredits(m engine.Message) engine.Message {
 	return &wrong
 }
 
-// informedOthers is a member that takes nobody's jobs because of gossip: who lives it reads from
-// the store.
+// informedOthers decides about take-overs of jobs by the store and not by gossip.
 type informedOthers struct {
 	actors.Others
 	c *clusterMember

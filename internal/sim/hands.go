@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// attachedWorker is a worker that attaches: a process that keeps one session for as long as members
-// let it, and gets on with what it has while its stream is broken.
+// attachedWorker is a worker process that attaches. It keeps one session as long as members allow
+// it, and continues its jobs while its stream is broken.
 type attachedWorker struct {
 	*simRun
 	ctx      context.Context
@@ -22,40 +22,40 @@ type attachedWorker struct {
 	labels   []string
 	credits  int
 
-	life          int // how often it began anew, with nothing
+	life          int // number of restarts
 	at            *simMember
-	stream        *workerStream // the last one …
-	sessionStream *workerStream // … on which it was welcome
+	stream        *workerStream // last stream …
+	sessionStream *workerStream // … and the last one on which it was welcomed
 	session       string
 	held          map[uint64]*attachedJob
-	finished      map[uint64]*attach.Result // that nobody has acknowledged
+	finished      map[uint64]*attach.Result // results not acknowledged yet
 	tickets       map[uint64]*attach.Brought
 	leaving       bool
 }
 
-// attachedJob is a job that a hand is at.
+// attachedJob is a job that an attached worker carries out.
 type attachedJob struct {
 	*attach.Job
-	sessionStream *workerStream // the last one of the session in which it is the hand's for sure
+	sessionStream *workerStream // last stream of the session in which the worker certainly holds it
 	canceled      bool
 }
 
-// workerFault is what happens to a hand, and when.
+// workerFault is a fault of an attached worker, with its time.
 type workerFault struct {
 	at   time.Duration
 	what int
 }
 
-// Fates.
+// Kinds of faults.
 const (
-	breaks = iota // its stream does, and it comes back soon, or late
-	dies          // and begins anew
-	deaf          // it does not read what it is told for a while
-	leaves        // as one does that is stopped
+	breaks = iota // the stream breaks, and the worker reconnects soon or late
+	dies          // the worker dies and restarts
+	deaf          // the worker does not read messages for a while
+	leaves        // the worker leaves gracefully
 	fates
 )
 
-// isDue reports whether it is time. It strikes who is at something, if anybody.
+// isDue reports whether it is time for the fault. It prefers a moment when the worker has jobs.
 func (f workerFault) isDue(d *attachedWorker) bool {
 	return d.w.now >= f.at && (len(d.held) > 0 || d.w.now >= f.at+3*time.Second)
 }
@@ -89,7 +89,8 @@ func (d *attachedWorker) runWorker() {
 	}
 }
 
-// chooseOffer says what it offers. One that goes on with a session may have changed its credits.
+// chooseOffer draws what the worker offers. A worker that resumes its session may have changed its
+// credits.
 func (d *attachedWorker) chooseOffer() {
 	all := slices.Concat([]string{hang}, services, dagServices)
 	if d.session == "" {
@@ -102,7 +103,8 @@ func (d *attachedWorker) chooseOffer() {
 	}
 }
 
-// chooseMember it attaches to: where its session is, if it has something to tell there, or anybody.
+// chooseMember returns the member to attach to: usually that of its session while it has jobs or
+// results, otherwise any.
 func (d *attachedWorker) chooseMember() *simMember {
 	if d.at != nil && slices.Contains(d.activeMembers, d.at) && len(d.held)+len(d.finished) > 0 && !d.w.drawFault(500) {
 		return d.at
@@ -111,7 +113,7 @@ func (d *attachedWorker) chooseMember() *simMember {
 	return pickOne(d.w.rng, d.activeMembers...)
 }
 
-// restartWorker is what is left of one that has ended.
+// restartWorker resets a worker that has ended.
 func (d *attachedWorker) restartWorker() {
 	d.life++
 	d.session, d.leaving, d.at = "", false, nil
@@ -124,7 +126,7 @@ func (d *attachedWorker) dropJobs() {
 	clear(d.tickets)
 }
 
-// attachTo keeps one stream for as long as it holds. It says whether the process has ended.
+// attachTo serves one stream until it ends. It returns true if the process has ended.
 func (d *attachedWorker) attachTo(a *simMember) (ended bool) {
 	p := d.dialMember(a)
 	d.stream, d.at = p, a
@@ -142,7 +144,7 @@ func (d *attachedWorker) attachTo(a *simMember) (ended bool) {
 	return d.serveStream(p, first, f)
 }
 
-// serveStream hears and says what there is until the stream is over.
+// serveStream handles messages until the stream is over.
 func (d *attachedWorker) serveStream(p *workerStream, m *attach.ToWorker, f workerFault) (ended bool) {
 	goodbye := false
 	heard := d.w.now
@@ -171,7 +173,7 @@ func (d *attachedWorker) serveStream(p *workerStream, m *attach.ToWorker, f work
 	}
 }
 
-// resendResults gives a sign of life, or says again what nobody has acknowledged.
+// resendResults sends a heartbeat, or repeats the results that were not acknowledged.
 func (d *attachedWorker) resendResults(p *workerStream) {
 	m := &attach.FromWorker{}
 	if d.w.drawFault(d.w.faults.sloppy) {
@@ -180,7 +182,8 @@ func (d *attachedWorker) resendResults(p *workerStream) {
 	p.sendMessage(m)
 }
 
-// applyFault is what happens to it. It says whether its stream is over, and whether it has ended.
+// applyFault applies a fault. It returns whether the stream is over, and whether the process has
+// ended.
 func (d *attachedWorker) applyFault(what int) (over, ended bool) {
 	switch what {
 	case breaks:
@@ -209,7 +212,8 @@ func (d *attachedWorker) buildHello() *attach.Hello {
 		Held: slices.Sorted(maps.Keys(d.held)), Finished: slices.Sorted(maps.Keys(d.finished)), Brought: d.listBrought()}
 }
 
-// listBrought is what it comes with to another member. Now and then a ticket is not the job's.
+// listBrought returns the jobs that the worker brings to another member. Sometimes a ticket belongs
+// to another job.
 func (d *attachedWorker) listBrought() (all []*attach.Brought) {
 	for _, n := range slices.Sorted(maps.Keys(d.tickets)) {
 		t := d.tickets[n]
@@ -221,7 +225,7 @@ func (d *attachedWorker) listBrought() (all []*attach.Brought) {
 	return all
 }
 
-// handleWelcome begins. What it has of a session that is over has gone to others.
+// handleWelcome starts a session. The jobs of an earlier session that is over belong to others now.
 func (d *attachedWorker) handleWelcome(a *simMember, w *attach.Welcome) {
 	d.w.addTrace("%s is attached to %s, resumed: %v", d.name, a.h.name, w.GetResumed())
 	switch {
@@ -252,7 +256,7 @@ func (d *attachedWorker) listResults() (all []*attach.Result) {
 	return all
 }
 
-// handleMessage does what it is told.
+// handleMessage handles a message of the member.
 func (d *attachedWorker) handleMessage(m *attach.ToWorker) {
 	for _, n := range m.GetAcknowledged() {
 		delete(d.finished, n)
@@ -296,8 +300,7 @@ func (d *attachedWorker) takeJob(j *attachedJob) {
 	d.w.startCoroutine(d.outside, d.name, func() { d.runJob(j, life, flow.Job{Task: task, Address: at}) })
 }
 
-// noteJobMoved hears that a job is another member's from now on, because a worker has come to that
-// with it.
+// noteJobMoved records that a job moved to another member because its worker attached there.
 func (st *simRun) noteJobMoved(task string, e *flow.Event) {
 	id := flow.JobID(task, e.Address())
 	for _, d := range st.attachedWorkers {
@@ -309,9 +312,9 @@ func (st *simRun) noteJobMoved(task string, e *flow.Event) {
 	}
 }
 
-// checkSoleHolder checks that nobody else is at a job, unless he has to be taken for gone, or the
-// member that gives it has been. Who comes back with it to a new session may be too late, and hear
-// that after others have it: the session before counts until the task says that it is his.
+// checkSoleHolder checks that no other worker holds a job, unless that worker or its member had to
+// be considered gone. A worker that brings the job to a new session may be too late: the earlier
+// session counts until the task confirms the move.
 func (d *attachedWorker) checkSoleHolder(j *attachedJob) {
 	if d.isGivenUp(j.sessionStream) {
 		return
@@ -325,9 +328,8 @@ func (d *attachedWorker) checkSoleHolder(j *attachedJob) {
 	}
 }
 
-// isGivenUp reports whether a member may have let a session go whose last stream this is: the
-// member is no more, or ends, or the stream is over for as long as it waits, by a clock that may
-// run fast.
+// isGivenUp reports whether a member may have ended the session of a stream: the member is gone or
+// ending, or the stream has been over for the grace period by a clock that may run fast.
 func (d *attachedWorker) isGivenUp(p *workerStream) bool {
 	if p.a.h.dead || p.a.ends || d.leaving || d.store.findMember(p.a.Incarnation()) == nil || closedNow(p.a.Lost()) {
 		return true
@@ -335,7 +337,7 @@ func (d *attachedWorker) isGivenUp(p *workerStream) bool {
 	return (p.cut || p.hungUp) && d.w.now-p.overAt >= p.a.grace*9/10
 }
 
-// runJob takes its time.
+// runJob carries out a job with delays.
 func (d *attachedWorker) runJob(j *attachedJob, life int, job flow.Job) {
 	n := j.GetNumber()
 	mine := func() bool { return d.life == life && d.held[n] == j }
@@ -366,7 +368,7 @@ func (d *attachedWorker) runJob(j *attachedJob, life int, job flow.Job) {
 	d.recordResult(n, result)
 }
 
-// recordResult keeps a result until the member has it. One is said twice, now and then.
+// recordResult keeps a result until the member acknowledges it. It sometimes sends a result twice.
 func (d *attachedWorker) recordResult(n uint64, r *attach.Result) {
 	delete(d.held, n)
 	d.finished[n] = r
@@ -384,7 +386,7 @@ func (d *attachedWorker) sendProgress(n uint64) {
 	d.sendMessage(&attach.FromWorker{Progress: []*attach.Progress{p}})
 }
 
-// sendMessage says something on the stream, if there is one.
+// sendMessage sends a message if the worker has a stream.
 func (d *attachedWorker) sendMessage(m *attach.FromWorker) {
 	if d.stream != nil && d.stream == d.sessionStream {
 		d.stream.sendMessage(m)

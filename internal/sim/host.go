@@ -6,22 +6,22 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 )
 
-// host is a machine: what runs on it, and its clock. A dead one does nothing any more, whatever it
-// is asked to; a frozen one does it later.
+// host is a machine with its work and clock. A dead host does nothing any longer; a frozen one does
+// it later.
 type host struct {
 	w            *simWorld
 	name         string
 	pool         []pendingRun
-	skew         time.Duration // of its clock, which nobody may rely on
-	drift        int64         // of its clock, in 1000
+	skew         time.Duration // constant error of its clock, on which no code may rely
+	drift        int64         // drift of its clock in 1/1000
 	dead         bool
 	frozen       bool
-	cutFromPeers bool // nobody else reaches it, nor does it reach them
-	cutFromStore bool // it does not reach the store
+	cutFromPeers bool // it cannot exchange messages with other hosts
+	cutFromStore bool // it cannot reach the store
 
-	carrying map[string]int // jobs that its carriers are at
-	credits  creditCounts   // that its member has told others of
-	requests int            // that its member has been asked and has not answered
+	carrying map[string]int // jobs that its carriers are carrying out
+	credits  creditCounts   // credits that its member has published
+	requests int            // unanswered requests to its member
 	hostFaults
 }
 
@@ -32,12 +32,12 @@ func (w *simWorld) newHost(name string) *host {
 	return h
 }
 
-// forActors is the seam at which production code stands on the world.
+// forActors returns the environment through which production code uses the world.
 func (h *host) forActors() actors.Host {
 	return actors.Host{Dispatcher: h, Go: h.runBackground, Clock: h, Park: h.w.parkUntil, Probe: h.maybeCrash}
 }
 
-// finishJob notes that a carrier is done with a job.
+// finishJob records that a carrier has finished a job.
 func (h *host) finishJob(job string) {
 	if h.carrying[job]--; h.carrying[job] == 0 {
 		delete(h.carrying, job)
@@ -56,7 +56,7 @@ func (h *host) addRun(f func()) {
 	h.pool = append(h.pool, pendingRun{h.w.serial, f})
 }
 
-// Schedule runs a mailbox some time.
+// Schedule runs a mailbox at some later step.
 func (h *host) Schedule(f func()) {
 	h.addRun(func() {
 		if !h.dead {
@@ -65,20 +65,20 @@ func (h *host) Schedule(f func()) {
 	})
 }
 
-// Throughput is how many messages a mailbox handles at a time.
+// Throughput is the number of messages a mailbox handles per run.
 func (h *host) Throughput() int { return 1 }
 
 // runBackground runs work that may wait.
 func (h *host) runBackground(f func()) { h.w.startCoroutine(h, h.name, f) }
 
-// Now is the host's own idea of the time.
+// Now returns the time by the host's own clock.
 func (h *host) Now() time.Time {
 	return epoch.Add(h.skew + h.w.now + h.w.now*time.Duration(h.drift)/1000)
 }
 
-// AfterFunc calls f in a while.
+// AfterFunc calls f after d.
 func (h *host) AfterFunc(d time.Duration, f func()) (stop func() bool) {
-	if h.drift != 0 && d < 1<<50 { // to what takes weeks it makes no difference
+	if h.drift != 0 && d < 1<<50 { // drift does not matter for delays of weeks
 		d = d*1000/time.Duration(1000+h.drift) + 1
 	}
 	return h.w.callAfter(h, d, func() {
@@ -88,7 +88,7 @@ func (h *host) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	})
 }
 
-// crashHost is a crash: mailboxes are lost, and what was under way finds nobody to talk to.
+// crashHost crashes the host: its mailboxes are lost, and its pending work has no effect.
 func (h *host) crashHost() {
 	h.dead, h.frozen = true, false
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// drawKeys may have a node or flow wait for keys that others have, too. That changes when something
-// happens, not what.
+// drawKeys may give a node or flow limits shared with others. They change the timing, not the
+// outcome.
 func drawKeys(rng *rand.Rand, n object, refs ...string) {
 	if rng.IntN(7) == 0 {
 		limit := 1 + rng.IntN(3)
@@ -32,7 +32,7 @@ func (m *storeModel) Rule(_ context.Context, incarnation string, q persistence.P
 		return persistence.Ruling{}, persistence.ErrFenced
 	}
 	r := m.permits.Rule(m.w.storeNow().UnixMilli(), q)
-	if m.generous { // a defect to be caught: one more is given the key than there may be
+	if m.generous { // a defect to be caught: one permit more than the limit is granted
 		r.Given = append(r.Given, m.permits.Waiting(q.Key)...)
 	}
 	m.check.checkRate(m.w.storeNow().UnixMilli(), &r)
@@ -68,14 +68,14 @@ func (d *storeConn) ForgetKeys(ctx context.Context, limit int) (int, error) {
 	return callStore(d, func() (int, error) { return d.Store.ForgetKeys(ctx, limit) })
 }
 
-// taskPermit is what somebody has or waits for, as the journal of his task says.
+// taskPermit is a permit that a task holds or waits for, according to its journal.
 type taskPermit struct {
 	holder string
 	flow.Permit
 	held bool
 }
 
-// permitsIn are those of a task.
+// permitsIn returns the permits of a task.
 func permitsIn(s *flow.State) (list []taskPermit) {
 	if s.Status.Ended() {
 		return nil
@@ -107,8 +107,8 @@ func permitsIn(s *flow.State) (list []taskPermit) {
 	return list
 }
 
-// checkKeys checks after a commit that the store knows of every permit its task has or waits for,
-// and of no other, and that, as the journals say, nobody holds a key beyond its limit.
+// checkKeys checks after a commit that the store has exactly the permits that the task holds or
+// waits for, and that no key is held beyond its limit according to the journals.
 func (c *commitChecker) checkKeys(t *taskShadow, task string) {
 	t.permits = permitsIn(t.state)
 	var says, stored []string
@@ -130,7 +130,7 @@ func (c *commitChecker) checkKeys(t *taskShadow, task string) {
 	}
 }
 
-// checkLimit counts who holds a key.
+// checkLimit counts the holders of a key.
 func (c *commitChecker) checkLimit(p *taskPermit) {
 	n := 0
 	for _, t := range c.tasks {
@@ -145,7 +145,7 @@ func (c *commitChecker) checkLimit(p *taskPermit) {
 	}
 }
 
-// checkRate counts whom a rate lets begin, each once.
+// checkRate counts the holders that a rate lets start, each once.
 func (c *commitChecker) checkRate(now int64, r *persistence.Ruling) {
 	for _, row := range r.Given {
 		if row.PerMS == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// peerLinks are one member's way to the others: what is sent may take long, get lost, or be carried
-// out and not answered. A question may also be asked twice.
+// peerLinks are a member's links to the others. A message may be slow, get lost, or be handled
+// without its answer arriving. A request may also arrive twice.
 type peerLinks struct {
 	st *simRun
 	h  *host
@@ -25,11 +25,10 @@ func awayError(to persistence.MemberRow, why error) error {
 	return fmt.Errorf("%w: %s: %w", cluster.ErrAway, to.Name, why)
 }
 
-// urlOf is where a host is reached.
+// urlOf returns the address of a host.
 func urlOf(h *host) string { return "sim://" + h.name }
 
-// findPeer finds the incarnation that is meant, where it is said to be; nil when nobody answers
-// there.
+// findPeer returns the member with the given incarnation and address; nil if none answers there.
 func (l *peerLinks) findPeer(to persistence.MemberRow) *simMember {
 	for _, a := range l.st.allMembers {
 		if a.Incarnation() == to.Incarnation && urlOf(a.h) == to.URL && !a.h.dead && !l.h.dead && !a.h.cutFromPeers && !l.h.cutFromPeers {
@@ -39,7 +38,7 @@ func (l *peerLinks) findPeer(to persistence.MemberRow) *simMember {
 	return nil
 }
 
-// delayMessage is the way there or back. A host that is dead neither sends nor hears.
+// delayMessage simulates the time of one direction. A dead host neither sends nor receives.
 func (l *peerLinks) delayMessage(ctx context.Context, lost int) bool {
 	w := l.st.w
 	until := w.now
@@ -85,7 +84,7 @@ func (l *peerLinks) Ask(ctx context.Context, to persistence.MemberRow, q engine.
 	return m, err
 }
 
-// lostError is why there is no answer.
+// lostError returns the reason why there is no answer.
 func (l *peerLinks) lostError(ctx context.Context, to persistence.MemberRow) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -93,7 +92,7 @@ func (l *peerLinks) lostError(ctx context.Context, to persistence.MemberRow) err
 	return awayError(to, errCut)
 }
 
-// startAnswer has a member answer on its host, as long as the asker waits.
+// startAnswer lets a member answer on its host while the caller waits.
 func (st *simRun) startAnswer(ctx context.Context, a *simMember, question []byte) *pendingAnswer {
 	answer := &pendingAnswer{}
 	st.w.startCoroutine(a.h, "answer", func() {
@@ -106,11 +105,11 @@ func (st *simRun) startAnswer(ctx context.Context, a *simMember, question []byte
 	return answer
 }
 
-// pendingAnswer is what a member has answered; nothing as long as it has not.
+// pendingAnswer is the answer of a member; empty until it has answered.
 type pendingAnswer struct{ bytes []byte }
 
-// askAgain brings a question once more, some time. What was done is not to be done again, and is
-// answered alike.
+// askAgain delivers a request a second time later. It must not be executed twice and must get an
+// equal answer.
 func (l *peerLinks) askAgain(q engine.Message, other *simMember, question []byte, first *pendingAnswer) {
 	w := l.st.w
 	w.startCoroutine(l.st.outside, "again", func() {
@@ -148,7 +147,7 @@ func (l *peerLinks) Tell(to persistence.MemberRow, m engine.Message) {
 	}
 }
 
-// deliverLater has somebody hear what was told, after a while.
+// deliverLater delivers a one-way message after a while.
 func (l *peerLinks) deliverLater(to persistence.MemberRow, told []byte, after time.Duration) {
 	l.st.w.callAfter(nil, after, func() {
 		if other := l.findPeer(to); other != nil {
@@ -182,6 +181,6 @@ func (l *peerLinks) Watch(ctx context.Context, to persistence.MemberRow, q engin
 	}
 }
 
-// Keep and Close: there is nothing that would have to end.
+// Keep and Close do nothing, because simulated links need no clean-up.
 func (l *peerLinks) Keep(func(string) bool) {}
 func (l *peerLinks) Close()                 {}

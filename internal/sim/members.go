@@ -12,12 +12,12 @@ import (
 // memberRecord is one incarnation of a member.
 type memberRecord struct {
 	persistence.MemberRow
-	until    time.Time // to the microsecond
-	renewed  int64     // when, in Unix milliseconds
+	until    time.Time // lease end, to the microsecond
+	renewed  int64     // time of the last renewal in Unix milliseconds
 	renewals int64
 }
 
-// Join has members live beside each other: who may own what is decided by claims and fences.
+// Join lets members live beside each other; claims and fences decide about ownership.
 func (m *storeModel) Join(_ context.Context, j persistence.Joining) (string, error) {
 	until, joined := m.w.storeNow().Add(j.TTL), m.w.storeNow().UnixMilli()
 	if n := len(m.members); n > 0 {
@@ -31,7 +31,7 @@ func (m *storeModel) Join(_ context.Context, j persistence.Joining) (string, err
 	return me.Incarnation, nil
 }
 
-// findMember finds one that may write.
+// findMember returns a member that may write.
 func (m *storeModel) findMember(incarnation string) *memberRecord {
 	i := slices.IndexFunc(m.members, func(one *memberRecord) bool { return one.Incarnation == incarnation })
 	if i < 0 || m.members[i].FencedAt != 0 {
@@ -40,7 +40,7 @@ func (m *storeModel) findMember(incarnation string) *memberRecord {
 	return m.members[i]
 }
 
-// isGone reports whether nobody of a name may write any more.
+// isGone reports whether no member of a name may write any longer.
 func (m *storeModel) isGone(name string) bool {
 	return !slices.ContainsFunc(m.members, func(one *memberRecord) bool { return one.Name == name && one.FencedAt == 0 })
 }
@@ -171,7 +171,7 @@ func (m *storeModel) Release(_ context.Context, incarnation string, transfers []
 	return nil
 }
 
-// claimShards gives a member what nobody owns of shards, and tells how many those were.
+// claimShards assigns the unowned ones of the given shards to a member and returns their number.
 func (m *storeModel) claimShards(shards []int, incarnation string) (n int) {
 	for _, shard := range shards {
 		if m.owners[shard] == "" {

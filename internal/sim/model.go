@@ -12,9 +12,9 @@ import (
 	permits "github.com/troupe-engine/troupe/persistence/model"
 )
 
-// storeModel is a store in memory, written to be obviously right: what it answers is what it holds.
+// storeModel is an in-memory store, written to be obviously correct.
 type storeModel struct {
-	persistence.Store // nil: what the actors never ask for
+	persistence.Store // nil; methods that the actors never call
 	w                 *simWorld
 	check             *commitChecker
 	members           []*memberRecord // in order of joining
@@ -22,7 +22,7 @@ type storeModel struct {
 	generation        int64
 	history           string
 	kept              int64 // see persistence.Pulse
-	histories         int   // begun by a member
+	histories         int   // number of histories begun by members
 	tasks             map[string]*storedTask
 	queue             map[string]persistence.QueueRow // by job id
 	permits           *permits.Permits
@@ -30,20 +30,20 @@ type storeModel struct {
 	schedules         permits.Schedules
 	flows             map[string]persistence.Flow
 	versions          map[string]persistence.Version
-	refusal           string // what it says then
-	unfenced          bool   // a defect to be caught: everybody may write
-	orphans           bool   // another one: tasks begin of versions that are gone
-	generous          bool   // another one: more are given a key than there may be
+	refusal           string // error text of a refusal
+	unfenced          bool   // a defect to be caught: fenced members may write
+	orphans           bool   // a defect to be caught: tasks of deleted versions can start
+	generous          bool   // a defect to be caught: permits beyond the limit are granted
 }
 
-// storedTask is a task as the store has it.
+// storedTask is a task in the store.
 type storedTask struct {
 	persistence.TaskRow
 	rows        []persistence.Row
 	snapshot    []byte
 	snapshotSeq int64
 	resting     bool
-	due         int64 // of its wake; 0 = none
+	due         int64 // time of its wake-up; 0 if none
 }
 
 func newModel(w *simWorld) *storeModel {
@@ -51,12 +51,12 @@ func newModel(w *simWorld) *storeModel {
 		flows: map[string]persistence.Flow{}, versions: map[string]persistence.Version{}, refusal: pickOne(w.rng, "it cannot be kept", poison+" cannot be kept")}
 }
 
-// poison is what this store refuses to keep.
+// poison is a text that this store refuses to store.
 const poison = "\u2620"
 
 func (m *storeModel) Lanes() int { return 2 }
 
-// Locked: members come and go while others live.
+// Locked returns false, because members live beside each other.
 func (m *storeModel) Locked() bool { return false }
 
 func (m *storeModel) Commit(_ context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
@@ -214,7 +214,7 @@ func (m *storeModel) QueueServices(context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(services)), nil
 }
 
-// QueueFor knows no labels and no flows: nobody here asks for some.
+// QueueFor ignores labels and flows, which the simulation does not use.
 func (m *storeModel) QueueFor(_ context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return m.queuedJobs(afterAt, afterTurn, limit, func(q *persistence.QueueRow) bool { return q.Service == f.Service }), nil
 }

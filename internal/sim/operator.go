@@ -69,7 +69,7 @@ func (st *simRun) startMember(h *host) (*simMember, error) {
 	return a, nil
 }
 
-// memberConfig is how the next member works.
+// memberConfig returns the configuration of the next member.
 func (st *simRun) memberConfig(h *host) actors.Config {
 	store, limits := persistence.Store(st.store), st.limitsOf()
 	if st.wrapStore != nil {
@@ -89,7 +89,7 @@ func (st *simRun) memberConfig(h *host) actors.Config {
 		MaxReady:  pickOne(st.w.rng, 0, 0, 3), MaxUncommitted: pickOne(st.w.rng, 0, 0, 2),
 		Host: h.forActors(), Retention: -1,
 	}
-	if st.planned { // nobody is refused but by what happens to members
+	if st.planned { // no request is refused except because of a move
 		cfg.MaxReady, cfg.MaxUncommitted = 0, 0
 	}
 	c := jobCarrier{simRun: st, h: h}
@@ -99,12 +99,12 @@ func (st *simRun) memberConfig(h *host) actors.Config {
 	return cfg
 }
 
-// removeMember takes a member from those who are asked.
+// removeMember removes a member from those that receive requests.
 func (st *simRun) removeMember(a *simMember) {
 	st.activeMembers = slices.DeleteFunc(st.activeMembers, func(b *simMember) bool { return a == b })
 }
 
-// runMember keeps a member running until everybody has what they came for, through all misfortunes.
+// runMember runs a single member under faults until all users have finished.
 func (st *simRun) runMember() {
 	a := st.addMember()
 	for st.w.faults.trouble > 0 && !st.w.isCalm() && !st.allEnded() {
@@ -129,9 +129,10 @@ func (st *simRun) runMember() {
 	st.runDone = true
 }
 
-// checkLeftovers are what a member has in memory, or carries out, when nothing is left to do.
+// checkLeftovers checks that a member holds nothing in memory and carries out nothing when no work
+// is left.
 func (st *simRun) checkLeftovers(a *simMember) {
-	until := st.w.now + 2*time.Minute // it may take as long until it asks whether anybody waits for a job
+	until := st.w.now + 2*time.Minute // a carrier asks that late whether a job is still needed
 	for {
 		s := a.Stats()
 		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 && len(a.h.carrying) == 0 && len(st.inHand(a)) == 0 && st.allFree(a) || closedNow(a.Lost()) {
@@ -169,7 +170,7 @@ func (st *simRun) crashMember(a *simMember) {
 	st.killMember(a)
 }
 
-// killMember clears away a member. Of one that has crashed nobody hears anything any more.
+// killMember removes a member. Nothing more is heard from a crashed one.
 func (st *simRun) killMember(a *simMember) {
 	st.removeMember(a)
 	a.h.crashHost()
@@ -187,7 +188,7 @@ func (st *simRun) stopMember(a *simMember, patience time.Duration) {
 		a.timer.Stop()
 	}
 	if a.sessions != nil && st.w.drawChance(500) {
-		a.sessions.Leave() // as one does that serves streams
+		a.sessions.Leave() // like a member that serves streams
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer st.w.callAfter(nil, patience, cancel)()
@@ -199,7 +200,7 @@ func (st *simRun) stopMember(a *simMember, patience time.Duration) {
 	a.closeSessions()
 }
 
-// handOver replaces a member as an upgrade would. In fine weather nothing is in its way.
+// handOver replaces a member as an upgrade would. Without faults it must be quick.
 func (st *simRun) handOver(a *simMember) *simMember {
 	began := st.w.now
 	st.stopMember(a, time.Minute)
@@ -209,7 +210,7 @@ func (st *simRun) handOver(a *simMember) *simMember {
 	return st.addMember()
 }
 
-// replaceFrozen has another member take over from one that is not dead at all.
+// replaceFrozen lets another member take over from a frozen one, which later continues.
 func (st *simRun) replaceFrozen(a *simMember) *simMember {
 	st.w.addTrace("%s freezes", a.h.name)
 	a.h.frozen = true
@@ -234,7 +235,7 @@ func closedNow(c <-chan struct{}) bool {
 	}
 }
 
-// isLossError reports whether an error is one that a member's loss explains.
+// isLossError reports whether the loss of a member explains an error.
 func isLossError(err error) bool {
 	return errors.Is(err, persistence.ErrTaken) || errors.Is(err, errLost) || errors.Is(err, errDown) || errors.Is(err, persistence.ErrFenced)
 }

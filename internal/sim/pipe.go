@@ -8,25 +8,24 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// workerStream is the stream between a worker and the member it is attached to. What is sent
-// arrives in its order, after a while. When one end is over the other one may notice only because
-// nothing comes any more.
+// workerStream is the stream between a worker and its member. Messages arrive in order, after a
+// delay. When one end closes, the other end may notice it only because no message arrives any more.
 type workerStream struct {
 	d    *attachedWorker
 	a    *simMember
 	up   messageQueue[*attach.FromWorker]
 	down messageQueue[*attach.ToWorker]
 
-	welcomed bool // there is a session, which the worker may not have heard yet
-	hungUp   bool // the member's end is over
-	cut      bool // the worker's is …
-	noticed  bool // … and the member hears of that
+	welcomed bool // there is a session, of which the worker may not know yet
+	hungUp   bool // the member's end is closed
+	cut      bool // the worker's end is closed …
+	noticed  bool // … and the member is notified
 	overAt   time.Duration
 }
 
 var errStream = errors.New("sim: the stream broke")
 
-// dialMember has a member serve a stream.
+// dialMember opens a stream to a member.
 func (d *attachedWorker) dialMember(a *simMember) *workerStream {
 	p := &workerStream{d: d, a: a, up: messageQueue[*attach.FromWorker]{simRun: d.simRun, h: a.h}, down: messageQueue[*attach.ToWorker]{simRun: d.simRun, h: a.h}}
 	d.w.startCoroutine(a.h, "attached", func() {
@@ -51,7 +50,7 @@ func (p *workerStream) Receive() (*attach.FromWorker, error) {
 	return m, nil
 }
 
-// unread is how much may be on its way to a worker before the member has to wait.
+// unread is the number of messages that may be in flight to a worker before the member has to wait.
 const unread = 5
 
 func (p *workerStream) Send(m *attach.ToWorker) error {
@@ -77,11 +76,11 @@ func (p *workerStream) HangUp() {
 	}
 }
 
-// isOver reports whether the member does nothing more with the stream.
+// isOver reports whether the member has finished with the stream.
 func (p *workerStream) isOver() bool { return p.hungUp || p.a.h.dead }
 
-// receiveMessage is what the worker reads next; nil = nothing yet, until then. It is false when
-// there is nothing more.
+// receiveMessage returns the next message for the worker, or nil if none arrived until the given
+// time. It returns false at the end of the stream.
 func (p *workerStream) receiveMessage(until time.Duration) (*attach.ToWorker, bool) {
 	w := p.d.w
 	stop := w.callAfter(nil, max(until-w.now, 0), func() {})
@@ -97,15 +96,14 @@ func (p *workerStream) receiveMessage(until time.Duration) (*attach.ToWorker, bo
 	return nil, true
 }
 
-// sendMessage sends what the worker says, unless the stream is over.
+// sendMessage sends a message of the worker, unless the stream is over.
 func (p *workerStream) sendMessage(m *attach.FromWorker) {
 	if !p.cut && !p.isOver() {
 		p.up.enqueueMessage(m)
 	}
 }
 
-// closeStream is the end of the worker's end. What it has said last may get lost, unless it hangs
-// up as one does.
+// closeStream closes the worker's end. Its last messages may get lost, unless it closes properly.
 func (p *workerStream) closeStream(noticed, properly bool) {
 	if p.cut {
 		return
@@ -122,10 +120,10 @@ func (p *workerStream) closeStream(noticed, properly bool) {
 	}
 }
 
-// messageQueue are on their way, in their order.
+// messageQueue holds messages in flight, in order.
 type messageQueue[M any] struct {
 	*simRun
-	h   *host // of the member at one end
+	h   *host // host of the member's end
 	all []queuedMessage[M]
 }
 
@@ -150,7 +148,7 @@ func (l *messageQueue[M]) enqueueMessage(m M) {
 
 func (l *messageQueue[M]) isEmpty() bool { return len(l.all) == 0 }
 
-// hasArrived reports whether one has arrived. None does at a host that is cut off.
+// hasArrived reports whether a message has arrived. None arrives at a host that is cut off.
 func (l *messageQueue[M]) hasArrived() bool {
 	return len(l.all) > 0 && l.all[0].at <= l.w.now && !l.h.cutFromPeers
 }
@@ -161,7 +159,7 @@ func (l *messageQueue[M]) takeMessage() M {
 	return m
 }
 
-// dropUnarrived is what becomes of those that have not arrived.
+// dropUnarrived drops some of the messages that have not arrived.
 func (l *messageQueue[M]) dropUnarrived() {
 	for i := range l.all {
 		if l.all[i].at > l.w.now || l.w.drawChance(300) {

@@ -10,35 +10,36 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// flowScenario is a flow, what a task of it is started with, and how that has to end. Plays are
-// drawn so that the end does not depend on the order of what happens.
+// flowScenario is a flow, the params of a task, and the expected outcome. Scenarios are drawn such
+// that the outcome does not depend on the order of events.
 type flowScenario struct {
 	definition []byte
 	params     json.RawMessage
 	signals    map[string]json.RawMessage // each has to be sent once, at any time
-	loose      bool                       // which units ran before a fast failure is open: only the status counts
-	want       taskOutcome
+	// it is open which units ran before a fast failure, so only the status is compared
+	loose bool
+	want  taskOutcome
 
-	// Of dag mode.
+	// For dag mode:
 	dag     bool
 	again   bool           // it is retried once if it fails
-	direct  bool           // it has steps that are finished directly
-	appends map[string]int // to fanouts of those: how many units
+	direct  bool           // it has direct units, completed from outside
+	appends map[string]int // number of units to append, by direct fanout
 	cel     celExpressions
 }
 
 type object = map[string]any
 
-// farMS is a deadline that nobody lives to see. Most are further off than a Duration reaches.
+// farMS draws a deadline that is never reached. Most exceed the range of a Duration.
 func farMS(rng *rand.Rand) int64 {
 	return pickOne(rng, int64(9_000_000_000_000), 9_300_000_000_000, 10_000_000_000_000, 20_000_000_000_000, 100_000_000_000_000)
 }
 
-// farText is the same as definitions of dag mode write it; a text is a Duration.
+// farText is like farMS, as a duration text for definitions in dag mode.
 func farText(rng *rand.Rand) string { return pickOne(rng, "876000h", "36500d") }
 
-// graphWriter writes a play. A scope is a chain of short scenes; each begins at one node and leads
-// on from some.
+// graphWriter draws a scenario in graph mode. A scope is a chain of short fragments; each has one
+// entry and some exits.
 type graphWriter struct {
 	rng     *rand.Rand
 	play    *flowScenario
@@ -46,17 +47,17 @@ type graphWriter struct {
 	scope   *scopeDraft
 	subflow int // depth
 	rich    bool
-	remote  bool // somebody is always attached, or will be
-	undo    bool // nodes may name what undoes them
+	remote  bool // a worker is always attached, or will be
+	undo    bool // nodes may have compensations
 }
 
 type scopeDraft struct {
 	nodes object
 	edges []object
-	keys  []string // of shared, that are written before the scene
+	keys  []string // shared keys written before the fragment
 }
 
-// flowFragment is a part of a scope: where it begins and from where it goes on.
+// flowFragment is a part of a scope: its entry and its exits.
 type flowFragment struct {
 	first string
 	exits []string
@@ -75,7 +76,7 @@ func drawPlay(rng *rand.Rand, rich, remote bool) *flowScenario {
 	w.addKeys(d, "$params.n")
 	if rich && rng.IntN(5) == 0 {
 		d["finally"] = "last"
-		last := object{} // what it gets may hold a stack
+		last := object{} // its input may contain a stack trace
 		w.writeExec(last, "echo", "echo", "boom")
 		d["nodes"].(object)["last"] = last
 	}
@@ -88,7 +89,7 @@ func drawPlay(rng *rand.Rand, rich, remote bool) *flowScenario {
 	return p
 }
 
-// compilePlan compiles the play and says how it must end.
+// compilePlan compiles the scenario and computes its outcome.
 func (p *flowScenario) compilePlan(limits flow.Limits) (*flow.Plan, error) {
 	d, err := define.Parse(p.definition)
 	if err != nil {
@@ -142,10 +143,10 @@ func (w *graphWriter) addNode(n object) string {
 	return key
 }
 
-// undoneKey is the key of shared that nodes write to which undo others.
+// undoneKey is the shared key written by compensations.
 const undoneKey = "undone"
 
-// writeUndo is a node that undoes others.
+// writeUndo draws a compensation node.
 func (w *graphWriter) writeUndo() object {
 	n := object{}
 	retries(n, w.rng.IntN(3), pickOne(w.rng, 0, 30))
@@ -156,14 +157,14 @@ func (w *graphWriter) writeUndo() object {
 	return n
 }
 
-// retries gives an executor more attempts, if any.
+// retries adds retries to an executor.
 func retries(n object, most, pause int) {
 	if most > 0 {
 		n["max_retries"], n["wait_ms"] = most, pause
 	}
 }
 
-// retryOf is a retry of so many attempts after the first one.
+// retryOf returns a retry policy with the given number of attempts after the first.
 func retryOf(most, pause int) object {
 	return object{"max_attempts": 1 + most, "delay": fmt.Sprint(pause, "ms")}
 }
@@ -199,7 +200,7 @@ func (w *graphWriter) writeFragment() flowFragment {
 	return w.writeExecutor()
 }
 
-// singleNode is a scene of one node.
+// singleNode returns a fragment of one node.
 func (w *graphWriter) singleNode(n object) flowFragment {
 	key := w.addNode(n)
 	return flowFragment{key, []string{key}}
@@ -227,14 +228,14 @@ func (w *graphWriter) writeExecutor() flowFragment {
 	return s
 }
 
-// addKeys are for plays in which much happens.
+// addKeys draws shared limits in rich scenarios.
 func (w *graphWriter) addKeys(n object, refs ...string) {
 	if w.rich {
 		drawKeys(w.rng, n, refs...)
 	}
 }
 
-// addFork adds a way of its own for an action.
+// addFork adds a separate path for an action.
 func (w *graphWriter) addFork(s flowFragment, action string) flowFragment {
 	n := object{"prep": w.writePrep(), "post": w.writePost()}
 	w.writeExec(n, "echo", "inc")
@@ -243,7 +244,7 @@ func (w *graphWriter) addFork(s flowFragment, action string) flowFragment {
 	return flowFragment{s.first, append(s.exits, other)}
 }
 
-// writeExec says how the jobs of a node travel.
+// writeExec draws the executor of a node.
 func (w *graphWriter) writeExec(n object, from ...string) {
 	service := pickOne(w.rng, from...)
 	n["service"] = service
@@ -293,8 +294,8 @@ func (w *graphWriter) newKey() string {
 	return key
 }
 
-// writeUnits says how many at once, and what their failures mean. Which units ran before a fast
-// failure depends on the order of reports.
+// writeUnits draws the concurrency and failure strategy of units. With a fast failure, which units
+// ran depends on the order of reports.
 func (w *graphWriter) writeUnits(n object) {
 	n["failure_strategy"] = pickOne(w.rng, "", "", "continue", "fail_fast")
 	if w.rng.IntN(4) == 0 {
@@ -353,7 +354,7 @@ func (w *graphWriter) writeSubflow() flowFragment {
 	return w.singleNode(n)
 }
 
-// writeLoop goes back a few times.
+// writeLoop draws a loop with a few rounds.
 func (w *graphWriter) writeLoop() flowFragment {
 	w.names++
 	count := fmt.Sprint("count", w.names)
@@ -376,8 +377,7 @@ func (w *graphWriter) writeLoop() flowFragment {
 	return flowFragment{body, []string{again}}
 }
 
-// addSignalStep is a step that is asked in each round of a loop, and takes another signal each
-// time.
+// addSignalStep adds a step that takes another signal in each round of a loop.
 func (w *graphWriter) addSignalStep() string {
 	w.names++
 	key := fmt.Sprint("signal", w.names)
@@ -403,7 +403,7 @@ func (w *graphWriter) writeTimer() flowFragment {
 	return w.singleNode(object{"kind": "timer", "prep": w.writePrep(), "post": w.writePost(), "params": object{"delay_ms": pickOne(w.rng, 0, 10, 300, 3000, 20_000)}})
 }
 
-// writeWait is a step that a signal ends, or its clock: never either of them.
+// writeWait draws a step that ends by a signal or by a timer, but never by a race of both.
 func (w *graphWriter) writeWait() flowFragment {
 	w.names++
 	key := fmt.Sprint("signal", w.names)
@@ -423,7 +423,7 @@ func (w *graphWriter) writeWait() flowFragment {
 	return w.addFork(flowFragment{n, []string{n}}, "approved")
 }
 
-// writeHanging is a step that nobody ever reports about.
+// writeHanging draws a step whose jobs are never reported, so that it times out.
 func (w *graphWriter) writeHanging() flowFragment {
 	most, pause := w.rng.IntN(2), pickOne(w.rng, 0, 50)
 	n := object{}

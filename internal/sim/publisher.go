@@ -14,15 +14,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// flowPublisher publishes a flow, deletes it and publishes another one under the same slug, while
-// others start tasks of whatever has that slug.
+// flowPublisher publishes a flow, deletes it and publishes another under the same slug, while
+// others start tasks by that slug.
 type flowPublisher struct {
 	*simRun
 	slug     string
-	versions []string // that were published, in order
-	deleted  int      // how many of them are known to be gone
+	versions []string // published versions, in order
+	deleted  int      // number of versions known to be deleted
 	library  persistence.Store
-	started  map[string]string // versions by task
+	started  map[string]string // version of each task
 	pending  int
 	ended    bool
 }
@@ -51,7 +51,7 @@ func (p *flowPublisher) runPublisher() {
 	p.ended = true
 }
 
-// movingFlow is a flow whose tasks are busy for a moment and then wait.
+// movingFlow returns a flow whose tasks run briefly and then wait.
 func movingFlow(rng interface{ IntN(int) int }) []byte {
 	ways := []object{{"service": "echo", "exec_type": "queue"}, {"exec_type": "local_func", "func": "echo"}, {"service": "echo"}}
 	return encodeValue(object{"start": "a", "edges": []object{{"from": "a", "action": "default", "to": "b"}}, "nodes": object{
@@ -64,7 +64,7 @@ func (p *flowPublisher) publishFlow() {
 	n := len(p.versions)
 	f := persistence.Flow{ID: fmt.Sprint(p.slug, "-", n), Slug: p.slug}
 	v := persistence.Version{ID: f.ID + "-version", FlowID: f.ID, Number: 1, Status: "published", Definition: movingFlow(p.w.rng)}
-	if p.deleted < n { // a new version of the flow that is there
+	if p.deleted < n { // a new version of the existing flow
 		v.FlowID, v.Number = fmt.Sprint(p.slug, "-", p.deleted), n+1
 	}
 	plan, problems := compile.Text(v.Definition, p.limits)
@@ -80,8 +80,8 @@ func (p *flowPublisher) publishFlow() {
 	p.w.addTrace("%s is published", v.ID)
 }
 
-// persistUntilDone asks the store until it answers; that something is there already is what an
-// answer that was lost leaves.
+// persistUntilDone calls the store until it answers. An existing record means that an earlier
+// answer was lost.
 func (p *flowPublisher) persistUntilDone(what string, ask func(context.Context) error) {
 	for {
 		err := ask(context.Background())
@@ -111,7 +111,7 @@ func (p *flowPublisher) deleteFlow() {
 	p.w.addTrace("%s is deleted", id)
 }
 
-// cancelTasks cancels the tasks of a flow that is about to be deleted, as far as they are known.
+// cancelTasks cancels the known tasks of a flow that is about to be deleted.
 func (p *flowPublisher) cancelTasks(flowID string) {
 	for _, task := range p.tasksOf(func(version string) bool { return p.store.versions[version].FlowID == flowID }) {
 		_ = p.sendUntilAnswered(task, flow.Cancel{})
@@ -128,7 +128,7 @@ func (p *flowPublisher) tasksOf(version func(string) bool) (tasks []string) {
 	return tasks
 }
 
-// startTasks starts a few tasks of what has the slug.
+// startTasks starts a few tasks of the current flow.
 func (p *flowPublisher) startTasks() {
 	defer func() { p.pending-- }()
 	for range 1 + p.w.rng.IntN(4) {
@@ -137,14 +137,15 @@ func (p *flowPublisher) startTasks() {
 		if !ok {
 			continue
 		}
-		if p.w.drawChance(300) { // whoever knows a version may be slow
+		if p.w.drawChance(300) { // the caller may be slow after reading the version
 			p.w.sleepFor(p.w.upTo(4 * time.Second))
 		}
 		p.startTask(version)
 	}
 }
 
-// lookUp finds the newest version of what has the slug, which is nothing that was deleted before.
+// lookUp returns the newest version under the slug. It checks that this is not a flow deleted
+// earlier.
 func (p *flowPublisher) lookUp() (version string, ok bool) {
 	gone := p.deleted
 	f, err := p.library.FlowBySlug(context.Background(), p.slug)
@@ -161,7 +162,8 @@ func (p *flowPublisher) lookUp() (version string, ok bool) {
 	return v.ID, true
 }
 
-// startTask asks until it is answered: a task whose start nobody has heard of may begin later.
+// startTask repeats the start until it is answered, because an unanswered start may take effect
+// later.
 func (p *flowPublisher) startTask(version string) {
 	p.requests++
 	n := engine.NewTask{VersionID: version, Params: json.RawMessage(`{}`), Key: fmt.Sprint(p.slug, p.requests)}
@@ -193,16 +195,15 @@ func (p *flowPublisher) tryStart(version string, n engine.NewTask) (answered boo
 	return err == nil || kind == flow.NotFound
 }
 
-// isGone reports whether a task that was to be started has been there before: its flow is being
-// deleted, and its version will be.
+// isGone reports whether a task existed already and was deleted: its flow is being deleted.
 func (p *flowPublisher) isGone(n engine.NewTask, version string) bool {
 	id, err := n.TaskID(p.store.versions[version].FlowID)
 	task := p.check.tasks[id]
 	return err == nil && task != nil && task.deleted
 }
 
-// endAll ends what is left, also that whose start nobody heard of, and finds that what was deleted
-// is gone.
+// endAll ends all remaining tasks, including those with unanswered starts, and checks that
+// everything deleted is gone.
 func (p *flowPublisher) endAll() {
 	gone := p.tasksOf(func(version string) bool { return !p.store.hasVersion(version) })
 	p.w.parkUntil(func() bool { return len(p.activeMembers) > 0 })
@@ -223,7 +224,7 @@ func (p *flowPublisher) endAll() {
 	}
 }
 
-// sendUntilAnswered gives a command until it is answered.
+// sendUntilAnswered repeats a command until it is answered.
 func (p *flowPublisher) sendUntilAnswered(task string, cmd flow.Command) error {
 	for {
 		ctx, stop := p.withPatience()

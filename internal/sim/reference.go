@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// taskOutcome is what must be the same however a task got there.
+// taskOutcome is the part of a task's end that must not depend on the order of events.
 type taskOutcome struct {
 	Status flow.TaskStatus
 	Error  string
-	Shared string // without what was signaled, and what was undone last
+	Shared string // without signals and the last undone value
 	Steps  int
 	Visits string
 }
@@ -25,16 +25,16 @@ func outcomeOf(s *flow.State, signals map[string]json.RawMessage) taskOutcome {
 	for key := range signals {
 		delete(shared, key)
 	}
-	delete(shared, undoneKey) // of units that were in flight together, any may be the last one
+	delete(shared, undoneKey) // the last one of several units in flight is random
 	visits, _ := json.Marshal(s.Root.Visits)
 	out, _ := json.Marshal(shared)
-	text, _, _ := strings.Cut(s.Error, panicText) // a stack follows
+	text, _, _ := strings.Cut(s.Error, panicText) // a stack trace follows
 	text, _, _ = strings.Cut(text, refusedText)
 	return taskOutcome{Status: s.Status, Error: text, Shared: string(out), Steps: s.Steps, Visits: string(visits)}
 }
 
-// referenceRun drives a task by the core alone: jobs are carried out in order, and time passes when
-// nothing else can happen.
+// referenceRun drives a task by the core alone. Jobs are carried out in order, and time advances
+// when nothing else can happen.
 type referenceRun struct {
 	state  *flow.State
 	env    flow.Env
@@ -44,7 +44,7 @@ type referenceRun struct {
 	reruns *rerunWatcher
 }
 
-// referenceOutcome says how a task must end.
+// referenceOutcome returns how a task must end.
 func referenceOutcome(p *flowScenario, plan *flow.Plan, limits flow.Limits) (taskOutcome, error) {
 	s, err := runReference(p, plan, limits)
 	if err != nil {
@@ -53,7 +53,7 @@ func referenceOutcome(p *flowScenario, plan *flow.Plan, limits flow.Limits) (tas
 	return outcomeOf(s, p.signals), nil
 }
 
-// runReference plays a task by the core alone.
+// runReference runs a scenario by the core alone.
 func runReference(p *flowScenario, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
 	r := &referenceRun{state: flow.NewState("reference", plan), env: flow.Env{Now: 1, Member: "reference", Limits: limits}, reruns: newAgain(plan)}
 	if err := r.applyCommand(flow.Start{Version: "v", Params: p.params}); err != nil {
@@ -97,8 +97,8 @@ func runReference(p *flowScenario, plan *flow.Plan, limits flow.Limits) (*flow.S
 	return r.state, nil
 }
 
-// awaitedSignals returns the keys of signals that were sent and that steps wait for again: each
-// visit takes another one.
+// awaitedSignals returns the keys of sent signals that steps await again, because each visit takes
+// another signal.
 func (p *flowScenario) awaitedSignals(s *flow.State) (keys []string) {
 	var look func(sc *flow.Scope)
 	look = func(sc *flow.Scope) {
@@ -154,14 +154,14 @@ func (r *referenceRun) carryOut() {
 	if strings.Contains(string(report.Output), poison) {
 		report = flow.Report{Address: job.Address, Fatal: true, Error: refusedText}
 	}
-	_ = r.applyCommand(report) // one about a job that nobody wants any longer changes nothing
+	_ = r.applyCommand(report) // a report about a canceled job changes nothing
 }
 
-// refusedText is what the error of an attempt begins with whose result the store refuses. What
-// follows is the store's.
+// refusedText is the beginning of the error of an attempt whose result the store refuses. The
+// store's own text follows.
 const refusedText = "internal: the store refused the attempt's result"
 
-// ringAlarm rings the alarm that is due first.
+// ringAlarm fires the alarm that is due first.
 func (r *referenceRun) ringAlarm() {
 	first := 0
 	for i, a := range r.alarms {

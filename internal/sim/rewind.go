@@ -14,7 +14,7 @@ import (
 	permits "github.com/troupe-engine/troupe/persistence/model"
 )
 
-// storeImage is what a store held at one moment: a standby that was behind, or a backup.
+// storeImage is a copy of the store at one moment, like a lagging standby or a backup.
 type storeImage struct {
 	members    []memberRecord
 	owners     [persistence.Shards]string
@@ -25,10 +25,10 @@ type storeImage struct {
 	queue      map[string]persistence.QueueRow
 	permits    *permits.Permits
 	externals  *permits.Externals
-	rateStarts map[string]map[string]int64 // of the checker
+	rateStarts map[string]map[string]int64 // those of the checker
 }
 
-// takeImage copies what the store holds.
+// takeImage copies the content of the store.
 func (m *storeModel) takeImage() *storeImage {
 	i := &storeImage{owners: m.owners, generation: m.generation, history: m.history, kept: m.kept, tasks: map[string]storedTask{}, queue: maps.Clone(m.queue),
 		permits: m.permits.Clone(), externals: m.externals.Clone(), rateStarts: map[string]map[string]int64{}}
@@ -46,7 +46,7 @@ func (m *storeModel) takeImage() *storeImage {
 	return i
 }
 
-// restoreImage puts the store back.
+// restoreImage restores a copy.
 func (m *storeModel) restoreImage(i *storeImage) {
 	m.owners, m.generation, m.history, m.kept, m.queue, m.permits, m.externals = i.owners, i.generation, i.history, i.kept, i.queue, i.permits, i.externals
 	m.members, m.tasks = nil, map[string]*storedTask{}
@@ -60,8 +60,8 @@ func (m *storeModel) restoreImage(i *storeImage) {
 	m.check.rewindTo(i)
 }
 
-// renewedSince reports whether all who live have renewed their leases since. Where connections
-// outlive that the store goes back, nothing else shows it.
+// renewedSince reports whether all living members have renewed their leases since the copy. If
+// connections survive the rewind, members can notice it only by these renewals.
 func (m *storeModel) renewedSince(i *storeImage) bool {
 	then := map[string]int64{}
 	for _, one := range i.members {
@@ -70,8 +70,8 @@ func (m *storeModel) renewedSince(i *storeImage) bool {
 	return !slices.ContainsFunc(m.members, func(one *memberRecord) bool { return one.FencedAt == 0 && one.renewals <= then[one.Incarnation]+1 })
 }
 
-// rewindTo has the checker know what the store knows, and remember what was carried out in the
-// history that is lost.
+// rewindTo resets the checker to the restored state. It keeps what was carried out in the lost
+// history.
 func (c *commitChecker) rewindTo(i *storeImage) {
 	c.rateStarts = i.rateStarts
 	for id, t := range c.tasks {
@@ -105,7 +105,7 @@ func (c *commitChecker) rewindTo(i *storeImage) {
 	}
 }
 
-// wasStarted reports whether an attempt was stored in a history that is lost.
+// wasStarted reports whether an attempt was stored in a lost history.
 func (c *commitChecker) wasStarted(task string, at flow.Address) bool {
 	t := c.former[task]
 	if t == nil {
@@ -115,14 +115,14 @@ func (c *commitChecker) wasStarted(task string, at flow.Address) bool {
 	return started
 }
 
-// wasClaimed reports the same of a claim.
+// wasClaimed reports whether a claim was stored in a lost history.
 func (c *commitChecker) wasClaimed(task, token string) bool {
 	return c.former[task] != nil && c.former[task].tokens[token]
 }
 
-// reconnectStore is what a store does with a connection that leads to an older state than the one
-// before: nothing goes over it before the members of the lost history are ended. A history that was
-// not seen before is one that another member has begun for that reason.
+// reconnectStore does what a store does when a new connection leads to an older state: it sends
+// nothing before the members of the lost history are ended. An unknown history was begun by another
+// member for that reason.
 func (d *storeConn) reconnectStore() {
 	m := d.base
 	if m == nil {
@@ -137,7 +137,7 @@ func (d *storeConn) reconnectStore() {
 	d.rewinds, d.seen[m.history] = d.w.rewinds, true
 }
 
-// goBack puts the store back by up to some seconds, a few times, while it is not calm.
+// goBack rewinds the store a few times by up to some seconds, until the faults end.
 func (st *simRun) goBack() {
 	for !st.w.isCalm() {
 		st.w.sleepFor(st.w.upTo(4 * time.Second))
@@ -156,8 +156,8 @@ func (st *simRun) goBack() {
 	st.steady = true
 }
 
-// liveThroughRewinds has the task ended in a history that stays: it is started again when it is
-// lost, and gets what it waits for as often as it asks.
+// liveThroughRewinds starts the task again whenever it is lost, and sends the signals it waits for,
+// until it has ended in a lasting history.
 func (u *simUser) liveThroughRewinds() {
 	u.w.sleepFor(u.w.upTo(3 * time.Second))
 	for {
@@ -171,8 +171,8 @@ func (u *simUser) liveThroughRewinds() {
 	u.done, u.ended = true, true
 }
 
-// followToEnd sends what the task waits for until it ends. It is false when the store has lost the
-// task.
+// followToEnd sends what the task waits for until it ends. It returns false if the store has lost
+// the task.
 func (u *simUser) followToEnd() bool {
 	for {
 		t, in := u.check.tasks[u.task], u.store.tasks[u.task]
@@ -190,8 +190,8 @@ func (u *simUser) followToEnd() bool {
 	}
 }
 
-// checkForgotten complains when a task that the store has lost goes on at a member in calm weather.
-// It is false.
+// checkForgotten fails the run, and returns false, if a lost task continues at a member after the
+// faults have ended.
 func (u *simUser) checkForgotten() bool {
 	if !u.steady || !u.isQuiet() {
 		return true
@@ -205,7 +205,7 @@ func (u *simUser) checkForgotten() bool {
 	return true
 }
 
-// bareForRewinds leaves out what remembers outside of the store what it was told.
+// bareForRewinds turns off features with memory outside the store.
 func (st *simRun) bareForRewinds() {
 	st.attaches, st.deletes, st.shrinks, st.limits.Deliveries = false, false, false, endless
 	st.w.faults.sloppy = 0
@@ -213,8 +213,8 @@ func (st *simRun) bareForRewinds() {
 	st.reconnects = !st.options.Unseen && (st.cluster || st.w.drawChance(500))
 }
 
-// drawSuitable draws a play that may be repeated from any of its moments: what is begun abroad
-// stays there, and what people finish by hand is not finished twice.
+// drawSuitable draws a scenario that may be repeated from any moment: without external work, and
+// without units completed by hand.
 func (st *simRun) drawSuitable() *flowScenario {
 	for {
 		if p := drawPlay(st.w.rng, true, false); !p.again && !p.direct && !bytes.Contains(p.definition, []byte("outside")) {
@@ -223,8 +223,7 @@ func (st *simRun) drawSuitable() *flowScenario {
 	}
 }
 
-// unseenStore is a store whose renewals tell nothing by which a member could notice that it went
-// back.
+// unseenStore hides in renewals everything by which a member could notice a rewind.
 type unseenStore struct {
 	persistence.Store
 	renewals int64

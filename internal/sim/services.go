@@ -9,17 +9,17 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// services do what flows ask for. What they answer depends on input and attempt alone, so that it
-// makes no difference who carries out a job, when, and how often.
+// services are the services used by flows. Their answers depend only on the input and the attempt,
+// so it does not matter which worker carries out a job, when, or how often.
 var services = []string{"echo", "inc", "route", "flaky", "odd", "boom", "fatal", "big", "panics", "poison", twins}
 
-// twins is a service whose jobs are two, where they are begun in another system.
+// twins is a service whose jobs start two pieces of external work.
 const twins = "twins"
 
-// dagServices are further ones, which only plays of dag mode ask for.
+// dagServices are further services, used only in dag mode.
 var dagServices = []string{"coin", "yesno", "list", "second", "unlucky"}
 
-// directOutput is what a unit is finished with that nobody carries out.
+// directOutput returns the output with which a direct unit is completed.
 func directOutput(unit int) json.RawMessage { return encodeValue(object{"unit": unit}) }
 
 // hang is a service that never answers.
@@ -28,7 +28,7 @@ const hang = "hang"
 func serveJob(job flow.Job) flow.Report {
 	r := flow.Report{Address: job.Address}
 	h := fnv.New32a()
-	h.Write(encodeValue(decodeValue(job.Input))) // whatever the order of its fields
+	h.Write(encodeValue(decodeValue(job.Input))) // independent of the order of fields
 	mark := h.Sum32()
 	switch orElse(job.Exec.Service, job.Exec.Func) {
 	case "inc":
@@ -91,7 +91,7 @@ func serveJob(job flow.Job) flow.Report {
 	return r
 }
 
-// panicText is what a panicking carrier's error begins with.
+// panicText is the beginning of the error of a panicking carrier.
 const panicText = "panic: of a carrier"
 
 func orElse(text, other string) string {

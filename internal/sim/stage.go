@@ -19,53 +19,54 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// simRun is a run with everybody on it.
+// simRun is a run with all its participants.
 type simRun struct {
 	w               *simWorld
 	store           *storeModel
 	check           *commitChecker
-	outside         *host // where users, pollers and the operator are; it never fails
+	outside         *host // host of users, pollers and the operator; it never fails
 	users           []*simUser
-	counts          Result            // what there was of some things
-	attachedWorkers []*attachedWorker // workers that attach
-	workers         registrationTimes // those that are attached
-	attaches        bool              // members have sessions of such
-	publisher       *flowPublisher    // nil when no flow is deleted
+	counts          Result // counters for some events
+	attachedWorkers []*attachedWorker
+	workers         registrationTimes // registered workers
+	attaches        bool              // members have sessions for attached workers
+	publisher       *flowPublisher    // nil if no flow is deleted
 	externalSystem  *externalSystem
-	timetable       *scheduleUser // nil when nothing begins by the clock
+	timetable       *scheduleUser // nil if there is no schedule
 	limits          flow.Limits
 	visibility      time.Duration
-	wrapStore       func(persistence.Store) persistence.Store // puts a defect between the door and the model
-	options         Options
-	damage          func(*flow.Plan)
-	cluster         bool         // members live beside each other
-	planned         bool         // they come and go, and nothing else happens to them
-	activeMembers   []*simMember // members that may be asked, the newest last
-	allMembers      []*simMember // members that ever were
-	log             *slog.Logger
-	members         int
-	requests        int
-	runDone         bool
-	deletes         bool // flows are deleted meanwhile
-	reconnects      bool // a store that went back is reached over new connections only
-	steady          bool // it goes back no more
-	shrinks         bool // members that come later have smaller limits, which decide how tasks end
+	// inserts a defect between the connection and the model
+	wrapStore     func(persistence.Store) persistence.Store
+	options       Options
+	damage        func(*flow.Plan)
+	cluster       bool         // several members run beside each other
+	planned       bool         // members only join and leave; there are no other faults
+	activeMembers []*simMember // members that receive requests, newest last
+	allMembers    []*simMember // all members that ever ran
+	log           *slog.Logger
+	members       int
+	requests      int
+	runDone       bool
+	deletes       bool // flows are deleted during the run
+	reconnects    bool // a rewound store is reached only over new connections
+	steady        bool // no more rewinds follow
+	shrinks       bool // later members have smaller limits, which affect how tasks end
 }
 
-// simMember is a member and the host it lives on.
+// simMember is a member with its host.
 type simMember struct {
 	*actors.Member
-	*clusterMember // nil: it is alone
+	*clusterMember // nil if it is alone
 	st             *simRun
 	h              *host
-	sessions       *attached.Sessions // nil: nobody attaches
-	grace          time.Duration      // of a session
-	fickle         *fickleRelay       // nil: it is not
-	timer          *schedule.Runner   // nil: there are no schedules
-	ends           bool               // it lets go of what it carries
+	sessions       *attached.Sessions // nil if no workers attach
+	grace          time.Duration      // grace period of a session
+	fickle         *fickleRelay       // nil without this defect
+	timer          *schedule.Runner   // nil if there are no schedules
+	ends           bool               // it is giving up its work
 }
 
-// outsideEngine is whom those outside ask.
+// outsideEngine returns the engine that outside callers use.
 func (a *simMember) outsideEngine() engine.Engine {
 	if a.clusterMember == nil {
 		return remoteEngine{a.Member, nil}
@@ -73,68 +74,70 @@ func (a *simMember) outsideEngine() engine.Engine {
 	return remoteEngine{a.router, a.h}
 }
 
-// Options say what kind of run it is.
+// Options select the kind of run.
 type Options struct {
-	Plain    bool                                      // chains of steps and no mishap at all
-	Store    func(persistence.Store) persistence.Store // puts a defect in front of the store
-	Unfenced bool                                      // the store lets everybody write who ever was a member
-	Generous bool                                      // the store gives more permits than there are
-	Orphans  bool                                      // the store lets tasks of deleted flows begin
-	Plan     func(*flow.Plan)                          // puts a defect into what flows are compiled to
-	Cluster  bool                                      // several members
-	Planned  bool                                      // of them nothing but planned moves
-	Rewinds  bool                                      // the store goes back in time
-	Unseen   bool                                      // a defect: members are not told anything by which they could notice that
+	Plain    bool                                      // only chains of steps, and no faults
+	Store    func(persistence.Store) persistence.Store // inserts a defect in front of the store
+	Unfenced bool                                      // the store accepts writes of fenced members
+	// the store grants more permits than the limit
+	Generous bool
+	// the store lets tasks of deleted flows start
+	Orphans bool
+	Plan    func(*flow.Plan) // inserts a defect into compiled plans
+	Cluster bool             // several members
+	Planned bool             // the members only join and leave
+	Rewinds bool             // the store goes back in time
+	Unseen  bool             // a defect: members cannot notice a rewind
 
-	// Further defects, of clusters.
-	Nameless  bool // what one member asks of another loses its request id
-	Oblivious bool // members take it that nobody else lives
-	Gullible  bool // members take it that those live whom gossip says to live
-	Timeless  bool // what one member tells another of a lost job leaves out which time of its being given that was
+	// Further defects, of clusters:
+	Nameless  bool // requests between members lose their request ids
+	Oblivious bool // members believe that they are alone
+	Gullible  bool // members believe gossip about which members are alive
+	Timeless  bool // messages about a lost job between members lack the delivery number
 
-	// Of work abroad.
-	Unaware bool // who begins it is not told that it may have begun before
+	// Of external work:
+	Unaware bool // a member that starts it is not informed that it may exist already
 
-	// Of schedules.
-	Clock   bool // there is one, in any case
-	Keyless bool // the task of a slot is not recognized when it begins once more
+	// Of schedules:
+	Clock   bool // there is always a schedule
+	Keyless bool // the task of a slot is not recognized when it starts again
 
-	// And of workers that attach.
-	Fickle bool // what they have goes to others while their sessions go on
-	Greedy bool // they are given one job more than they take
+	// Of attached workers:
+	Fickle bool // their jobs move to others while their sessions continue
+	Greedy bool // they get one job more than their credits
 
-	Stacks bool // tell where those wait who are stuck
+	Stacks bool // report where blocked coroutines wait
 }
 
-// Result tells how a run went.
+// Result is the result of a run.
 type Result struct {
-	Err      error          // the first promise that was broken
-	Hash     uint64         // of everything that happened
-	Steps    int            // scheduled
-	Tasks    int            //
-	Members  int            // started
-	Trips    int            // of step actors in the middle of their work
-	Given    int            // jobs, to workers that attach
-	Passed   int            // jobs, from one member to another
-	Resumed  int            // sessions
-	Moved    int            // sessions with jobs, to another member
-	Over     int            // sessions with jobs that others have got
-	Abroad   int            // pieces of work, begun in another system
-	Found    int            // there, by who begins them once more
-	Followed int            // looks at them by members that have not begun them
-	Slots    int            // that had a task
-	Rewinds  int            // of the store
-	Lies     map[string]int // of gossip, by what they were about
-	Trace    []string       // the last lines
+	Err      error  // first broken promise
+	Hash     uint64 // hash of all events
+	Steps    int    // number of scheduled steps
+	Tasks    int
+	Members  int            // members started
+	Trips    int            // crashes of step actors in the middle of their work
+	Given    int            // jobs sent to attached workers
+	Passed   int            // jobs passed between members
+	Resumed  int            // resumed sessions
+	Moved    int            // sessions moved with jobs to another member
+	Over     int            // ended sessions whose jobs moved to others
+	Abroad   int            // external work started
+	Found    int            // external work found by a member that started it again
+	Followed int            // looks at external work by members that did not start it
+	Slots    int            // slots that had a task
+	Rewinds  int            // rewinds of the store
+	Lies     map[string]int // false views of gossip, by kind
+	Trace    []string       // last lines of the trace
 }
 
-// Bounds of a run: nothing may take longer once the weather is calm.
+// Bounds of a run. After the end of the faults nothing may take longer.
 const (
 	maxSteps  = 300_000
 	afterCalm = 10 * time.Minute
 )
 
-// endless is a limit that nothing reaches.
+// endless is a limit that is never reached.
 const endless = 1 << 30
 
 // Run plays one seed.
@@ -160,7 +163,7 @@ func Run(seed uint64, o Options) Result {
 	return r
 }
 
-// idGenerator is where ids and tokens come from.
+// idGenerator is the source of ids and tokens.
 type idGenerator struct{ w *simWorld }
 
 func (g idGenerator) Read(b []byte) (int, error) {
@@ -221,7 +224,7 @@ func (st *simRun) addUser(i int, p *flowScenario) {
 	st.users = append(st.users, &simUser{simRun: st, name: fmt.Sprint("user-", i), play: p, version: version, sent: map[string]bool{}})
 }
 
-// limitsOf are those of the next member. Of what is there already, all goes on.
+// limitsOf returns the limits of the next member. Existing tasks continue under any limits.
 func (st *simRun) limitsOf() flow.Limits {
 	l := st.limits
 	if st.shrinks && st.members > 1 {
@@ -232,7 +235,7 @@ func (st *simRun) limitsOf() flow.Limits {
 	return l
 }
 
-// newReader is a member's; nil for one that it makes itself.
+// newReader returns a member's plan reader, or nil if the member makes its own.
 func (st *simRun) newReader() *persistence.Reader {
 	if st.damage == nil {
 		return nil
@@ -249,7 +252,7 @@ func (st *simRun) newReader() *persistence.Reader {
 	return r
 }
 
-// runToEnd plays until everybody has gone home, and then looks around.
+// runToEnd runs until all users have finished, and then checks what is left.
 func (st *simRun) runToEnd() {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -330,7 +333,7 @@ func (st *simRun) describeUnfinished() string {
 	return text
 }
 
-// anyMember is whoever a client happens to ask, also one that is no longer in charge.
+// anyMember returns the member that a client happens to ask. It may have lost its ownership.
 func (st *simRun) anyMember() engine.Engine {
 	st.w.parkUntil(func() bool { return len(st.activeMembers) > 0 })
 	if !st.cluster && st.w.drawChance(900) {
@@ -339,7 +342,7 @@ func (st *simRun) anyMember() engine.Engine {
 	return pickOne(st.w.rng, st.activeMembers...).outsideEngine()
 }
 
-// onTheWay is what becomes of a question on its way to another member.
+// onTheWay may modify a request on its way to another member.
 func (st *simRun) onTheWay(q engine.Message) engine.Message {
 	if orders, ok := q.(*engine.Orders); ok && st.options.Nameless {
 		nameless := slices.Clone(*orders)
@@ -365,7 +368,7 @@ func withoutTimes(orders engine.Orders) *engine.Orders {
 	return &orders
 }
 
-// withPatience is how long somebody waits for an answer.
+// withPatience returns a context that limits the wait for an answer.
 func (st *simRun) withPatience() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	wait := 500*time.Millisecond + st.w.upTo(20*time.Second)
@@ -376,18 +379,18 @@ func (st *simRun) withPatience() (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
-// checkServed complains of an error that nobody should hear because members come and go.
+// checkServed fails the run for an error that clients must not see when members only join and
+// leave.
 func (st *simRun) checkServed(what string, err error) {
 	if st.planned && isUndecided(err) {
 		st.w.failRun("%s is answered with %v, and members only came and went", what, err)
 	}
 }
 
-// isQuiet reports whether the weather has been calm for long enough that everything is answered in
-// time.
+// isQuiet reports whether the faults ended long enough ago that every answer must come in time.
 func (st *simRun) isQuiet() bool { return st.w.now > st.w.faults.calmAt+20*time.Second }
 
-// checkPatience complains of an answer that did not come though nothing was in its way.
+// checkPatience fails the run for an answer that did not come although there were no faults.
 func (st *simRun) checkPatience(quiet bool, what string, err error) {
 	if quiet && errors.Is(err, context.Canceled) {
 		st.w.failRun("%s was not answered in calm weather", what)

@@ -16,17 +16,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// scheduleUser has tasks begin by the clock: each slot has one, however often members go, and its
-// policies are kept.
+// scheduleUser runs a schedule and checks that each slot has exactly one task, however often
+// members change, and that the policies of the schedule hold.
 type scheduleUser struct {
 	*simRun
 	spec  schedule.Spec
-	after int64             // slots behind this time count
-	slots map[string]string // tasks, by slot
+	after int64             // slots after this time count
+	slots map[string]string // task of each slot
 	ended bool
 }
 
-// Its names.
+// Names of the schedule and its flow.
 const (
 	timetableName    = "timetable"
 	timetableID      = "timetable-id"
@@ -34,7 +34,7 @@ const (
 	timetableFlow    = "timetable-flow"
 )
 
-// addTimetable draws a schedule, and the flow of its tasks, which take a while.
+// addTimetable draws a schedule, and a flow whose tasks take a while.
 func (st *simRun) addTimetable() {
 	second := time.Second.Milliseconds()
 	t := &scheduleUser{simRun: st, slots: map[string]string{}, spec: schedule.Spec{EveryMS: pickOne(st.w.rng, second, 2*second, 3*second), JitterMS: pickOne[int64](st.w.rng, 0, 0, 700),
@@ -60,7 +60,7 @@ func planOf(definition []byte, limits flow.Limits) (*flow.Plan, error) {
 	return plan, problems.Err()
 }
 
-// runSchedule sets the schedule, which fires for a while, and waits for the end of its tasks.
+// runSchedule sets the schedule, lets it fire for a while, and waits for the end of its tasks.
 func (t *scheduleUser) runSchedule() {
 	t.w.sleepFor(t.w.upTo(3 * time.Second))
 	now := t.w.storeNow().UnixMilli()
@@ -79,7 +79,7 @@ func (t *scheduleUser) runSchedule() {
 	t.ended = true
 }
 
-// isOver reports whether nothing is left to be done about any slot.
+// isOver reports whether no slot is open.
 func (t *scheduleUser) isOver() bool {
 	s, err := t.store.Schedule(context.Background(), timetableName)
 	if err != nil || t.w.storeNow().UnixMilli() < t.spec.EndAt || s.Due != 0 {
@@ -93,7 +93,7 @@ func (t *scheduleUser) isOver() bool {
 	return true
 }
 
-// verifySlots compares what has begun with what the policies say.
+// verifySlots compares the started tasks with the policies.
 func (t *scheduleUser) verifySlots() {
 	s, err := t.store.Schedule(context.Background(), timetableName)
 	rule, bad := schedule.Read(t.spec)
@@ -116,7 +116,7 @@ func (t *scheduleUser) verifySlots() {
 
 func slotText(slot int64) string { return time.UnixMilli(slot).UTC().Format(time.RFC3339) }
 
-// checkBegin checks a task of a slot that is just beginning.
+// checkBegin checks the new task of a slot.
 func (t *scheduleUser) checkBegin(c *persistence.Commit) {
 	slot := c.Create.Labels[schedule.LabelSlot]
 	at, err := time.Parse(time.RFC3339, slot)
@@ -136,12 +136,12 @@ func (t *scheduleUser) checkBegin(c *persistence.Commit) {
 	t.slots[slot] = c.Task
 }
 
-// canOverlap reports whether a task may go on while another one of the schedule begins.
+// canOverlap reports whether a task may still run when another one of the schedule starts.
 func (t *scheduleUser) canOverlap(o *taskShadow) bool {
 	return t.spec.Overlap == schedule.OverlapAllow || t.spec.Overlap == schedule.OverlapCancel && o.state.CancelAt != 0
 }
 
-// startSchedules has a member begin tasks by the clock.
+// startSchedules starts the member's schedule runner.
 func (a *simMember) startSchedules(store persistence.Store) {
 	if a.st.timetable == nil {
 		return
@@ -156,7 +156,7 @@ func (a *simMember) startSchedules(store persistence.Store) {
 	a.timer = timers.Start(timers.Options{Store: store, Engine: asked, Shards: a.Shards, Host: a.h.baseHost(), Logger: a.st.log})
 }
 
-// keylessEngine starts tasks that nobody recognizes.
+// keylessEngine starts tasks without an idempotency key.
 type keylessEngine struct{ engine.Engine }
 
 func (k keylessEngine) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
@@ -182,7 +182,7 @@ func (m *storeModel) DueSchedules(_ context.Context, shards persistence.ShardSet
 	return m.schedules.Due(shards, by, limit), nil
 }
 
-// ListTasks knows what is asked about the tasks of schedules.
+// ListTasks implements only the queries for tasks of schedules.
 func (m *storeModel) ListTasks(_ context.Context, f persistence.TaskFilter) (rows []persistence.TaskRow, err error) {
 	for _, t := range m.tasks {
 		name := f.Labels[schedule.LabelName]

@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// owedUndo is a unit that completed and whose node has a compensation. A step without units counts
-// as its unit 0.
+// owedUndo is a completed unit whose node has a compensation. A step without units counts as unit
+// 0.
 type owedUndo struct {
 	node        string
 	visit, unit int
 	by          string
-	output      json.RawMessage // of one of several units
+	output      json.RawMessage // output of one of several units
 }
 
-// promisedUndo maps the nodes of a plan that have a compensation to the keys of those.
+// promisedUndo maps the nodes of a plan to the keys of their compensations.
 func promisedUndo(scope *flow.PlanScope, promised map[*flow.PlanNode]string) {
 	for _, n := range scope.Nodes {
 		if n.Undo != "" {
@@ -29,9 +29,9 @@ func promisedUndo(scope *flow.PlanScope, promised map[*flow.PlanNode]string) {
 	}
 }
 
-// checkCompensations notes the units that have to be undone, and checks that they are: each exactly
-// once, the one that completed last first, none that did not complete, and with what it needs to
-// know of the unit.
+// checkCompensations records the units that have to be undone. It checks that each is undone
+// exactly once, in reverse order of completion, that nothing else is undone, and that each
+// compensation has the data of its unit.
 func (t *taskShadow) checkCompensations(e *flow.Event) error {
 	c := t.state.Closing
 	if c == nil || e.Scope != c.Scope.Path {
@@ -60,7 +60,7 @@ func (t *taskShadow) checkCompensations(e *flow.Event) error {
 	return nil
 }
 
-// owe notes what an event says has completed.
+// owe records the unit that an event completes.
 func (t *taskShadow) owe(e *flow.Event) {
 	n := t.state.Scope(e.Scope).Plan.Nodes[e.Node]
 	by := t.promised[n]
@@ -77,7 +77,7 @@ func (t *taskShadow) owe(e *flow.Event) {
 
 func (o owedUndo) String() string { return fmt.Sprintf("%s#%d.%d", o.node, o.visit, o.unit) }
 
-// checkUndone checks that a task which did not complete has undone all it did.
+// checkUndone checks that a task that did not complete has undone all completed units.
 func (c *commitChecker) checkUndone(t *taskShadow) {
 	if t.state.Status != flow.TaskCompleted && len(t.owed) > 0 {
 		c.w.failRun("task %s is %s and has not undone %v", t.state.Task, t.state.Status, t.owed)

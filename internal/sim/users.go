@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// simUser starts a task, sends what it waits for, meddles a little, and waits for its end.
+// simUser starts a task, sends its signals, interferes a little, and waits for its end.
 type simUser struct {
 	*simRun
 	name    string
@@ -20,14 +20,14 @@ type simUser struct {
 	version string
 	task    string
 	cancels bool
-	forced  bool // what compensates may have been cut short
-	done    bool // the task has ended for good
+	forced  bool // compensations may have been cut short
+	done    bool // the task has finally ended
 	ended   bool
 	sent    map[string]bool
-	pending int // helpers that are still at it
+	pending int // helper coroutines still running
 }
 
-// runUser is the user's whole life.
+// runUser runs the user from start to end.
 func (u *simUser) runUser() {
 	u.w.sleepFor(u.w.upTo(3 * time.Second))
 	u.startTask()
@@ -68,7 +68,7 @@ func (u *simUser) runUser() {
 	u.ended = true
 }
 
-// signalAgain sends the signals again that steps wait for in another visit.
+// signalAgain repeats signals that steps await in another visit.
 func (u *simUser) signalAgain() {
 	for !u.done {
 		u.w.sleepFor(500*time.Millisecond + u.w.upTo(time.Second))
@@ -92,7 +92,7 @@ func (u *simUser) runHelper(f func()) {
 	})
 }
 
-// startTask begins the task; the key makes it safe to ask again.
+// startTask starts the task. The idempotency key makes retries safe.
 func (u *simUser) startTask() {
 	n := engine.NewTask{VersionID: u.version, Params: u.play.params, Key: u.name}
 	for {
@@ -110,7 +110,8 @@ func (u *simUser) startTask() {
 			break
 		}
 		u.checkServed("a start", err)
-		if kind := flow.ErrorKindOf(err); kind != "" && kind != flow.Busy && !(kind == flow.NotFound && u.options.Rewinds) { // it was lost meanwhile
+		// a rewind has lost it
+		if kind := flow.ErrorKindOf(err); kind != "" && kind != flow.Busy && !(kind == flow.NotFound && u.options.Rewinds) {
 			u.w.failRun("%s could not start: %v", u.name, err)
 		}
 		u.w.sleepFor(50*time.Millisecond + u.w.upTo(time.Second))
@@ -120,7 +121,7 @@ func (u *simUser) startTask() {
 	}
 }
 
-// startAgain sends the same start, or another with the same key.
+// startAgain repeats the start, with the same or different params and the same key.
 func (u *simUser) startAgain(n engine.NewTask) {
 	other := u.w.drawChance(500)
 	if other {
@@ -138,14 +139,14 @@ func (u *simUser) startAgain(n engine.NewTask) {
 	}
 }
 
-// sendUntilAnswered sends a command under one request id until it is answered.
+// sendUntilAnswered repeats a command under one request id until it is answered.
 func (u *simUser) sendUntilAnswered(cmd flow.Command) error {
 	u.requests++
 	request := fmt.Sprintf("%s/%d", u.name, u.requests)
 	for {
 		err := u.sendOnce(cmd, request)
 		if err == nil || flow.ErrorKindOf(err) != "" && flow.ErrorKindOf(err) != flow.Busy {
-			if err == nil && u.w.drawChance(100) { // a client may not have heard it
+			if err == nil && u.w.drawChance(100) { // a client may have missed the answer
 				u.w.sleepFor(u.w.upTo(time.Second))
 				_ = u.sendOnce(cmd, request)
 			}
@@ -164,7 +165,8 @@ func (u *simUser) sendOnce(cmd flow.Command, request string) error {
 	u.checkServed(fmt.Sprintf("%T %s", cmd, request), err)
 	u.w.addTrace("%s: %T %s is answered: %v", u.name, cmd, request, err)
 	_, cancel := cmd.(flow.Cancel)
-	if again := u.check.countRetries(u.task) > retries; err == nil && !(cancel && again) { // it may have come when the task had ended, before the retry
+	// a cancel may have arrived after the end and before the retry
+	if again := u.check.countRetries(u.task) > retries; err == nil && !(cancel && again) {
 		u.check.checkAnswered(u.task, cmd, request)
 	}
 	return err
@@ -193,7 +195,7 @@ func (u *simUser) cancelTask() {
 	}
 }
 
-// sendInvalid must be refused and leave no trace.
+// sendInvalid sends a signal that must be refused and change nothing.
 func (u *simUser) sendInvalid() {
 	u.w.sleepFor(u.w.upTo(5 * time.Second))
 	if err := u.sendUntilAnswered(flow.Signal{Key: "_rt", Value: json.RawMessage(`1`)}); flow.ErrorKindOf(err) != flow.Invalid {
@@ -239,7 +241,7 @@ func (u *simUser) watchJournal() {
 	}
 }
 
-// endedAfter reports whether a task has ended after events, which may take an end back.
+// endedAfter reports whether a task has ended after a row of events; a retry takes an end back.
 func endedAfter(ended bool, row []byte) bool {
 	events, err := flow.DecodeEvents(row)
 	for _, e := range events {
@@ -272,7 +274,7 @@ func (u *simUser) awaitEnd() {
 	}
 }
 
-// verifyOutcome compares the end with what the core alone makes of it.
+// verifyOutcome compares the end with the reference outcome.
 func (u *simUser) verifyOutcome() {
 	t := u.check.tasks[u.task]
 	if !u.forced {
@@ -292,9 +294,9 @@ func (u *simUser) verifyOutcome() {
 	}
 	want := u.play.want
 	if u.shrinks && u.members > 1 || u.limits.Deliveries != endless {
-		return // what does not fit into a smaller limit, or how often a job's carrier was lost decides how it ends
+		return // smaller limits, or the number of lost attempts, decide the end
 	}
-	if u.play.loose || u.forced { // of what was cut short only the status is certain
+	if u.play.loose || u.forced { // only the status of an interrupted task is certain
 		want, got = taskOutcome{Status: want.Status}, taskOutcome{Status: got.Status}
 	}
 	if got != want {

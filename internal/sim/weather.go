@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// faultRates is how bad a run is. Rates are in 1000.
+// faultRates are the fault rates of a run, in 1/1000.
 type faultRates struct {
-	calmAt  time.Duration // from then on nothing goes wrong any more, so that everything can end
+	calmAt  time.Duration // time from which no more faults happen, so that everything can end
 	jumps   int           // steps that take long
-	latency time.Duration // of the store, usually
+	latency time.Duration // usual latency of the store
 	stalls  int           // calls of the store that take seconds
 	lost    int           // calls that do not reach the store
-	unknown int           // answers that do not come back
-	strays  int           // commits that are given up and written later
-	crashes int           // of task and step actors, at a message
-	trips   int           // of step actors, in the middle of their work
-	cursed  int           // tasks that crash on every claim, at the first of them
+	unknown int           // answers that get lost
+	strays  int           // commits that are abandoned and written later
+	crashes int           // crashes of task and step actors at a message
+	trips   int           // crashes of step actors in the middle of their work
+	cursed  int           // tasks that crash on every claim, decided at the first claim
 	sloppy  int           // workers that report late, twice, wrongly or never
-	trouble time.Duration // between two misfortunes of members; 0 = none
+	trouble time.Duration // time between two faults of members; 0 means none
 
-	// Of a cluster:
+	// In a cluster:
 	cluster bool
-	rumors  int // of gossip: hints that get lost, and hints of nothing
-	lies    int // of gossip, each believed for a while
-	repeats int // questions between members that arrive twice
-	drift   int // of clocks
+	rumors  int // lost or false hints of gossip
+	lies    int // false views of gossip, each believed for a while
+	repeats int // requests between members that arrive twice
+	drift   int // drift of clocks
 }
 
 func drawFaultRates(rng *rand.Rand) faultRates {
@@ -37,7 +37,7 @@ func drawFaultRates(rng *rand.Rand) faultRates {
 	}
 	w := faultRates{latency: pickOne(rng, time.Millisecond, 5*time.Millisecond, 20*time.Millisecond, 200*time.Millisecond)}
 	if rng.IntN(8) == 0 {
-		return w // fine throughout
+		return w // no faults at all
 	}
 	w.calmAt = time.Duration(2+rng.IntN(25)) * time.Second
 	w.jumps, w.stalls, w.lost, w.unknown, w.strays = some(3), some(40), some(100), some(100), some(60)
@@ -49,8 +49,8 @@ func drawFaultRates(rng *rand.Rand) faultRates {
 	return w
 }
 
-// clockLead is how far members may be ahead of the store's time: theirs never runs backwards,
-// unless it is a second or more ahead.
+// clockLead is how far a member's clock may be ahead of the store's. A member's time never goes
+// back, unless it is a second or more ahead.
 func (w *faultRates) clockLead() time.Duration {
 	if w.drift == 0 {
 		return 0
@@ -58,19 +58,19 @@ func (w *faultRates) clockLead() time.Duration {
 	return 1100 * time.Millisecond
 }
 
-// isCalm reports whether it has become calm for good.
+// isCalm reports whether the faults have ended.
 func (w *simWorld) isCalm() bool { return w.now >= w.faults.calmAt }
 
-// canLeap reports whether a step may take so long that leases run out meanwhile. Where others wait
-// for that it is a mishap.
+// canLeap reports whether a step may take longer than a lease. In a cluster that is a fault,
+// because other members react to it.
 func (w *simWorld) canLeap() bool { return !w.faults.cluster || !w.isCalm() }
 
-// drawFault is chance while it is not calm.
+// drawFault draws a fault with a probability in 1/1000, until the faults end.
 func (w *simWorld) drawFault(permille int) bool {
 	return permille > 0 && !w.isCalm() && w.drawChance(permille)
 }
 
-// ofCluster adds what can happen between members.
+// ofCluster adds the faults between members.
 func (w *faultRates) ofCluster(rng *rand.Rand) {
 	w.cluster = true
 	w.lies = rng.IntN(1000)

@@ -8,19 +8,18 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// remoteEngine is a member that is asked as other programs would ask it: questions and answers
-// travel as bytes, and are seen to on the member's host. Of one that crashes meanwhile nothing more
-// is heard.
+// remoteEngine calls a member as an external program would: requests and answers are encoded, and
+// the request is handled on the member's host. If the member crashes meanwhile, there is no answer.
 type remoteEngine struct {
 	engine.Engine
-	h *host // nil = wherever the one who asks is
+	h *host // nil means the caller's host
 }
 
-// roundTrip is what arrives of a message.
+// roundTrip encodes and decodes a message.
 func roundTrip[M engine.Message](m M) M {
 	b, err := engine.Marshal(m)
 	if err != nil {
-		panic(err) // a simulation sends nothing that cannot be sent
+		panic(err) // all simulated messages can be encoded
 	}
 	arrived, err := engine.Unmarshal(b)
 	if err != nil {
@@ -36,12 +35,12 @@ func sentError(err error) error {
 	return roundTrip(&engine.Refusal{Err: err}).Err
 }
 
-// runOn does something on a host for somebody elsewhere.
+// runOn runs a function on a host for a caller elsewhere.
 func runOn[A any](ctx context.Context, h *host, do func() (A, error)) (A, error) {
 	if h == nil {
 		return do()
 	}
-	answer := make(chan A, 1) // a dead host's is never looked at
+	answer := make(chan A, 1) // never read if the host is dead
 	var err error
 	h.w.startCoroutine(h, "request", func() {
 		var a A
@@ -59,7 +58,7 @@ func runOn[A any](ctx context.Context, h *host, do func() (A, error)) (A, error)
 	return <-answer, err
 }
 
-// countRequest counts a request that whoever stops waits for.
+// countRequest counts a request for which a stopping member waits.
 func (w remoteEngine) countRequest() (over func()) {
 	if w.h == nil {
 		return func() {}
@@ -108,7 +107,7 @@ func (w remoteEngine) Watch(ctx context.Context, task string, after int64) iter.
 	return w.h.w.streamRows(ctx, w.h, func(ctx context.Context) iter.Seq2[engine.Row, error] { return w.Engine.Watch(ctx, task, after) })
 }
 
-// streamRows reads rows on a host for somebody elsewhere.
+// streamRows reads rows on a host for a caller elsewhere.
 func (w *simWorld) streamRows(ctx context.Context, h *host, rows func(context.Context) iter.Seq2[engine.Row, error]) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

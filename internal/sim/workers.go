@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// doCommand gives a command to a task.
+// doCommand sends a command to a task.
 func doCommand(ctx context.Context, m engine.Engine, task string, cmd flow.Command, request string) error {
 	_, err := m.Do(ctx, engine.Order{Task: task, Command: cmd, Request: request})
 	return err
@@ -25,7 +25,7 @@ func completeJob(ctx context.Context, m engine.Engine, job string, r flow.Report
 	return err
 }
 
-// queuePoller takes queue jobs.
+// queuePoller polls for queue jobs.
 type queuePoller struct {
 	*simRun
 	name string
@@ -64,7 +64,7 @@ func (p *queuePoller) chooseServices() []string {
 	return all[:1+p.w.rng.IntN(len(all))]
 }
 
-// runJob carries out a claimed job, more or less.
+// runJob carries out a claimed job, possibly with a mistake.
 func (p *queuePoller) runJob(c engine.Claimed) {
 	if c.Job.Service == hang {
 		return
@@ -86,22 +86,22 @@ func (p *queuePoller) runJob(c engine.Claimed) {
 	}
 }
 
-// makeMistake is what workers get wrong.
+// makeMistake makes a typical mistake of a worker.
 func (p *queuePoller) makeMistake(c engine.Claimed, r *flow.Report) {
 	switch p.w.rng.IntN(6) {
 	case 0: // it crashes
 		r.Worker = ""
-	case 1: // its claim runs out meanwhile
+	case 1: // its claim expires
 		p.w.sleepFor(p.visibility + p.w.upTo(2*p.visibility))
 	case 2: // it has lost its token
 		r.Token = ""
-	case 3: // it says so twice
+	case 3: // it reports twice
 		p.w.startCoroutine(p.outside, p.name, func() { p.reportResult(c, *r) })
-	case 4: // it uses another's token, which must change nothing
+	case 4: // it uses a foreign token, which must change nothing
 		stale := *r
 		stale.Token, stale.Output, stale.Error = "stale", nil, "with a stale token"
 		p.reportResult(c, stale)
-	case 5: // it is slow and says that it is alive
+	case 5: // it is slow and sends heartbeats
 		for range 4 {
 			p.w.sleepFor(p.visibility / 3)
 			_, _ = p.sendHeartbeat(c)
@@ -126,7 +126,7 @@ func (p *queuePoller) sendHeartbeat(c engine.Claimed) ([]string, error) {
 	return x.Canceled, err
 }
 
-// reportResult sends a result until it is answered.
+// reportResult repeats a result until it is answered.
 func (p *queuePoller) reportResult(c engine.Claimed, r flow.Report) {
 	for {
 		ctx, stop := p.withPatience()
@@ -143,7 +143,7 @@ func (p *queuePoller) reportResult(c engine.Claimed, r flow.Report) {
 	}
 }
 
-// completeJob reports the end of a job, and every other time takes others for it.
+// completeJob reports the end of a job, and polls for further jobs in every second call.
 func (p *queuePoller) completeJob(ctx context.Context, job string, r flow.Report) error {
 	if p.w.drawChance(500) {
 		return completeJob(ctx, p.anyMember(), job, r)
@@ -169,7 +169,7 @@ type jobCarrier struct {
 	h *host
 }
 
-// Carry takes its time; it panics, hangs and stops halfway as its job and the weather have it.
+// Carry carries out a job with delays. It may panic, hang or be interrupted.
 func (c jobCarrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	c.check.checkCarried(c.h.name, job.Task, job.Address)
 	c.check.checkOnce(c.h.name, job)
@@ -196,8 +196,8 @@ func (c jobCarrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	return r
 }
 
-// reportDuplicate reports a job that somebody else reports, too. When its attempt is over, anything
-// may be said.
+// reportDuplicate reports a job that is also reported by its carrier. After the end of the attempt
+// the report may be wrong.
 func (c jobCarrier) reportDuplicate(job flow.Job, r flow.Report) {
 	c.w.sleepFor(c.w.upTo(time.Second))
 	if c.check.tasks[job.Task].attempts[job.Address] {

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// epoch is when every run begins by the store's clock.
+// epoch is the start of every run by the store's clock.
 var epoch = time.UnixMilli(1_700_000_000_000)
 
-// simWorld is one run. Nothing in it runs beside anything else: step picks what is next.
+// simWorld is one run. Nothing in it runs concurrently: runNext picks what happens next.
 type simWorld struct {
 	rng     *rand.Rand
 	faults  faultRates
@@ -22,19 +22,19 @@ type simWorld struct {
 	hosts   []*host
 	timers  timerHeap
 	parked  []*coroutine
-	current *coroutine // that is running; nil while a mailbox or a timer is
+	current *coroutine // running coroutine; nil while a mailbox or a timer runs
 	serial  uint64
 	steps   int
-	stacks  bool // note where strands wait
-	closing bool // strands end instead of going on
+	stacks  bool // record where coroutines wait
+	closing bool // coroutines end instead of continuing
 	failure error
 
 	hash  uint64
 	trace []string // the last lines
 	lines int
-	trips int // of step actors in the middle of their work
+	trips int // crashes of step actors in the middle of their work
 
-	rewinds int // how often the store went back
+	rewinds int // number of rewinds of the store
 }
 
 func newWorld(seed uint64) *simWorld {
@@ -43,26 +43,26 @@ func newWorld(seed uint64) *simWorld {
 	return w
 }
 
-// pendingRun is something that may happen next.
+// pendingRun is something that may run next.
 type pendingRun struct {
 	serial uint64
 	f      func()
 }
 
-// coroutine is a function that may wait in the middle; while it does, the world goes on.
+// coroutine is a function that may wait; meanwhile the world continues.
 type coroutine struct {
 	name   string
 	host   *host
 	next   func() (struct{}, bool)
 	yield  func(struct{}) bool
-	isDone func() bool // what it waits for
-	stack  []byte      // where it waits
+	isDone func() bool // condition it waits for
+	stack  []byte      // stack of its wait
 }
 
-// errClosing unwinds a strand when the run is over.
+// errClosing unwinds a coroutine when the run is over.
 var errClosing = errors.New("sim: the run is over")
 
-// startCoroutine begins a strand on a host.
+// startCoroutine starts a coroutine on a host.
 func (w *simWorld) startCoroutine(h *host, name string, f func()) {
 	s := &coroutine{name: name, host: h}
 	s.next, _ = iter.Pull(func(yield func(struct{}) bool) {
@@ -84,8 +84,8 @@ func (w *simWorld) resumeCoroutine(s *coroutine) {
 	w.current = before
 }
 
-// parkUntil lets the world go on until over says so. Only strands may wait: an actor that does is
-// wrong.
+// parkUntil suspends the current coroutine until over returns true. Only coroutines may wait; a
+// wait in an actor is a failure.
 func (w *simWorld) parkUntil(over func() bool) {
 	s := w.current
 	if s == nil {
@@ -104,7 +104,7 @@ func (w *simWorld) parkUntil(over func() bool) {
 	}
 }
 
-// sleepFor lets time pass. Work of a host that is dead does not wait.
+// sleepFor suspends the current coroutine for d. Work of a dead host does not wait.
 func (w *simWorld) sleepFor(d time.Duration) {
 	if w.current == nil {
 		return
@@ -114,7 +114,7 @@ func (w *simWorld) sleepFor(d time.Duration) {
 	w.parkUntil(func() bool { return w.now >= until || h.dead })
 }
 
-// yieldOnce lets others run first.
+// yieldOnce lets other work run first.
 func (w *simWorld) yieldOnce() {
 	if w.current == nil {
 		return
@@ -124,7 +124,7 @@ func (w *simWorld) yieldOnce() {
 	w.parkUntil(func() bool { return passed || h.dead })
 }
 
-// runNext lets one thing happen. false: there is nothing left that could, ever.
+// runNext runs one item. It returns false if nothing can ever run again.
 func (w *simWorld) runNext() bool {
 	w.steps++
 	w.passTime()
@@ -156,7 +156,7 @@ func (w *simWorld) pickRun(n int) func() {
 	panic("sim: nothing to pick")
 }
 
-// unparkReady makes strands runnable whose wait is over.
+// unparkReady makes the coroutines runnable whose wait is over.
 func (w *simWorld) unparkReady() {
 	left := w.parked[:0]
 	for _, s := range w.parked {
@@ -170,7 +170,7 @@ func (w *simWorld) unparkReady() {
 	w.parked = left
 }
 
-// passTime takes a little time for most steps, and a lot for a few.
+// passTime advances the time a little for most steps, and a lot for a few.
 func (w *simWorld) passTime() {
 	switch n := w.rng.IntN(1000); {
 	case n < w.faults.jumps && w.canLeap():
@@ -180,7 +180,7 @@ func (w *simWorld) passTime() {
 	}
 }
 
-// jumpToTimer goes to the next time at which something happens.
+// jumpToTimer advances to the next timer.
 func (w *simWorld) jumpToTimer() bool {
 	if len(w.timers) == 0 {
 		return false
@@ -202,7 +202,7 @@ func (w *simWorld) advanceBy(d time.Duration) {
 	}
 }
 
-// callAfter calls f in a while: as a run of the host, or at once when there is none.
+// callAfter calls f after d: as a run of the host, or directly if the host is nil.
 func (w *simWorld) callAfter(h *host, d time.Duration, f func()) (stop func() bool) {
 	if d < 0 || w.now+d < w.now {
 		w.failRun("somebody waits for %s", d)
@@ -221,18 +221,18 @@ func (w *simWorld) callAfter(h *host, d time.Duration, f func()) (stop func() bo
 	}
 }
 
-// drawChance is true in so many of 1000 cases.
+// drawChance returns true with a probability in 1/1000.
 func (w *simWorld) drawChance(permille int) bool { return w.rng.IntN(1000) < permille }
 
-// upTo draws a duration below d.
+// upTo draws a duration of at most d.
 func (w *simWorld) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.rng.Int64N(int64(d) + 1)).Truncate(time.Microsecond)
 }
 
-// storeNow is the store's clock.
+// storeNow returns the time of the store's clock.
 func (w *simWorld) storeNow() time.Time { return epoch.Add(w.now) }
 
-// failRun notes the first promise that is broken.
+// failRun records the first broken promise.
 func (w *simWorld) failRun(format string, args ...any) {
 	if w.failure == nil {
 		w.failure = fmt.Errorf(format, args...)
@@ -240,7 +240,7 @@ func (w *simWorld) failRun(format string, args ...any) {
 	}
 }
 
-// keptLines is how much of the trace a failure shows.
+// keptLines is the number of trace lines shown for a failure.
 const keptLines = 400
 
 // addTrace adds a line to the trace.
@@ -256,12 +256,12 @@ func (w *simWorld) addTrace(format string, args ...any) {
 	w.trace = append(w.trace, fmt.Sprintf("%12s %s", w.now.Round(time.Microsecond), line))
 }
 
-// mixHash makes a number part of the run's hash.
+// mixHash adds a number to the run's hash.
 func (w *simWorld) mixHash(n uint64) {
 	w.hash = (w.hash ^ n ^ uint64(w.now)) * 1099511628211
 }
 
-// unwindAll unwinds what is still waiting: every strand is a goroutine that has to end.
+// unwindAll ends all waiting coroutines, because each of them is a goroutine.
 func (w *simWorld) unwindAll() {
 	w.closing = true
 	for _, h := range w.hosts {
