@@ -1,15 +1,20 @@
-// Package attack holds the attacks that a member has to outlast: the built command on SQLite and on
-// PostgreSQL, over HTTP on loopback, without and with a token, is sent what an attacker or an
-// unlucky user would send, one attack after the other and then all of them at once.
+// Package attack tests a member under attack. The built binary, on SQLite and on PostgreSQL,
+// without and with a token, gets requests over HTTP on loopback as a malicious or careless user
+// would send them. The attacks run one after the other and then all at once.
 //
-// What it checks beside each attack: simple tasks (a choice, a push worker, a pull worker) are
-// started and ended all the time; whatever is refused is refused in words (4xx, or 429 and 503);
-// resident memory stays below 1 GB. And after it, also after a SIGKILL: every task the attacker has
-// touched can be read, listed and canceled.
+// During each attack it checks:
+// - Simple tasks (a choice, a push worker, a pull worker) start and end all the time.
+// - Refused requests get a proper error (4xx, including 429, or 503).
+// - Resident memory stays below 1 GB.
 //
-// The short form is a part of the suite, on SQLite, and of CI on both (TROUPE_ATTACK=both); it has
-// small loads and asserts nothing about time, only tells what the simple tasks took.
-// TROUPE_ATTACK=full has the whole loads and holds the 99th percentile of simple tasks to 1 s and
-// every cancel to 5 s (make attack). Each attack is a line of JSON in the log; the table of them is
-// kept as logs/attack-*.txt, and what the member said in the folder logs when a test fails.
+// After each attack, and again after a SIGKILL, it checks that every task touched by the attacker
+// can be read, listed and canceled.
+//
+// The short form is part of the suite, on SQLite, and of CI on both stores (TROUPE_ATTACK=both). It
+// has small loads and only logs the times of simple tasks. The full form (TROUPE_ATTACK=full, make
+// attack) has the whole loads and requires a 99th percentile of 1 s for simple tasks and at most 5
+// s for every cancel.
+//
+// Each attack logs a line of JSON. The table of all attacks is kept as logs/attack-*.txt, and after
+// a failure the folder logs holds the output of the member.
 package attack

@@ -10,12 +10,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// readTimedActs reads what happens at times: {2d: {approve: sign}, 3w: cancel}.
+// readTimedActs reads acts at given times: {2d: {approve: sign}, 3w: cancel}.
 func (r *caseReader) readTimedActs(c *Case, n *yaml.Node) {
 	if !r.expectKind(n, yaml.MappingNode, "at") {
 		return
 	}
-	c.Acts = slices.DeleteFunc(c.Acts, func(a rehearse.Act) bool { return a.Waiting == "" }) // those that all have in common
+	// those shared by all cases
+	c.Acts = slices.DeleteFunc(c.Acts, func(a rehearse.Act) bool { return a.Waiting == "" })
 	for _, p := range r.mappingPairs(n) {
 		at := r.readSpan(p.key, "at")
 		for _, e := range listElements(p.value) {
@@ -28,8 +29,8 @@ func (r *caseReader) readTimedActs(c *Case, n *yaml.Node) {
 	}
 }
 
-// readWaitingActs reads what happens when a step waits: {sign: {answer: true, after: 1h}}. Of a
-// list the first is for the first such wait, and the last for all that come after.
+// readWaitingActs reads acts for waiting steps: {sign: {answer: true, after: 1h}}. In a list the
+// first is for the first such wait, and the last for all later waits.
 func (r *caseReader) readWaitingActs(c *Case, n *yaml.Node) {
 	if !r.expectKind(n, yaml.MappingNode, "when_waiting") {
 		return
@@ -57,7 +58,7 @@ func needsTarget(k rehearse.ActKind) bool {
 	return k == rehearse.ActApprove || k == rehearse.ActReject
 }
 
-// addAct names acts of the same words apart.
+// addAct adds an act. It numbers acts of equal wording, so that their ids are unique.
 func (r *caseReader) addAct(c *Case, a rehearse.Act, n *yaml.Node) {
 	id := a.ID
 	for i := 2; c.actsFrom[a.ID] != (Place{}); i++ {
@@ -67,7 +68,7 @@ func (r *caseReader) addAct(c *Case, a rehearse.Act, n *yaml.Node) {
 	c.Acts = append(c.Acts, a)
 }
 
-// actWords tell what an act is, without its time.
+// actWords describes an act without its time.
 func actWords(a *rehearse.Act) string {
 	switch a.Kind {
 	case rehearse.ActSignal, rehearse.ActComplete, rehearse.ActFail:
@@ -81,10 +82,10 @@ func actWords(a *rehearse.Act) string {
 	return string(a.Kind) + " " + a.Target
 }
 
-// simpleActs are the acts that need nothing but their word.
+// simpleActs are the acts that need no argument.
 var simpleActs = []rehearse.ActKind{rehearse.ActCancel, rehearse.ActCancelGently, rehearse.ActPause, rehearse.ActResume, rehearse.ActRetry, rehearse.ActApprove, rehearse.ActReject}
 
-// readActs reads what somebody does: a word, or a mapping with what it is about.
+// readActs reads an act: a word, or a mapping with its argument.
 func (r *caseReader) readActs(n *yaml.Node) (all []rehearse.Act) {
 	if n.Kind == yaml.ScalarNode {
 		kind := rehearse.ActKind(n.Value)
@@ -153,7 +154,7 @@ func applyIf(f func(*rehearse.Act), a *rehearse.Act) {
 	}
 }
 
-// readMapping reads a mapping of any keys.
+// readMapping reads a mapping with arbitrary keys.
 func (r *reader) readMapping(n *yaml.Node, what string, f func(key, v *yaml.Node)) {
 	if r.expectKind(n, yaml.MappingNode, what) {
 		for _, p := range r.mappingPairs(n) {

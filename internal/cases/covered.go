@@ -12,14 +12,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Summary is how much of a flow cases have been at, in a line.
+// Summary returns the coverage of a flow as one line.
 func Summary(c *rehearse.Coverage) string {
 	nodes, nodesHit, edges, edgesHit := c.Totals()
 	return fmt.Sprintf("%d of %d nodes, %d of %d edges (%.0f %%)", nodesHit, nodes, edgesHit, edges, c.Percent())
 }
 
-// Marks shows a flow with how often each node was entered and each edge was taken; ✗ is what
-// nothing has been at.
+// Marks prints a flow with the number of visits of each node and edge; ✗ marks uncovered ones.
 func Marks(w io.Writer, f *File, c *rehearse.Coverage) error {
 	fmt.Fprintf(w, "%s: %s\n", f.Flow, Summary(c))
 	view := show.Plan(f.Plan, f.Flow)
@@ -31,7 +30,7 @@ func Marks(w io.Writer, f *File, c *rehearse.Coverage) error {
 		fmt.Fprintln(t, "when it is over:")
 		m.writeScope(f.Plan.Closing, view.Closing, closingScope, 1)
 	}
-	_ = t.Flush() // into a strings.Builder
+	_ = t.Flush() // a strings.Builder returns no errors
 	for line := range strings.Lines(b.String()) {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
 			return err
@@ -40,7 +39,7 @@ func Marks(w io.Writer, f *File, c *rehearse.Coverage) error {
 	return nil
 }
 
-// closingScope is where coverage has the nodes that run when a task is over.
+// closingScope is the scope of the nodes that run when a task is over.
 const closingScope = "~"
 
 type coverageWriter struct {

@@ -1,11 +1,11 @@
-// Package cases reads what is expected of a flow, plays it (package rehearse), compares, and tells
-// what differs.
+// Package cases reads tests of a flow, runs them (package rehearse), compares the outcome with the
+// expectations, and reports differences.
 //
-//	File       a file of cases, in YAML or JSON, and the flow that they are about; everything that is wrong with it is told with line and column
-//	Case       what a task is started with, who answers its jobs (Mock), what happens from outside, and what has to come of it
-//	Suite      files on their way through all cores: each case undisturbed, and then under the misfortunes of as many seeds as are wanted
-//	Result     what came of a case; a failure of a seed with the smallest schedule that shows it
+//	File       a YAML or JSON file of cases, and the flow they test; every mistake is reported with line and column
+//	Case       the params of a task, the answers to its jobs (Mock), events from outside, and the expected outcome
+//	Suite      files to be run on all cores: each case first undisturbed, and then under the faults of a number of seeds
+//	Result     the result of a case; the failure of a seed comes with the smallest schedule that shows it
 //
-// What holds in every order stands under expect, never and always; what holds only as long as
-// nothing goes wrong stands under undisturbed.
+// Expectations under expect, never and always hold in every order. Expectations under undisturbed
+// hold only without faults.
 package cases

@@ -13,22 +13,22 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Expectation is what has to come of a case. What is nil is not looked at.
+// Expectation is the expected outcome of a case. Nil fields are not checked.
 type Expectation struct {
-	Undisturbed bool // it holds only when nothing goes wrong
+	Undisturbed bool // it holds only without faults
 	State       *Said[string]
 	Result      *Said[json.RawMessage]
 	ResultHas   *Said[json.RawMessage]
 	Shared      map[string]Said[json.RawMessage]
 	Error       *Said[string]
-	Steps       *Said[[][]string] // those of an inner list in any order
+	Steps       *Said[[][]string] // nodes of an inner list may come in any order
 	Nodes       map[string]Said[string]
 	Calls       map[string]*Calls
 	Took        *Said[Range]
 	Waits       *Said[[]string]
 }
 
-// Said is a value and where it was written.
+// Said is a value with its position in the file.
 type Said[T any] struct {
 	Value T
 	At    Place
@@ -36,22 +36,22 @@ type Said[T any] struct {
 
 func withPlace[T any](v T, n *yaml.Node) *Said[T] { return &Said[T]{v, placeOf(n)} }
 
-// Calls are those of a node, service or function.
+// Calls are the expected calls of a node, service or function.
 type Calls struct {
 	At       Place
-	Min, Max int     // Max -1 = any number
-	Each     *Input  // what all of them get
-	List     []Input // what each of them gets, in order
+	Min, Max int     // Max -1 means no limit
+	Each     *Input  // input of every call
+	List     []Input // inputs of the calls, in order
 }
 
-// Input is what a call gets.
+// Input is the expected input of a call.
 type Input struct {
 	At    Place
-	Whole json.RawMessage // nil = anything
+	Whole json.RawMessage // nil means any input
 	Has   json.RawMessage
 }
 
-// Range is from one duration to another.
+// Range is a range of durations, including both ends.
 type Range struct{ Min, Max time.Duration }
 
 func (r *caseReader) readUndisturbed(n *yaml.Node) *Expectation {
@@ -62,7 +62,7 @@ func (r *caseReader) readUndisturbed(n *yaml.Node) *Expectation {
 
 var states = []string{string(flow.TaskCompleted), string(flow.TaskFailed), string(flow.TaskCanceled), string(flow.TaskRunning), string(flow.TaskCanceling), pausedState}
 
-// pausedState is what people call a task that is running and paused.
+// pausedState is the state of a running task that is paused.
 const pausedState = "paused"
 
 var stepStates = []string{string(flow.StepCreated), string(flow.StepStarted), string(flow.StepCompleted), string(flow.StepFailed), string(flow.StepSkipped)}
@@ -103,7 +103,7 @@ func (r *caseReader) readWord(n *yaml.Node, what string, words []string) string 
 	return word
 }
 
-// readSteps reads nodes in the order in which they are to be entered.
+// readSteps reads the expected order of nodes.
 func (r *caseReader) readSteps(n *yaml.Node) (all [][]string) {
 	if !r.expectKind(n, yaml.SequenceNode, "steps") {
 		return nil
@@ -118,7 +118,7 @@ func (r *caseReader) readSteps(n *yaml.Node) (all [][]string) {
 	return all
 }
 
-// readCalls reads how many calls there are to be, and with what.
+// readCalls reads the expected number and inputs of calls.
 func (r *caseReader) readCalls(n *yaml.Node) *Calls {
 	c := &Calls{At: placeOf(n), Max: -1}
 	switch n.Kind {
@@ -157,7 +157,7 @@ func (r *caseReader) readInput(n *yaml.Node, also map[string]func(*yaml.Node)) I
 	return in
 }
 
-// readTook reads a duration, or between which ones it has to be.
+// readTook reads a duration or a range of durations.
 func (r *caseReader) readTook(n *yaml.Node) Range {
 	if n.Kind == yaml.ScalarNode {
 		d := r.readSpan(n, "took")
@@ -171,16 +171,16 @@ func (r *caseReader) readTook(n *yaml.Node) Range {
 	return between
 }
 
-// Never is what must not happen, whatever else does.
+// Never is something that must never happen.
 type Never struct {
 	At          Place
-	Call        string // is called …
+	Call        string // it is called …
 	Before      string // … before that has completed
 	After       string // … after that has begun
 	AfterFailed string // … after that has failed
-	MoreThan    int    // … more often than that; -1 = at all
-	Done        string // has completed, the task has ended otherwise than Unless …
-	Without     string // … and that was not called with success
+	MoreThan    int    // … more often than that; -1 means at all
+	Done        string // it has completed and the task has ended in another state than Unless …
+	Without     string // … and that was not called successfully
 	Unless      string
 }
 
@@ -210,13 +210,13 @@ func (r *caseReader) readNevers(c *Case, n *yaml.Node) {
 	}
 }
 
-// Always is a condition that holds at the end.
+// Always is a condition that has to hold at the end.
 type Always struct {
 	At   Place
 	Cond *expr.CEL
 }
 
-// endLanguage is what such a condition knows.
+// endLanguage is the expression language of those conditions.
 var endLanguage = sync.OnceValue(func() *expr.Language {
 	return expr.NewLanguage("state", "error", "result", "shared", "params", "took", "called", "ok", "failed", "calls")
 })
@@ -227,7 +227,7 @@ func (r *caseReader) readAlways(c *Case, n *yaml.Node) {
 	}
 }
 
-// Matches reports whether a call is one of a node, service or function.
+// Matches reports whether a call belongs to the named node, service or function.
 func Matches(c *rehearse.Call, name string) bool {
 	return c.Step() == name || c.Exec.Service == name || c.Exec.Func == name
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// File is a file of cases and the flow that they are about.
+// File is a file of cases with the flow they test.
 type File struct {
 	Path  string
 	Flow  string // path of the flow
@@ -21,10 +21,10 @@ type File struct {
 	Cases []*Case
 }
 
-// Mistakes are what is wrong with files, by file.
+// Mistakes are mistakes in several files.
 type Mistakes []Mistake
 
-// Mistake is a problem in a file.
+// Mistake is a mistake in a file.
 type Mistake struct {
 	File string
 	define.Problem
@@ -38,19 +38,19 @@ func (m Mistakes) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// fileEndings of the files that hold definitions and cases.
+// fileEndings are the endings of files with definitions or cases.
 var fileEndings = []string{".yaml", ".yml", ".json"}
 
-// casesSuffix is what the name of a file of cases ends with, before its ending.
+// casesSuffix is the end of a case file's name, before the ending.
 const casesSuffix = ".test"
 
-// IsCases reports whether a file is one of cases, by its name.
+// IsCases reports whether a path is that of a case file.
 func IsCases(path string) bool {
 	stem, ok := stemOf(path)
 	return ok && strings.HasSuffix(stem, casesSuffix)
 }
 
-// stemOf is a path without its ending.
+// stemOf returns a path without its ending.
 func stemOf(path string) (stem string, ok bool) {
 	for _, ending := range fileEndings {
 		if stem, ok := strings.CutSuffix(path, ending); ok {
@@ -60,7 +60,7 @@ func stemOf(path string) (stem string, ok bool) {
 	return path, false
 }
 
-// Beside finds the cases that stand beside a flow: order.test.yaml beside order.yaml.
+// Beside returns the case file beside a flow: order.test.yaml beside order.yaml.
 func Beside(path string) (string, error) {
 	stem, _ := stemOf(path)
 	for _, ending := range fileEndings {
@@ -71,7 +71,7 @@ func Beside(path string) (string, error) {
 	return "", fmt.Errorf("%s has no cases beside it: write them into %s%s.yaml, or name the file with --tests", path, stem, casesSuffix)
 }
 
-// In finds all files of cases in a folder and below it.
+// In returns all case files in and below a folder.
 func In(folder string) (all []string, err error) {
 	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && IsCases(path) {
@@ -85,8 +85,8 @@ func In(folder string) (all []string, err error) {
 	return all, err
 }
 
-// Open reads cases and their flow: the one that the file names, else of, else the one beside. Err
-// is of the type Mistakes when one of the two is wrong.
+// Open reads a case file and its flow: the flow named in the file, or else of, or else the flow
+// beside the file. The error has type Mistakes if one of the two contains mistakes.
 func Open(path, of string) (*File, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -143,7 +143,7 @@ func (f *File) findFlow(named, of string) error {
 	return nil
 }
 
-// Load makes the plan of the definition in a file.
+// Load compiles the definition in a file.
 func Load(path string) (*flow.Plan, define.Problems, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -152,8 +152,7 @@ func Load(path string) (*flow.Plan, define.Problems, error) {
 	return Compile(text, filepath.Dir(path))
 }
 
-// Compile makes the plan of a definition. The flows that it embeds by name are looked for in a
-// folder.
+// Compile compiles a definition. Embedded flows are looked up by name in the folder.
 func Compile(text []byte, folder string) (*flow.Plan, define.Problems, error) {
 	d, err := define.Parse(text)
 	if d == nil {
@@ -167,7 +166,7 @@ func Compile(text []byte, folder string) (*flow.Plan, define.Problems, error) {
 	return plan, problems, nil
 }
 
-// lookupFlow is the definition of a flow in a folder, as JSON; nil if there is none.
+// lookupFlow returns the definition of a flow in a folder as JSON; nil if there is none.
 func lookupFlow(folder, name string) ([]byte, error) {
 	if folder == "" || name != filepath.Base(name) {
 		return nil, nil

@@ -37,7 +37,7 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes results in the form that build servers read.
+// JUnit writes results in the JUnit XML format for CI systems.
 func JUnit(w io.Writer, results []*Result) error {
 	all := junitSuites{}
 	var total time.Duration

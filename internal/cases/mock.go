@@ -13,32 +13,32 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Mock answers in the place of a service, a function or whoever carries out the jobs of a node.
+// Mock answers the jobs of a node, service or function.
 type Mock struct {
 	At      Place
 	Answers []Given
 }
 
-// Given is an answer, and to which calls it is given. Without a condition it is given as often as
-// Times says, which is once, but for the last answer, which is given from then on.
+// Given is an answer with the calls that get it. Without a condition it is used Times times; the
+// default is once, or without limit for the last answer.
 type Given struct {
 	Output json.RawMessage
-	Echo   bool      // the input is the output
-	Expr   *expr.CEL // gives the output
+	Echo   bool      // return the input as output
+	Expr   *expr.CEL // expression that computes the output
 	Error  string
 	Failed bool
 	Fatal  bool
 	Silent bool
 	After  time.Duration
 
-	Times int // 0 = any number, -1 = as Finish says
+	Times int // 0 means no limit; -1 means that Finish sets it
 	Has   *expr.Pattern
 	When  *expr.CEL
-	Unit  int // -1 = any
+	Unit  int // -1 means any
 	Func  func(*rehearse.Call) rehearse.Answer
 }
 
-// callLanguage is what expressions about a call know.
+// callLanguage is the expression language for calls.
 var callLanguage = sync.OnceValue(func() *expr.Language {
 	return expr.NewLanguage("input", "params", "attempt", "unit", "visit", "call")
 })
@@ -91,7 +91,7 @@ func (r *caseReader) readGiven(n *yaml.Node, last bool) Given {
 	return g
 }
 
-// Finish settles how often an answer is given that does not say so itself (Times -1).
+// Finish sets the number of uses of an answer that does not specify it (Times -1).
 func (g *Given) Finish(last bool) {
 	if g.Times >= 0 {
 		return
@@ -102,25 +102,26 @@ func (g *Given) Finish(last bool) {
 	}
 }
 
-// CallCondition is an expression about a call.
+// CallCondition compiles an expression about a call.
 func CallCondition(source string) (*expr.CEL, error) { return callLanguage().Compile(source) }
 
-// isConditional reports whether it is given to some calls only.
+// isConditional reports whether only some calls get the answer.
 func (g *Given) isConditional() bool { return g.Has != nil || g.When != nil || g.Unit >= 0 }
 
-// Cast are mocks in the course of one story: it counts what they have answered.
+// Cast holds the mocks of one story and counts their answers.
 type Cast struct {
 	mocks map[string]*Mock
 	used  map[*Given]int
 	calls map[*Mock]int
 }
 
-// NewCast begins anew.
+// NewCast returns a Cast with all counters at zero.
 func NewCast(mocks map[string]*Mock) *Cast {
 	return &Cast{mocks, map[*Given]int{}, map[*Mock]int{}}
 }
 
-// Answer is that of the mock for a call: by its node, else by its service or function.
+// Answer returns the answer to a call, from the mock of its node, or else of its service or
+// function.
 func (k *Cast) Answer(c *rehearse.Call) rehearse.Answer {
 	m := k.mocks[c.Step()]
 	for _, name := range []string{c.Exec.Service, c.Exec.Func} {
@@ -181,7 +182,7 @@ func (g *Given) makeAnswer(c *rehearse.Call, nth int) rehearse.Answer {
 	return a
 }
 
-// callVars is what expressions know of a call.
+// callVars returns the variables of expressions about a call.
 func callVars(c *rehearse.Call, nth int) expr.Vars {
 	return func(name string) (expr.Source, bool) {
 		switch name {

@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// noEvent is before the first event.
+// noEvent is a position before the first event.
 const noEvent = -1
 
-// checkNever looks for what must not happen.
+// checkNever searches for a forbidden event.
 func (k *checker) checkNever(v *Never) {
 	if v.Done != "" {
 		k.checkUndone(v)
@@ -33,7 +33,7 @@ func (k *checker) checkNever(v *Never) {
 	k.addFailure("never", v.At, "never: %s was called %s, at %s with %s", v.Call, v.conditionText(), rehearse.Span(c.Began), rehearse.Value(c.Input))
 }
 
-// isForbidden reports whether it is such a call that must not be.
+// isForbidden reports whether a call is forbidden.
 func (k *checker) isForbidden(v *Never, c *rehearse.Call) bool {
 	switch {
 	case v.Before != "":
@@ -68,8 +68,8 @@ func (v *Never) conditionText() string {
 	return text
 }
 
-// firstCompleted is how many events there were when a node first completed, or a service or
-// function first answered well.
+// firstCompleted returns the number of events before the first completion of a node, or the first
+// successful answer of a service or function.
 func (k *checker) firstCompleted(name string) int {
 	first := k.firstEnd(name, flow.StepCompleted)
 	for _, c := range k.Calls {
@@ -80,8 +80,8 @@ func (k *checker) firstCompleted(name string) int {
 	return first
 }
 
-// firstBegun is how many events there were when a node was first entered, or a service or function
-// first called.
+// firstBegun returns the number of events before a node was first entered, or a service or function
+// was first called.
 func (k *checker) firstBegun(name string) int {
 	for i := range k.Events {
 		if e := &k.Events[i]; e.Type == flow.StepEntered && e.Address().Step() == name {
@@ -96,8 +96,8 @@ func (k *checker) firstBegun(name string) int {
 	return noEvent
 }
 
-// firstEnd is how many events there were when a node first ended so. A service or function fails
-// with the first step that asks for it.
+// firstEnd returns the number of events before a node first ended with a status. A service or
+// function fails with the first failed step that calls it.
 func (k *checker) firstEnd(name string, status flow.StepStatus) int {
 	asked := map[string]bool{name: true}
 	for _, c := range k.Calls {
@@ -113,7 +113,7 @@ func (k *checker) firstEnd(name string, status flow.StepStatus) int {
 	return noEvent
 }
 
-// checkUndone looks for what was done and, although the task did not come to its end, not undone.
+// checkUndone searches for completed work that was not undone although the task did not complete.
 func (k *checker) checkUndone(v *Never) {
 	if !k.State.Status.Ended() || string(k.State.Status) == v.Unless || !k.isDone(v.Done) {
 		return
@@ -128,8 +128,8 @@ func (k *checker) checkUndone(v *Never) {
 	k.addFailure("never", v.At, "never: %s was done, the task is %s, and %s %s", v.Done, k.State.Status, v.Without, how)
 }
 
-// isDone reports whether a node has completed, or a call that it, a service or a function stands
-// for: one unit of a step that failed has to be undone, too.
+// isDone reports whether a node has completed, or a call of the name has succeeded. A single
+// successful unit of a failed step counts, because it has to be undone, too.
 func (k *checker) isDone(name string) bool {
 	return k.firstEnd(name, flow.StepCompleted) != noEvent ||
 		slices.ContainsFunc(k.callsOf(name), func(c *rehearse.Call) bool { return c.OK })
@@ -146,7 +146,7 @@ func (k *checker) checkAlways(a *Always) {
 	}
 }
 
-// endVars is what conditions know of the end.
+// endVars returns the variables of conditions at the end.
 func (k *checker) endVars(name string) (expr.Source, bool) {
 	switch name {
 	case "state":
@@ -173,7 +173,7 @@ func (k *checker) endVars(name string) (expr.Source, bool) {
 	return expr.Source{}, false
 }
 
-// callCounts counts calls by node, service or function. What was never called is 0.
+// callCounts counts calls by node, service or function; 0 if never called.
 func (k *checker) callCounts(which func(*rehearse.Call) bool) expr.Source {
 	count := func(name string) (n int) {
 		for _, c := range k.callsOf(name) {
@@ -192,14 +192,14 @@ func (k *checker) callCounts(which func(*rehearse.Call) bool) expr.Source {
 					all[name] = count(name)
 				}
 			}
-			b, _ := json.Marshal(all) // texts and numbers are always marshaled
+			b, _ := json.Marshal(all) // encoding strings and numbers cannot fail
 			return b
 		},
 	}
 }
 
-// callRecord is a call as conditions see it. Began and Ended count what has happened, so they order
-// calls also at the same time.
+// callRecord is a call as seen by conditions. Began and Ended are event counts, so they order
+// simultaneous calls, too.
 type callRecord struct {
 	Name    string          `json:"name"`
 	Node    string          `json:"node"`
@@ -226,7 +226,7 @@ func (k *checker) allCalls() json.RawMessage {
 		all = append(all, t)
 	}
 	b, err := json.Marshal(all)
-	if err != nil { // an output that is no JSON: the core has refused it
+	if err != nil { // an output that is not JSON; the core has refused it
 		return json.RawMessage("[]")
 	}
 	return b

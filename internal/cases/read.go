@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Case is one thing that is expected of a flow.
+// Case is one test of a flow.
 type Case struct {
 	Name     string
 	At       Place
@@ -22,20 +22,20 @@ type Case struct {
 	Acts     []rehearse.Act
 	Until    time.Duration
 	Kinds    rehearse.Kinds
-	MayFail  []string // whose calls may fail by misfortune; nil = all
+	MayFail  []string // names whose calls may fail by faults; nil means all
 	Expect   []*Expectation
 	Never    []*Never
 	Always   []*Always
 	untilAt  Place
-	actsFrom map[string]Place // where an act stands, by its id
+	actsFrom map[string]Place // position of each act, by its id
 }
 
-// Read reads the cases of a text. Names are those of the flow; flow is the file that the text
-// names, "" if it names none.
+// Read reads the cases of a text. The function names returns the names used in a flow. The result
+// flow is the file named by the text, "" if none.
 func Read(text []byte, names func(flow string) *Names) (flow string, all []*Case, problems define.Problems) {
 	r := &caseReader{reader: &reader{}}
 	docs := r.readDocuments(text)
-	for _, doc := range docs { // what the cases are about has to be known first
+	for _, doc := range docs { // the names of the flow are needed first
 		r.readFlow(doc, &flow)
 	}
 	if len(docs) == 0 && len(r.problems) == 0 {
@@ -61,7 +61,7 @@ type caseReader struct {
 	cases []*Case
 }
 
-// readFlow finds which flow a document is about.
+// readFlow reads the name of a document's flow.
 func (r *caseReader) readFlow(doc *yaml.Node, flow *string) {
 	if !r.expectKind(doc, yaml.MappingNode, "a case") {
 		return
@@ -78,7 +78,7 @@ func (r *caseReader) readFlow(doc *yaml.Node, flow *string) {
 	}
 }
 
-// readDocument reads a case, or several which have something in common.
+// readDocument reads one case, or several with common fields.
 func (r *caseReader) readDocument(doc *yaml.Node) {
 	common := &Case{At: placeOf(doc), Mocks: map[string]*Mock{}, Kinds: rehearse.Harmless, actsFrom: map[string]Place{}}
 	var list *yaml.Node
@@ -103,7 +103,7 @@ func (r *caseReader) readDocument(doc *yaml.Node) {
 	}
 }
 
-// copyCommon is a case that begins with what all have in common.
+// copyCommon returns a new case with the common fields.
 func (c *Case) copyCommon(at Place) *Case {
 	own := *c
 	own.At, own.Mocks, own.actsFrom = at, maps.Clone(c.Mocks), maps.Clone(c.actsFrom)
@@ -111,7 +111,7 @@ func (c *Case) copyCommon(at Place) *Case {
 	return &own
 }
 
-// caseFields are the fields of a case.
+// caseFields returns the readers of a case's fields.
 func (r *caseReader) caseFields(c *Case) map[string]func(*yaml.Node) {
 	return map[string]func(*yaml.Node){
 		"name":         func(n *yaml.Node) { c.Name, c.At = r.readText(n, "name"), placeOf(n) },
@@ -130,7 +130,7 @@ func (r *caseReader) caseFields(c *Case) map[string]func(*yaml.Node) {
 	}
 }
 
-// addCase takes a case that has been read.
+// addCase checks and adds a case.
 func (r *caseReader) addCase(c *Case, n *yaml.Node) {
 	switch {
 	case c.Name == "":
@@ -141,7 +141,7 @@ func (r *caseReader) addCase(c *Case, n *yaml.Node) {
 	r.cases = append(r.cases, c)
 }
 
-// checkUnique tells names that two cases have: the flag --run could not tell them apart.
+// checkUnique reports cases with equal names, because the flag --run cannot distinguish them.
 func (r *caseReader) checkUnique() {
 	first := map[string]Place{}
 	for _, c := range r.cases {
@@ -161,7 +161,7 @@ func (r *caseReader) readSpan(n *yaml.Node, what string) time.Duration {
 	return d
 }
 
-// readFaults reads which misfortunes seeds may draw: words, and errors with the names of those who
+// readFaults reads the kinds of faults that seeds may draw: words, or errors with the names that
 // may fail.
 func (r *caseReader) readFaults(c *Case, n *yaml.Node) {
 	c.Kinds, c.MayFail = rehearse.Kinds{}, nil

@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Where is a failure's place in its file.
+// Where returns the position of a failure in its file.
 func (r *Result) Where(f *Failure) string {
 	return fmt.Sprintf("%s:%d:%d", r.File.Path, f.At.Line, f.At.Column)
 }
 
-// Text tells what failed: what was expected, which misfortunes it takes, and what happened.
+// Text describes a failed case: the expectation, the necessary faults, and the story.
 func (r *Result) Text(indent string) string {
 	if r.Passed() {
 		return ""
@@ -39,7 +39,7 @@ func (r *Result) Text(indent string) string {
 	return b.String()
 }
 
-// causeText says where the misfortunes come from.
+// causeText describes the origin of the faults.
 func (r *Result) causeText() string {
 	n := len(r.Story.Struck)
 	if r.Seed == 0 {
@@ -51,7 +51,7 @@ func (r *Result) causeText() string {
 	return fmt.Sprintf("seed %d, of whose %d faults this takes %d (a schedule: put it into a file for --schedule):", r.Seed, r.Drawn, n)
 }
 
-// Record is a result as data.
+// Record is a result in JSON form.
 type Record struct {
 	File     string          `json:"file"`
 	Flow     string          `json:"flow"`
@@ -59,15 +59,15 @@ type Record struct {
 	Line     int             `json:"line"`
 	Passed   bool            `json:"passed"`
 	Runs     int             `json:"runs"`
-	TookMS   int64           `json:"took_ms"` // in virtual time
-	WallMS   float64         `json:"wall_ms"` // in real time
+	TookMS   int64           `json:"took_ms"` // virtual time
+	WallMS   float64         `json:"wall_ms"` // real time
 	Seed     uint64          `json:"seed,omitempty"`
 	Failures []RecordFailure `json:"failures,omitempty"`
 	Schedule []RecordFault   `json:"schedule,omitempty"`
 	Story    []RecordLine    `json:"story,omitempty"`
 }
 
-// RecordFailure is an expectation that did not hold.
+// RecordFailure is a failed expectation.
 type RecordFailure struct {
 	Line   int      `json:"line"`
 	Column int      `json:"column"`
@@ -75,20 +75,20 @@ type RecordFailure struct {
 	More   []string `json:"more,omitempty"`
 }
 
-// RecordFault is a misfortune of a schedule.
+// RecordFault is a fault of a schedule.
 type RecordFault struct {
 	Kind rehearse.FaultKind `json:"kind"`
 	At   string             `json:"at"`
 	ByMS int64              `json:"by_ms,omitempty"`
 }
 
-// RecordLine is something that happened.
+// RecordLine is a line of a story.
 type RecordLine struct {
 	AtMS int64  `json:"at_ms"`
 	Text string `json:"text"`
 }
 
-// Record is the result as data.
+// Record returns the result in JSON form.
 func (r *Result) Record() Record {
 	d := Record{File: r.File.Path, Flow: r.File.Flow, Case: r.Case.Name, Line: r.Case.At.Line, Passed: r.Passed(), Runs: r.Runs, TookMS: r.Took.Milliseconds(),
 		WallMS: float64(r.Wall.Microseconds()) / 1000, Seed: r.Seed}
@@ -107,7 +107,7 @@ func (r *Result) Record() Record {
 	return d
 }
 
-// CoverageRecord is what was covered of a flow, as data.
+// CoverageRecord is the coverage of a flow in JSON form.
 type CoverageRecord struct {
 	Flow     string   `json:"flow"`
 	Percent  float64  `json:"percent"`
@@ -118,7 +118,7 @@ type CoverageRecord struct {
 	Missed   []string `json:"missed"`
 }
 
-// Covered is the coverage of a flow as data.
+// Covered returns the coverage of a flow in JSON form.
 func Covered(f *File, c *rehearse.Coverage) CoverageRecord {
 	d := CoverageRecord{Flow: f.Flow, Percent: c.Percent(), Missed: []string{}}
 	d.Nodes, d.NodesHit, d.Edges, d.EdgesHit = c.Totals()

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Written is a schedule as a file has it: a list of {late: charge, by: 1h} and the like.
+// Written returns the text of a schedule: a list of entries such as {late: charge, by: 1h}.
 func Written(s rehearse.Schedule) string {
 	var b strings.Builder
 	for _, f := range s {
@@ -25,7 +25,7 @@ func Written(s rehearse.Schedule) string {
 
 var faultKinds = []rehearse.FaultKind{rehearse.FaultLate, rehearse.FaultEarly, rehearse.FaultTwice, rehearse.FaultCrash, rehearse.FaultLost, rehearse.FaultRestart, rehearse.FaultError, rehearse.FaultDown}
 
-// ReadSchedule reads what Written has written. An empty one is a schedule without misfortunes.
+// ReadSchedule parses the text of Written. An empty text is a schedule without faults.
 func ReadSchedule(text []byte) (rehearse.Schedule, define.Problems) {
 	r := &caseReader{reader: &reader{}}
 	all := rehearse.Schedule{}

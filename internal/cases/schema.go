@@ -2,8 +2,8 @@ package cases
 
 import _ "embed"
 
-// Schema describes files of cases as a JSON Schema (draft 2020-12), for editors. A test compares it
-// with what the reader knows.
+// Schema is the JSON Schema (draft 2020-12) of case files, for editors. A test compares it with the
+// reader.
 //
 //go:embed schema.json
 var Schema []byte

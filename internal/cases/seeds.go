@@ -9,25 +9,25 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// seedsPerBlock is how many seeds of a case one core plays in a row.
+// seedsPerBlock is the number of seeds of a case that one core runs in sequence.
 const seedsPerBlock = 100
 
-// seedBlock are seeds of a case.
+// seedBlock is a range of seeds of a case.
 type seedBlock struct {
 	search      *failureSearch
 	first, last uint64
 }
 
-// failureSearch is a case on its way through seeds.
+// failureSearch searches for the first failing seed of a case.
 type failureSearch struct {
 	*Result
 	mu           sync.Mutex
-	firstFailing uint64 // the first seed under which something is not as expected; 0 = none so far
+	firstFailing uint64 // first seed that fails; 0 if none so far
 	story        *rehearse.Story
 }
 
-// playSeeds plays what has passed under seeds. Which seed a failure is told of does not depend on
-// how many cores there are: it is the first one.
+// playSeeds runs the passed cases under seeds. It always reports the first failing seed,
+// independent of the number of cores.
 func (s *Suite) playSeeds(results []*Result, first, last uint64) {
 	var hunts []*failureSearch
 	var blocks []seedBlock
@@ -45,7 +45,7 @@ func (s *Suite) playSeeds(results []*Result, first, last uint64) {
 	s.runParallel(len(hunts), func(i int) { hunts[i].shrinkFailure() })
 }
 
-// playBlock looks for a seed under which something is not as expected.
+// playBlock searches its block for a failing seed.
 func (b *seedBlock) playBlock() {
 	began, runs := time.Now(), 0
 	defer func() { b.search.recordRuns(runs, time.Since(began)) }()
@@ -61,7 +61,7 @@ func (b *seedBlock) playBlock() {
 	}
 }
 
-// isWanted reports whether a seed is before the first one that was found.
+// isWanted reports whether a seed precedes the first failing one so far.
 func (h *failureSearch) isWanted(seed uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,7 +83,7 @@ func (h *failureSearch) recordRuns(runs int, took time.Duration) {
 	h.Wall += took
 }
 
-// shrinkFailure makes what was found as small as it can be.
+// shrinkFailure reduces the schedule of a failure to the smallest one.
 func (h *failureSearch) shrinkFailure() {
 	if h.firstFailing == 0 {
 		return
@@ -93,7 +93,7 @@ func (h *failureSearch) shrinkFailure() {
 	h.Seed, h.Drawn, h.Story, h.Failures = h.firstFailing, len(h.story.Struck), small, h.Case.Check(small, true)
 }
 
-// saltSeed has each case draw something else from the same seed.
+// saltSeed derives a different seed for each case.
 func (r *Result) saltSeed(seed uint64) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\n%d", r.Case.Name, seed)

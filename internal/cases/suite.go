@@ -10,33 +10,34 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Suite are files of cases and how they are to be played.
+// Suite is a set of case files with options for running them.
 type Suite struct {
 	Files    []*File
-	Run      *regexp.Regexp    // which cases; nil = all
-	Seeds    int               // each case is played with the misfortunes of so many
-	Seed     uint64            // of this one alone; 0 = from 1 on
-	Schedule rehearse.Schedule // these misfortunes instead
-	Workers  int               // cores; 0 = all
+	Run      *regexp.Regexp    // selects cases by name; nil means all
+	Seeds    int               // number of seeds per case
+	Seed     uint64            // run only this seed; 0 means from 1 on
+	Schedule rehearse.Schedule // run these faults instead of seeds
+	Workers  int               // number of cores; 0 means all
 }
 
-// Result is what came of a case.
+// Result is the result of a case.
 type Result struct {
 	File     *File
 	Case     *Case
-	Runs     int             // how often it was played
-	Took     time.Duration   // in virtual time, undisturbed
-	Wall     time.Duration   // in real time
-	Failures []Failure       // nil = it has passed
-	Story    *rehearse.Story // of the failures
-	Seed     uint64          // that they came of; 0 = of none
-	Drawn    int             // misfortunes that the seed drew, of which those of Story are left
+	Runs     int             // number of runs
+	Took     time.Duration   // virtual time of the undisturbed run
+	Wall     time.Duration   // real time
+	Failures []Failure       // nil if it has passed
+	Story    *rehearse.Story // story of the failures
+	Seed     uint64          // failing seed; 0 if none
+	// number of faults drawn by the seed; Story has those left after shrinking
+	Drawn int
 }
 
-// Passed reports whether everything was as expected.
+// Passed reports whether all expectations hold.
 func (r *Result) Passed() bool { return len(r.Failures) == 0 }
 
-// Play is a case as it is rehearsed.
+// Play returns the rehearsal of a case.
 func (f *File) Play(c *Case) *rehearse.Play {
 	p := &rehearse.Play{Plan: f.Plan, Params: c.Params, Acts: c.Acts, Until: c.Until, Kinds: c.Kinds,
 		Answers: func() rehearse.Answerer { return NewCast(c.Mocks).Answer }}
@@ -53,8 +54,8 @@ func (f *File) Play(c *Case) *rehearse.Play {
 	return p
 }
 
-// Play plays all cases, and gives their results in order, and where the undisturbed ones have been
-// at, by file.
+// Play runs all cases. It returns their results in order, and the coverage of the undisturbed runs
+// by file.
 func (s *Suite) Play() (results []*Result, covered []*rehearse.Coverage) {
 	for _, f := range s.Files {
 		for _, c := range f.Cases {
@@ -83,8 +84,7 @@ func (s *Suite) Play() (results []*Result, covered []*rehearse.Coverage) {
 	return results, covered
 }
 
-// seedRange is from which seed to which one cases are played; the last one is 0 when there are
-// none.
+// seedRange returns the first and last seed; last is 0 if there are none.
 func (s *Suite) seedRange() (first, last uint64) {
 	if s.Seed > 0 {
 		return s.Seed, s.Seed
@@ -92,7 +92,7 @@ func (s *Suite) seedRange() (first, last uint64) {
 	return 1, uint64(max(s.Seeds, 0))
 }
 
-// runParallel does n things on as many cores as there are.
+// runParallel calls do for 0 to n-1 on all cores.
 func (s *Suite) runParallel(n int, do func(i int)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -110,7 +110,7 @@ func (s *Suite) runParallel(n int, do func(i int)) {
 	all.Wait()
 }
 
-// playUndisturbed plays a case without any misfortune.
+// playUndisturbed runs a case without faults.
 func (r *Result) playUndisturbed() *rehearse.Story {
 	began := time.Now()
 	calm := rehearse.Run(r.File.Play(r.Case))
@@ -122,7 +122,7 @@ func (r *Result) playUndisturbed() *rehearse.Story {
 	return calm
 }
 
-// playUnder plays it under the misfortunes of a schedule.
+// playUnder runs a case under the faults of a schedule.
 func (r *Result) playUnder(schedule rehearse.Schedule) {
 	if !r.Passed() {
 		return

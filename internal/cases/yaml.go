@@ -17,20 +17,20 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// maxText bounds a file of cases.
+// maxText is the largest size of a case file.
 const maxText = 4 << 20
 
-// Place is where something stands in a file.
+// Place is a position in a file.
 type Place struct{ Line, Column int }
 
 func placeOf(n *yaml.Node) Place { return Place{n.Line, n.Column} }
 
-// reader goes through a file and notes what is wrong with it.
+// reader reads a file and collects its mistakes.
 type reader struct {
 	problems define.Problems
 }
 
-// reportError tells a mistake.
+// reportError adds a mistake.
 func (r *reader) reportError(n *yaml.Node, format string, args ...any) {
 	p := define.Problem{Severity: define.SeverityError, Msg: fmt.Sprintf(format, args...)}
 	if n != nil {
@@ -39,7 +39,7 @@ func (r *reader) reportError(n *yaml.Node, format string, args ...any) {
 	r.problems = append(r.problems, p)
 }
 
-// readDocuments reads all documents of a text.
+// readDocuments parses all documents of a text.
 func (r *reader) readDocuments(text []byte) (all []*yaml.Node) {
 	if len(text) > maxText {
 		r.reportError(&yaml.Node{Line: 1, Column: 1}, "the file has %d bytes, more than the limit of %d: divide it", len(text), maxText)
@@ -62,7 +62,7 @@ func (r *reader) readDocuments(text []byte) (all []*yaml.Node) {
 	}
 }
 
-// reportSyntax tells an error of the parser, which knows the line but not the column.
+// reportSyntax reports an error of the YAML parser, which has a line but no column.
 func (r *reader) reportSyntax(text []byte, err error) {
 	msg, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
 	if rest, ok := strings.CutPrefix(msg, "line "); ok {
@@ -84,7 +84,7 @@ type yamlPair struct {
 	value *yaml.Node
 }
 
-// resolveAlias is what a node stands for.
+// resolveAlias returns the node to which an alias refers, or the node itself.
 func resolveAlias(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -92,8 +92,7 @@ func resolveAlias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// mappingPairs are the entries of a mapping, those that are merged into it included. A key that is
-// there twice is told.
+// mappingPairs returns the entries of a mapping, including merged ones. It reports duplicate keys.
 func (r *reader) mappingPairs(n *yaml.Node) (all []yamlPair) {
 	n = resolveAlias(n)
 	at := map[string]int{}
@@ -121,7 +120,7 @@ func (r *reader) mappingPairs(n *yaml.Node) (all []yamlPair) {
 	return all
 }
 
-// mergedPairs is what stands behind the key <<.
+// mergedPairs returns the entries merged by the key <<.
 func (r *reader) mergedPairs(n *yaml.Node) (all []yamlPair) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -136,7 +135,7 @@ func (r *reader) mergedPairs(n *yaml.Node) (all []yamlPair) {
 	return nil
 }
 
-// readFields reads a mapping whose keys are known.
+// readFields reads a mapping with known keys.
 func (r *reader) readFields(n *yaml.Node, what string, known map[string]func(*yaml.Node)) {
 	if !r.expectKind(n, yaml.MappingNode, what) {
 		return
@@ -150,7 +149,7 @@ func (r *reader) readFields(n *yaml.Node, what string, known map[string]func(*ya
 	}
 }
 
-// expectKind tells that a node is of another kind than it should be.
+// expectKind reports a mistake if a node has another kind than expected.
 func (r *reader) expectKind(n *yaml.Node, kind yaml.Kind, what string) bool {
 	if resolveAlias(n).Kind == kind {
 		return true
@@ -161,12 +160,12 @@ func (r *reader) expectKind(n *yaml.Node, kind yaml.Kind, what string) bool {
 
 var kindNames = map[yaml.Kind]string{yaml.MappingNode: "a mapping (key: value)", yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
 
-// reportUnknown tells a name that is not one, and which one may have been meant.
+// reportUnknown reports an unknown name and suggests a similar one.
 func (r *reader) reportUnknown(n *yaml.Node, what, name string, names []string) {
 	r.reportError(n, "unknown %s: %s%s", what, name, nameHint(name, names))
 }
 
-// listElements are those of a list; what is no list is a list of itself.
+// listElements returns the elements of a list. Any other node counts as a list of one element.
 func listElements(n *yaml.Node) (all []*yaml.Node) {
 	n = resolveAlias(n)
 	if n.Kind != yaml.SequenceNode {
@@ -178,7 +177,7 @@ func listElements(n *yaml.Node) (all []*yaml.Node) {
 	return all
 }
 
-// readText reads a single value as a text.
+// readText reads a scalar as text.
 func (r *reader) readText(n *yaml.Node, what string) string {
 	if !r.expectKind(n, yaml.ScalarNode, what) {
 		return ""
@@ -186,7 +185,7 @@ func (r *reader) readText(n *yaml.Node, what string) string {
 	return resolveAlias(n).Value
 }
 
-// readTexts reads a list of texts, or one.
+// readTexts reads a list of texts, or a single text.
 func (r *reader) readTexts(n *yaml.Node, what string) (all []string) {
 	for _, e := range listElements(n) {
 		all = append(all, r.readText(e, what))
@@ -210,10 +209,10 @@ func (r *reader) readBool(n *yaml.Node, what string) bool {
 	return strings.EqualFold(n.Value, "true")
 }
 
-// readJSON reads any value as JSON.
+// readJSON converts any value to JSON.
 func (r *reader) readJSON(n *yaml.Node) json.RawMessage { return r.appendJSON(nil, n, 0) }
 
-// appendJSON writes JSON, the keys in the order written.
+// appendJSON appends a value as JSON, with keys in the order of the file.
 func (r *reader) appendJSON(b []byte, n *yaml.Node, depth int) []byte {
 	n = resolveAlias(n)
 	switch {
@@ -242,11 +241,11 @@ func (r *reader) appendJSON(b []byte, n *yaml.Node, depth int) []byte {
 	return append(b, r.scalarJSON(n)...)
 }
 
-// scalarJSON is the JSON of a single value. A date is a text; a number keeps its digits.
+// scalarJSON returns the JSON of a scalar. A date becomes a string; a number keeps its digits.
 func (r *reader) scalarJSON(n *yaml.Node) json.RawMessage {
 	tag := n.ShortTag()
 	if raw := json.RawMessage(n.Value); tag == "!!str" && n.Style == 0 && expr.KindOf(raw) == expr.KindNumber && json.Valid(raw) {
-		tag = "!!float" // that is none of the parser's
+		tag = "!!float" // a number that the YAML parser does not recognize
 	}
 	switch tag {
 	case "!!null":

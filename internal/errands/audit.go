@@ -18,17 +18,18 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Figures are what a run came to.
+// Figures are the measurements of a run.
 type Figures struct {
 	Tasks, Attempts, Redeliveries int
-	Dags                          int // of the tasks, those in dag mode
+	Dags                          int // number of tasks in dag mode
 	holds                         []*permitHold
-	attempts                      map[string]*attemptRecord      // by job
-	slots                         map[string]map[string][]string // tasks that began by the clock, by schedule and slot
+	attempts                      map[string]*attemptRecord // by job
+	// tasks of schedules, by schedule and slot
+	slots map[string]map[string][]string
 }
 
-// Audit reads a store that nobody uses any more: the tasks are those that were acknowledged, and
-// those of schedules, and their journals keep the promises.
+// Audit reads the store after all members have ended. It checks that the tasks are exactly the
+// acknowledged ones and those of schedules, and that their journals keep the promises.
 func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 	ctx := t.Context()
 	store, err := troupe.OpenStore(ctx, setting, "")
@@ -61,7 +62,7 @@ func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 	return f
 }
 
-// noteSlot notes which slot a task has begun for. It is false for one that somebody started.
+// noteSlot records the slot of a schedule's task. It returns false for other tasks.
 func (f *Figures) noteSlot(row *persistence.TaskRow) bool {
 	name := row.Labels[schedule.LabelName]
 	if name == "" {
@@ -75,7 +76,7 @@ func (f *Figures) noteSlot(row *persistence.TaskRow) bool {
 	return true
 }
 
-// auditTask goes through one task.
+// auditTask checks one task.
 func (f *Figures) auditTask(t *testing.T, store persistence.Store, reader *persistence.Reader, row *persistence.TaskRow, want func(got Outcome) Outcome) {
 	ctx := t.Context()
 	l := journalLedger{task: row.ID, attempts: map[flow.Address]*attemptRecord{}, requests: map[string]bool{}}
@@ -105,7 +106,7 @@ func (f *Figures) auditTask(t *testing.T, store persistence.Store, reader *persi
 	assert.Empty(t, permits, "task %s has ended, and has keys", row.ID)
 }
 
-// noteProgram notes what is known of an attempt's program from its node.
+// noteProgram records the program of an attempt's node.
 func (a *attemptRecord) noteProgram(plan *flow.Plan, at flow.Address) {
 	scope := plan.ScopeOf(at.Scope)
 	if scope == nil || scope.Nodes[at.Node] == nil {
@@ -117,8 +118,8 @@ func (a *attemptRecord) noteProgram(plan *flow.Plan, at flow.Address) {
 	}
 }
 
-// checkNothingLeft holds a store to having no jobs, no tasks under way and no work outside that
-// anybody waits for.
+// checkNothingLeft checks that the store holds no jobs, no unfinished tasks and no awaited external
+// work.
 func checkNothingLeft(t *testing.T, store persistence.Store) {
 	ctx := t.Context()
 	left, err := store.QueueRows(ctx, nil, 0, "", 100)
@@ -132,12 +133,12 @@ func checkNothingLeft(t *testing.T, store persistence.Store) {
 	assert.Empty(t, unfinished)
 	outside, err := store.NextExternals(ctx, nil, 100)
 	require.NoError(t, err)
-	for _, x := range outside { // what is to be called off may be tried for a while after the end
+	for _, x := range outside { // cancellations may be retried for a while after the end
 		assert.True(t, x.Recalled, "work outside is looked after for %s, whose task has ended", x.Job)
 	}
 }
 
-// journalLedger follows one journal, from the facts alone: folding passes over what does not fit.
+// journalLedger checks one journal by its raw events, because folding skips invalid ones.
 type journalLedger struct {
 	task         string
 	attempts     map[flow.Address]*attemptRecord
@@ -150,19 +151,19 @@ type journalLedger struct {
 
 type attemptRecord struct {
 	claimed, ended bool
-	deliveries     int    // in vain
-	ok             bool   // it has ended well
-	err            string // else
-	deferred       int64  // since when it waits for work outside; 0 = it does not
-	tries          int    // how many there may be of its program; 0 = it is none
-	inContainer    bool   // its program is in a container
+	deliveries     int    // deliveries lost
+	ok             bool   // it succeeded
+	err            string // error otherwise
+	deferred       int64  // time since which it waits for external work; 0 if it does not
+	tries          int    // maximal number of attempts of its program; 0 if it has none
+	inContainer    bool   // its program runs in a container
 }
 
 func (l *journalLedger) addProblem(format string, args ...any) {
 	l.problems = append(l.problems, fmt.Sprintf(format, args...))
 }
 
-// readJournal goes through a task's journal and retells it.
+// readJournal checks a task's journal and returns it as text.
 func (l *journalLedger) readJournal(ctx context.Context, t *testing.T, store persistence.Store) string {
 	rows, err := store.Rows(ctx, l.task, 0, persistence.Part{Rows: 1 << 20, Bytes: 1 << 40})
 	require.NoError(t, err)
@@ -210,7 +211,7 @@ func (l *journalLedger) applyEvent(e *flow.Event) {
 	}
 }
 
-// permitsOf are those that an event asks for.
+// permitsOf returns the permits that an event requests.
 func (l *journalLedger) permitsOf(e *flow.Event) (list []flow.Permit) {
 	if len(e.Permits) > 0 {
 		if err := json.Unmarshal(e.Permits, &list); err != nil {
@@ -246,7 +247,7 @@ func (l *journalLedger) moveAttempt(e *flow.Event) {
 		}
 		a.claimed = true
 	case flow.AttemptReturned:
-		if a.claimed = false; e.Total > a.deliveries { // else it was given back unbegun
+		if a.claimed = false; e.Total > a.deliveries { // otherwise it was returned before it began
 			l.redeliveries++
 		}
 		a.deliveries = e.Total

@@ -13,38 +13,38 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Client asks until it is answered, whatever happens to the members meanwhile. Each request goes to
-// the next member.
+// Client repeats requests until they are answered, whatever happens to the members. Each request
+// goes to the next member.
 type Client struct {
 	Bases   []string
-	Patient bool // the store may be down: an internal error is asked again, too
+	Patient bool // also retry internal errors, because the store may be down
 	HTTP    *http.Client
-	Again   atomic.Int64 // how often a request had to be sent again
+	Again   atomic.Int64 // number of repeated requests
 
 	turn atomic.Uint64
 }
 
 const (
-	answerTime = 5 * time.Second // beside the time a request waits
+	answerTime = 5 * time.Second // in addition to the time a request waits
 	retryPause = 50 * time.Millisecond
 )
 
-// NewClient asks the members at bases.
+// NewClient returns a client of the members at the given URLs.
 func NewClient(bases ...string) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 1000
 	return &Client{Bases: bases, HTTP: &http.Client{Transport: transport}}
 }
 
-// Request is sent again and again as it is, so whatever has an effect needs a key.
+// Request is a request that is repeated unchanged, so a request with an effect needs a key.
 type Request struct {
 	Method, Path string
-	Key          string // Idempotency-Key
-	Body         any    // JSON, or the bytes as they are
+	Key          string // Idempotency-Key header
+	Body         any    // value to be sent as JSON, or raw bytes
 	Wait         time.Duration
 }
 
-// Insist sends a request until it is acknowledged, and reads the answer into out.
+// Insist sends a request until it is acknowledged and decodes the answer into out.
 func (c *Client) Insist(ctx context.Context, r Request, out any) error {
 	for {
 		status, answer, err := c.Send(ctx, r)
@@ -64,7 +64,7 @@ func (c *Client) Insist(ctx context.Context, r Request, out any) error {
 	}
 }
 
-// isTransient reports whether another try may be answered better.
+// isTransient reports whether a retry may succeed.
 func (c *Client) isTransient(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable ||
 		c.Patient && status == http.StatusInternalServerError
@@ -117,7 +117,7 @@ func (c *Client) Start(ctx context.Context, key, flow string, params any) (wire.
 	return started, err
 }
 
-// Do gives a command; body is nil for all but signal.
+// Do sends a command to a task; body is nil for all commands except signal.
 func (c *Client) Do(ctx context.Context, task, command, key string, body any) error {
 	return c.Insist(ctx, Request{Method: "POST", Path: "/v1/tasks/" + task + "/" + command, Key: key, Body: body}, &wire.TaskSummary{})
 }
@@ -137,7 +137,7 @@ func (c *Client) End(ctx context.Context, task string) (wire.Task, error) {
 	}
 }
 
-// Why asks what a task that does not end is waiting for.
+// Why returns what a task is waiting for, for error messages.
 func (c *Client) Why(task string) string {
 	_, answer, err := c.Send(context.Background(), Request{Method: "GET", Path: "/v1/tasks/" + task + "/waiting"})
 	return fmt.Sprintf("%s %v", answer, err)

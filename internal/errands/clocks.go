@@ -12,23 +12,23 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// testSchedule is a schedule that begins tasks while errands are done.
+// testSchedule is a schedule that starts tasks during a run.
 type testSchedule struct {
 	name string
 	step time.Duration
 	spec wire.ScheduleSpec
 }
 
-// testSchedules have a slot at each multiple of their steps.
+// testSchedules have a slot at each multiple of their step.
 var testSchedules = []testSchedule{
 	{"tick", time.Second, wire.ScheduleSpec{Flow: "tick", Every: "1s"}},
 	{"toll", 3 * time.Second, wire.ScheduleSpec{Flow: "toll", Cron: "*/3 * * * * *"}},
 }
 
-// Clocks are schedules with a task for each slot, those included that nobody looked at in time.
+// Clocks are schedules with a task for each slot, including slots that were handled late.
 type Clocks struct{ from, until time.Time }
 
-// startClocks sets them. They begin soon.
+// startClocks creates the schedules, which start firing soon.
 func startClocks(ctx context.Context, c *Client) (*Clocks, error) {
 	k := &Clocks{from: time.Now().Add(4 * time.Second).Truncate(3 * time.Second)}
 	for _, clock := range testSchedules {
@@ -42,7 +42,7 @@ func startClocks(ctx context.Context, c *Client) (*Clocks, error) {
 	return k, nil
 }
 
-// awaitSlots waits until each slot up to now has had its task, and all those have ended.
+// awaitSlots waits until each slot up to now has had its task and all these tasks have ended.
 func (k *Clocks) awaitSlots(ctx context.Context, c *Client) error {
 	k.until = time.Now()
 	for _, clock := range testSchedules {
@@ -65,8 +65,8 @@ func (k *Clocks) awaitSlots(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// isScheduleIdle reports whether all tasks of a schedule have ended. One that was about to begin
-// when it was disabled has begun meanwhile.
+// isScheduleIdle reports whether all tasks of a schedule have ended. It waits first, so that a task
+// about to start when the schedule was disabled has started.
 func (c *Client) isScheduleIdle(ctx context.Context, schedule string) (bool, error) {
 	sleepContext(ctx, 500*time.Millisecond)
 	var running wire.Page[wire.TaskSummary]
@@ -75,7 +75,7 @@ func (c *Client) isScheduleIdle(ctx context.Context, schedule string) (bool, err
 	return len(running.Items) == 0, err
 }
 
-// pollUntil asks again and again.
+// pollUntil calls done repeatedly until it returns true or an error.
 func pollUntil(ctx context.Context, done func() (bool, error)) error {
 	for {
 		if ok, err := done(); ok || err != nil {
@@ -88,8 +88,8 @@ func pollUntil(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// checkSlots holds the tasks of schedules to their slots: each one of the run has one task, and
-// none has two. It tells how many there were.
+// checkSlots checks that each slot of the run has exactly one task, and returns the number of
+// slots.
 func (k *Clocks) checkSlots(t *testing.T, f Figures) (slots int) {
 	t.Helper()
 	for _, clock := range testSchedules {

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// hostVariable says where the container host of members listens. Without it no errand is about
-	// containers.
+	// hostVariable is the variable with the address of the members' container host. If it is not
+	// set, no errand uses containers.
 	hostVariable = "TROUPE_ERRANDS_CONTAINER_HOST"
-	// wantedVariable says that there is to be one.
+	// wantedVariable is the variable that requests a container host.
 	wantedVariable = "TROUPE_ERRANDS_CONTAINERS"
-	// containersFolder is what containers see of the folder that members run in.
+	// containersFolder is the part of the working folder that containers see.
 	containersFolder = "boxes"
 )
 
 func containerHost() string { return os.Getenv(hostVariable) }
 
-// WithContainers runs tests with a container host, if the environment wants one. Processes that the
-// tests start find it, too.
+// WithContainers runs tests with a container host if the environment requests one. Child processes
+// inherit its address.
 func WithContainers(run func() int) (code int, err error) {
 	if os.Getenv(wantedVariable) == "" || containerHost() != "" {
 		return run(), nil
@@ -48,7 +48,7 @@ func WithContainers(run func() int) (code int, err error) {
 	return run(), nil
 }
 
-// noContainers waits until the container host has none that sees the folder.
+// noContainers waits until the container host has no container that uses the folder.
 func noContainers(ctx context.Context, dir string) error {
 	if containerHost() == "" {
 		return nil
@@ -75,7 +75,7 @@ func noContainers(ctx context.Context, dir string) error {
 	}
 }
 
-// containersOf are those of a container host that see a folder, by their jobs.
+// containersOf returns the jobs of containers that use a folder.
 func containersOf(ctx context.Context, c *http.Client, dir string) (jobs []string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://host/v1.41/containers/json?all=true", nil)
 	if err != nil {

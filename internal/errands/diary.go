@@ -9,25 +9,26 @@ import (
 	"time"
 )
 
-// jobExecution is a worker at a job, in milliseconds; over is 0 when the worker ended before.
+// jobExecution is one execution of a job by a worker, in milliseconds; endedAt is 0 if the worker
+// ended first.
 type jobExecution struct {
 	worker, job      string
 	begunAt, endedAt int64
 }
 
-// What lines of a diary say of a job.
+// Events in a diary.
 const (
 	noteBegins = "begins"
 	noteEnds   = "ends"
 )
 
-// writeDiaryLine writes a line by one write, so that those of several workers stay whole.
+// writeDiaryLine writes a line with a single write, so that lines of several workers stay whole.
 func writeDiaryLine(diary io.Writer, worker, job, what string) {
 	fmt.Fprintf(diary, "%s %s %s %d\n", worker, job, what, time.Now().UnixMilli())
 }
 
-// ReadDiary tells which workers began each job, in order. No file means that nobody has begun
-// anything yet.
+// ReadDiary returns the workers that began each job, in order. A missing file means that no job has
+// begun yet.
 func ReadDiary(path string) (map[string][]string, error) {
 	stints, err := readExecutions(path)
 	if err != nil {
@@ -40,7 +41,7 @@ func ReadDiary(path string) (map[string][]string, error) {
 	return began, nil
 }
 
-// readExecutions reads a diary, in order of the beginnings.
+// readExecutions reads a diary, ordered by start.
 func readExecutions(path string) ([]*jobExecution, error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

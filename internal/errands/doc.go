@@ -1,16 +1,19 @@
-// Package errands is a load with a known end: people who start tasks of every kind and do what
-// those ask for, workers that carry out their jobs, and an audit of the store afterwards.
+// Package errands is a load with known results: simulated users that start tasks of every kind and
+// answer them, workers that carry out the jobs, and an audit of the store afterwards.
 //
-// What it promises: an errand ends the same however often something is killed meanwhile, because
-// services are functions of input and attempt and each request of people has a key; the same seed
-// draws the same errands. The audit holds each journal to what was promised: no gap, no attempt and
-// no request applied twice, nothing after the end, nothing left in the queue, and no more under way
-// of a key, as workers saw it, than its limit says.
+// Promises: an errand has the same result however often something is killed, because services
+// depend only on input and attempt, and each request of a user has a key. The same seed draws the
+// same errands. The audit checks each journal:
+// - It has no gap, applies no attempt and no request twice, and has nothing after the end.
+// - Nothing is left in the queue.
+// - As observed by the workers, the concurrent holders of a key never exceed its limit.
 //
-// Around the members there is a World, which keeps records of its own, and is held to the journals
-// by them: programs that members start note each attempt, of which none begins twice, and one
-// second after a member has ended, however it did, none of its programs is left; containers, where
-// TROUPE_ERRANDS_CONTAINERS wants them, note the same, and none is left in the end; another system
-// counts who begins jobs there, of which none is begun again once an attempt waits for it; clocks
-// begin a task for each slot, and no second one.
+// A World around the members keeps its own records, which are compared with the journals:
+//   - Programs started by members record each attempt. No attempt begins twice, and one second after
+//     the end of a member, for whatever reason, none of its programs is running.
+//   - Containers, if TROUPE_ERRANDS_CONTAINERS requests them, record the same, and none is left at
+//     the end.
+//   - An external system counts the starts of jobs. No job starts again after an attempt waits for
+//     it.
+//   - Schedules start one task per slot, and never a second one.
 package errands

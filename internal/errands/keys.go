@@ -12,26 +12,26 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// permitHold is somebody's key as a journal tells of it, with when he asked, in milliseconds by the
-// member that had the task then.
+// permitHold is a permit according to a journal. The time of its request is in milliseconds by the
+// clock of the member that owned the task.
 type permitHold struct {
 	flow.Permit
 	task        string
 	holder      string // job id of an attempt, or of the task itself
-	ofTask      bool   // it is the task's
+	ofTask      bool   // the holder is the task
 	asked       int64
 	given, over bool
 }
 
-// addHolds notes who asks for keys.
+// addHolds records requested permits.
 func (l *journalLedger) addHolds(a flow.Address, e *flow.Event, list []flow.Permit) {
 	for _, p := range list {
 		l.holds = append(l.holds, &permitHold{Permit: p, task: l.task, holder: flow.JobID(l.task, a), ofTask: a.Node == "", asked: e.At})
 	}
 }
 
-// grantHold notes that somebody has the key that he asks for, and asks for the next one. Within one
-// task it is known who has one.
+// grantHold records that a holder got its permit and requests the next one. The holders within one
+// task are known exactly.
 func (l *journalLedger) grantHold(e *flow.Event) {
 	holder, given := flow.JobID(l.task, e.Address()), false
 	if e.Node == "" {
@@ -55,7 +55,7 @@ func (l *journalLedger) grantHold(e *flow.Event) {
 	}
 }
 
-// checkLimit counts who has a key in one task.
+// checkLimit counts the holders of a key within one task.
 func (l *journalLedger) checkLimit(h *permitHold) {
 	n := 0
 	for _, other := range l.holds {
@@ -68,24 +68,24 @@ func (l *journalLedger) checkLimit(h *permitHold) {
 	}
 }
 
-// releaseHolds notes that a holder is over; "" = all are.
+// releaseHolds records that a holder has ended; "" means all.
 func (l *journalLedger) releaseHolds(holder string) {
 	for _, h := range l.holds {
 		h.over = h.over || holder == "" || h.holder == holder
 	}
 }
 
-// holdInterval is the time for which somebody had a key at least.
+// holdInterval is the minimal time for which a permit was held.
 type holdInterval struct {
 	*permitHold
 	from, to int64
 }
 
-// holdIntervals are the times for which somebody had keys, as workers saw it: from when the first
-// one began a job until the last one was done, since a job keeps its place from one worker to the
-// next; and a task while there are jobs of it.
+// holdIntervals returns the intervals for which permits were held, as observed by the workers. A
+// job's interval lasts from its first start to its last end, because it keeps its permit across
+// redeliveries. A task's interval covers all its jobs.
 func holdIntervals(holds []*permitHold, stints []*jobExecution) (stays []holdInterval, problems []string) {
-	began := map[string][]*jobExecution{} // by job, and by task
+	began := map[string][]*jobExecution{} // by job and by task
 	for _, s := range stints {
 		task, _, err := flow.ParseJobID(s.job)
 		if err != nil {
@@ -110,8 +110,8 @@ func holdIntervals(holds []*permitHold, stints []*jobExecution) (stays []holdInt
 	return stays, problems
 }
 
-// checkConcurrency holds stays to limits: whoever has a key is one of no more than he may be one
-// of. It tells how often somebody had the last place.
+// checkConcurrency checks that the holders of a key never exceed its limit. It returns how often
+// the limit was reached.
 func checkConcurrency(stays []holdInterval) (full int, problems []string) {
 	slices.SortFunc(stays, func(a, b holdInterval) int { return cmp.Compare(a.from, b.from) })
 	there := map[string][]holdInterval{} // by key
@@ -130,12 +130,12 @@ func checkConcurrency(stays []holdInterval) (full int, problems []string) {
 	return full, problems
 }
 
-// clockSkewMS is by how many milliseconds a member may be ahead of the store's time.
+// clockSkewMS is how many milliseconds a member may be ahead of the store's clock.
 const clockSkewMS = 1000
 
-// checkRates holds beginnings to the limits of rates. The store lets somebody begin between when he
-// asked and when a worker saw him: whenever that was, of those who asked and began within a time
-// there are no more than may in it.
+// checkRates checks the limits of rates. The store grants a start at an unknown time between the
+// request and the start observed by a worker. So it counts only holders that requested and started
+// within a period.
 func checkRates(stays []holdInterval) (problems []string) {
 	byKey := map[string][]holdInterval{}
 	for _, s := range stays {
@@ -161,8 +161,8 @@ func checkRates(stays []holdInterval) (problems []string) {
 	return problems
 }
 
-// Seen holds what workers saw, as their diary tells, to the limits of the keys that their jobs and
-// tasks had. It tells how often somebody had the last place of a key.
+// Seen checks the diary of the workers against the limits of keys. It returns how often a limit was
+// reached.
 func (f Figures) Seen(t *testing.T, diary string) (full int) {
 	t.Helper()
 	stints, err := readExecutions(diary)

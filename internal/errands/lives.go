@@ -10,33 +10,31 @@ import (
 	"time"
 )
 
-// lifeVariable is the mark of one life of a member, which it hands on to the programs that it
-// starts.
+// lifeVariable marks one run of a member. The programs that it starts inherit it.
 const lifeVariable = "TROUPE_ERRANDS_LIFE"
 
-// orphanTime is how soon nothing is left of what a member had started, once it has ended.
+// orphanTime is the time after the end of a member within which all its programs must have ended.
 const orphanTime = time.Second
 
-// memberLives are those of members. Only Linux tells what they leave behind.
+// memberLives watches the programs of members. It works only on Linux.
 type memberLives struct {
 	mu      sync.Mutex
 	watches sync.WaitGroup
-	longest time.Duration // until nothing was left
-	left    []string      // what was left when the time was over
+	longest time.Duration // longest time until all programs had ended
+	left    []string      // programs still running after orphanTime
 }
 
-// newLifeMark of a member's life that is about to begin, which the programs that it starts are to
-// inherit.
+// newLifeMark returns the mark for a new run of a member, inherited by its programs.
 func newLifeMark(name string) string {
 	return fmt.Sprintf("%s=%s-%d", lifeVariable, name, rand.Uint64())
 }
 
-// watchLife sees what a life leaves behind that has ended when done is closed.
+// watchLife finds the programs left behind by a run that ends when done is closed.
 func (l *memberLives) watchLife(mark string, done <-chan struct{}) {
 	l.watches.Go(func() {
 		<-done
 		ended := time.Now()
-		left, after := findPrograms(mark), time.Duration(0) // looking takes a while, too
+		left, after := findPrograms(mark), time.Duration(0) // the search takes time, too
 		for len(left) > 0 && after < orphanTime {
 			time.Sleep(5 * time.Millisecond)
 			after = time.Since(ended)
@@ -51,8 +49,7 @@ func (l *memberLives) watchLife(mark string, done <-chan struct{}) {
 	})
 }
 
-// findPrograms are the programs with a mark. Those that have ended, and whose parents have not
-// noticed, have none.
+// findPrograms returns the running programs with a mark. Zombies have none.
 func findPrograms(mark string) (found []string) {
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -63,7 +60,8 @@ func findPrograms(mark string) (found []string) {
 		if err != nil || !bytes.Contains(environ, []byte(mark)) {
 			continue
 		}
-		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")) // it may have ended since
+		// it may have ended meanwhile
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 		found = append(found, filepath.Base(filepath.Dir(path))+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
 	}
 	return found

@@ -18,11 +18,11 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// outsideVariable tells programs where Outside listens.
+// outsideVariable passes the address of Outside to programs.
 const outsideVariable = "TROUPE_ERRANDS_OUTSIDE"
 
-// Outside is another system, in which attempts begin jobs that are named like them. Who begins one
-// that there is finds it.
+// Outside is an external system in which attempts start jobs named after them. Starting an existing
+// job returns that job.
 type Outside struct {
 	Address string // HOST:PORT
 	server  *http.Server
@@ -32,15 +32,17 @@ type Outside struct {
 }
 
 type outsideJob struct {
-	program     bool // a program began it, of which each attempt has one; else a worker, which may be asked again
+	// started by a program, which runs once per attempt; otherwise by a worker, which may be called
+	// again
+	program     bool
 	begun       time.Time
-	again       []time.Time // when it was found by others who wanted to begin it
-	endReported bool        // that it has ended
+	again       []time.Time // times of repeated starts
+	endReported bool        // its end was returned to a caller
 	takes       time.Duration
 	succeeds    bool
 }
 
-// newOutside listens on a host's address.
+// newOutside starts the system on a host's address.
 func newOutside(host string) (*Outside, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
@@ -92,12 +94,13 @@ func (o *Outside) handleStatus(w http.ResponseWriter, r *http.Request) {
 			status = "success"
 		}
 	}
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": status}) // who has gone asks again
+	// a disconnected caller asks again
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": status})
 }
 
-// checkJobs holds what was begun outside to what journals say: a program begins one job, and nobody
-// begins one of which it is stored that an attempt waits for it; what attempts wait for has been
-// begun, and nobody goes on before it has ended. It tells how many there were.
+// checkJobs compares the external jobs with the journals. A program starts one job, and no job
+// starts again once an attempt waits for it. Awaited jobs exist, and no attempt continues before
+// its job has ended. It returns the numbers of jobs and of repeated starts.
 func (o *Outside) checkJobs(t *testing.T, f Figures) (jobs, adopted int) {
 	t.Helper()
 	o.mu.Lock()
@@ -120,7 +123,7 @@ func (o *Outside) checkJobs(t *testing.T, f Figures) (jobs, adopted int) {
 	return len(o.jobs), adopted
 }
 
-// beginOutside is what workers do for jobs of the services begin and begin-later.
+// beginOutside carries out jobs of the services begin and begin-later.
 func beginOutside(ctx context.Context, address string, job worker.Job) (any, error) {
 	var n float64
 	if err := json.Unmarshal(job.Input, &n); err != nil {

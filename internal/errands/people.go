@@ -13,37 +13,38 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Errand is a task that somebody wants done: what it is started with, and what people do meanwhile.
+// Errand is a task to be run by a simulated user: its params, and the actions of the user
+// meanwhile.
 type Errand struct {
-	Key     string // idempotency key; of what follows from it, too
+	Key     string // idempotency key, also of its actions
 	Flow    string
 	Params  map[string]any
 	delay   time.Duration // before the start
 	actions []userAction
-	twice   bool // started again when it was acknowledged
+	twice   bool // the start is repeated after its acknowledgement
 }
 
-// userAction is done some time after the one before.
+// userAction is an action of a user, some time after the previous one.
 type userAction struct {
 	after time.Duration
-	verb  string // signal, pause, resume, cancel, complete, append
-	key   string // of a signal, or a step
+	verb  string // signal, pause, resume, cancel, complete or append
+	key   string // of a signal or a step
 	value any
 }
 
-// Outcome is how a task ended.
+// Outcome is the result of a task.
 type Outcome struct{ State, Error, Shared string }
 
-// flows are the files in the folder flows that errands are about. An errand's index picks its flow,
-// so that few errands have them all.
+// flows are the files in the folder flows used by errands. The index of an errand selects its flow,
+// so that even few errands cover all flows.
 var flows = []string{"approval", "attached", "boxes", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "keyed", "loop",
 	"mixed", "nested", "outside", "paused", "places", "programs", "python", "regret", "retries", "rooms", "saga", "silence", "timers"}
 
 //go:embed flows
 var definitions embed.FS
 
-// PublishAll publishes the flows of all errands, those that begin by the clock, and held, whose job
-// some workers never finish.
+// PublishAll publishes the flows of all errands, those of schedules, and held, whose job some
+// workers never finish.
 func PublishAll(ctx context.Context, c *Client) error {
 	files, err := definitions.ReadDir("flows")
 	if err != nil {
@@ -61,11 +62,11 @@ func PublishAll(ctx context.Context, c *Client) error {
 	return nil
 }
 
-// boxesEvery leaves most turns of containers to programs: a container host is a hundred times
-// slower than anything else here.
+// boxesEvery reduces the share of container flows in favor of programs, because a container host is
+// a hundred times slower than anything else here.
 const boxesEvery = 3
 
-// Draw draws n errands, the same ones for the same seed.
+// Draw draws n errands; the same seed gives the same errands.
 func Draw(seed uint64, n int) []Errand {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	list := make([]Errand, n)
@@ -86,7 +87,7 @@ func Draw(seed uint64, n int) []Errand {
 	return list
 }
 
-// Sample is an errand of slow jobs, one after the other: when it is done, others have had their
+// Sample returns an errand of sequential slow jobs. When it is done, other tasks have had enough
 // time, too.
 func Sample(i int) Errand {
 	return Errand{Key: fmt.Sprintf("sample-%d", i), Flow: "chain", Params: map[string]any{"n": i}}
@@ -118,7 +119,7 @@ func drawActions(rng *rand.Rand, flow string) []userAction {
 	return nil
 }
 
-// requestBody is what an act is sent with.
+// requestBody returns the body of an action's request.
 func (a *userAction) requestBody() any {
 	switch body, _ := a.value.(map[string]any); a.verb {
 	case "signal":
@@ -131,8 +132,8 @@ func (a *userAction) requestBody() any {
 	return nil
 }
 
-// Run does an errand: each request is sent until it is acknowledged, with a key that gives it its
-// effect once.
+// Run runs an errand. Each request is repeated until it is acknowledged, with a key that makes it
+// effective only once.
 func (e *Errand) Run(ctx context.Context, c *Client) (task string, end Outcome, err error) {
 	sleepContext(ctx, e.delay)
 	started, err := c.Start(ctx, e.Key, e.Flow, e.Params)
@@ -159,7 +160,8 @@ func outcomeOf(t wire.Task) Outcome {
 	return newOutcome(t.State, t.Error, (&flow.Scope{Shared: t.Shared}).SharedJSON(), t.Mode == "dag", t.Result)
 }
 
-// newOutcome takes the result of a dag that completed along: shared says little about it.
+// newOutcome returns an outcome. For a completed dag it includes the result, because the shared
+// values reveal little about it.
 func newOutcome(state, text string, shared []byte, dag bool, result []byte) Outcome {
 	o := Outcome{state, text, string(shared)}
 	if dag && state == "completed" {

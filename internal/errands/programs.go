@@ -17,15 +17,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// What members start for flows. Each attempt notes when it begins and ends in programsLog, in the
-// folder it runs in.
+// programs are the scripts that members start for flows. Each attempt records its start and end in
+// programsLog, in its working folder.
 //
 //go:embed programs
 var programs embed.FS
 
 const programsLog = "programs.log"
 
-// putPrograms puts them where members run.
+// putPrograms writes the scripts to the members' folder.
 func putPrograms(dir string) error {
 	files, err := fs.Sub(programs, "programs")
 	if err != nil {
@@ -34,14 +34,14 @@ func putPrograms(dir string) error {
 	return os.CopyFS(dir, files)
 }
 
-// hasPython reports whether functions of Python can be started here.
+// hasPython reports whether Python functions can run here.
 func hasPython() bool {
 	_, err := exec.LookPath("python3")
 	return err == nil
 }
 
-// countNotes are how often each attempt noted something in the programsLog of a folder, or in that
-// of containers.
+// countNotes returns how often each attempt recorded its start and end in the programsLog of a
+// folder, or in that of containers.
 func countNotes(dir string) (began, ended map[string]int, err error) {
 	began, ended = map[string]int{}, map[string]int{}
 	text, err := os.ReadFile(filepath.Join(dir, programsLog))
@@ -66,9 +66,9 @@ func countNotes(dir string) (began, ended map[string]int, err error) {
 	return began, ended, nil
 }
 
-// checkPrograms holds what programs noted to what journals say: no attempt began twice, or without
-// being stored before; what ended well did end; what was lost with a member was tried again while
-// its retries permitted that, and not more often. It tells how many were lost.
+// checkPrograms compares the records of programs with the journals. No attempt began twice or
+// before it was stored, and each successful one has ended. Attempts lost with a member were retried
+// exactly as their retries permit. It returns the number of lost attempts.
 func (f Figures) checkPrograms(t *testing.T, dir string) (lost int) {
 	t.Helper()
 	began, ended, err := countNotes(dir)

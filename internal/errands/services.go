@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// Worker is what this program is told when it is started again as a worker.
+// Worker configures this program when it is started again as a worker.
 type Worker struct {
 	ID, Server string
 	Push       bool
@@ -26,14 +26,15 @@ type Worker struct {
 	URL        string // of a push worker
 	Services   []string
 	Hang       bool   // it never finishes a job
-	Diary      string // file in which each execution is noted
-	Outside    string // address of another system, for the services begin and begin-later
+	Diary      string // file that records each execution
+	Outside    string // address of the external system, for the services begin and begin-later
 }
 
-// workerEnv holds a Worker as JSON.
+// workerEnv is the variable that holds a Worker as JSON.
 const workerEnv = "TROUPE_ERRANDS_WORKER"
 
-// Command starts this program again as the worker, if its main function calls BeWorker first.
+// Command returns a command that starts this program again as the worker. Its main function has to
+// call BeWorker first.
 func (w Worker) Command() (*exec.Cmd, error) {
 	text, err := json.Marshal(w)
 	if err != nil {
@@ -48,15 +49,15 @@ func (w Worker) Command() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// BeWorker does not return in a process that was started as a worker.
+// BeWorker runs the worker and exits in a process started as one; otherwise it returns.
 func BeWorker() {
 	if spec := os.Getenv(workerEnv); spec != "" {
 		os.Exit(runWorker(spec))
 	}
 }
 
-// serviceAnswers of the services: functions of the input and the number of the attempt, so that it
-// makes no difference who carries out a job, when, and how often.
+// serviceAnswers are the services. Their answers depend only on the input and the attempt number,
+// so it does not matter which worker carries out a job, when, or how often.
 var serviceAnswers = map[string]func(n float64, attempt int) (any, error){
 	"double":      doubleInput,
 	"slow":        doubleInput,
@@ -87,7 +88,7 @@ func failFirstAttempts(n float64, attempt int) (any, error) {
 	return n + 1, nil
 }
 
-// serviceTime is how long a service takes: long enough to be under way when something is killed.
+// serviceTime returns how long a service takes: long enough to be running when something is killed.
 func serviceTime(service string, n float64) time.Duration {
 	switch service {
 	case "slow":
@@ -98,15 +99,15 @@ func serviceTime(service string, n float64) time.Duration {
 	return time.Duration(40+int(math.Abs(n))%120) * time.Millisecond
 }
 
-// PushServices, AttachedServices, which are some of those and one of their own, and PullServices
-// are what the workers of the flows offer.
+// PushServices, AttachedServices (some of those and one of their own) and PullServices are the
+// services offered by the workers.
 var (
 	PushServices     = []string{"begin", "choose", "double", "flaky", "increase", "odd", "slow"}
 	AttachedServices = []string{"begin", "double", "slow", "stay"}
 	PullServices     = []string{"begin-later", "later", "later-flaky", "tardy"}
 )
 
-// runWorker is such a process's main function.
+// runWorker is the main function of a worker process.
 func runWorker(text string) int {
 	var spec Worker
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {

@@ -12,32 +12,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// World is what there is around members: programs in the folder that they run in, another system,
-// and clocks.
+// World is the environment of the members: programs in their working folder, an external system,
+// and schedules.
 type World struct {
 	Outside *Outside
-	dir     string // that members and workers run in
+	dir     string // working folder of members and workers
 	lives   memberLives
 	clocks  *Clocks
 }
 
-// NewWorld is one for members that run in a folder, and reach the host of the test at an address.
-// It ends with the test.
+// NewWorld returns a World for members that run in a folder and reach the host of the test at an
+// address. It ends with the test.
 func NewWorld(t *testing.T, dir, host string) *World {
 	require.NoError(t, putPrograms(dir))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, containersFolder), 0o777))
 	outside, err := newOutside(host)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_ = outside.server.Close() // nobody asks any more
+		_ = outside.server.Close() // no requests follow
 	})
 	return &World{Outside: outside, dir: dir}
 }
 
-// Prepare prepares the start of a member. Once that has been started, whoever did calls watch with
-// what tells its end.
+// Prepare prepares the start of a member. After the start, the caller calls watch with a channel
+// that is closed at the end of the member.
 func (w *World) Prepare(cmd *exec.Cmd, name string) (watch func(done <-chan struct{})) {
-	cmd.Dir = w.dir // programs run here
+	cmd.Dir = w.dir // working folder of its programs
 	cmd.Args = append(cmd.Args, "--allow-scripts", "--child-env", lifeVariable+","+outsideVariable)
 	if host := containerHost(); host != "" {
 		cmd.Args = append(cmd.Args, "--allow-containers", "--container-host", host, "--script-dir", w.dir)
@@ -47,14 +47,13 @@ func (w *World) Prepare(cmd *exec.Cmd, name string) (watch func(done <-chan stru
 	return func(done <-chan struct{}) { w.lives.watchLife(life, done) }
 }
 
-// StartClocks begins what goes by the clock.
+// StartClocks starts the schedules.
 func (w *World) StartClocks(ctx context.Context, c *Client) (err error) {
 	w.clocks, err = startClocks(ctx, c)
 	return err
 }
 
-// Settle waits until all that has begun by the clock has ended, and members have removed all
-// containers.
+// Settle waits until all tasks of schedules have ended and all containers are removed.
 func (w *World) Settle(ctx context.Context, c *Client, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -64,17 +63,17 @@ func (w *World) Settle(ctx context.Context, c *Client, patience time.Duration) e
 	return noContainers(ctx, filepath.Join(w.dir, containersFolder))
 }
 
-// Findings are what came of a run around its members.
+// Findings are the measurements of a World.
 type Findings struct {
 	Lost    int           // attempts whose program was lost with its member
-	Orphans time.Duration // how long something was left of a member that had ended
-	Outside int           // jobs that were begun outside …
-	Adopted int           // … and how often one was found that had been begun already
-	Slots   int           // of schedules
+	Orphans time.Duration // longest life of a program after its member
+	Outside int           // number of external jobs …
+	Adopted int           // … and of repeated starts of them
+	Slots   int           // slots of schedules
 	Boxes   int           // attempts in containers
 }
 
-// Kept holds the world to what journals say, when all members have ended.
+// Kept compares the records of the World with the journals after all members have ended.
 func (w *World) Kept(t *testing.T, f Figures) (found Findings) {
 	t.Helper()
 	w.lives.watches.Wait()

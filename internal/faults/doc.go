@@ -1,33 +1,43 @@
-// Package faults holds the test of a cluster under faults: three members, the built command on
-// hosts of their own, with a real PostgreSQL and real workers, while tasks of every kind (package
-// errands) are under way, started and commanded at any member. The workers (push, pull, attached)
-// know all members, each in another order, and go on with the next one when theirs is away.
+// Package faults tests a cluster under faults: three members, each the built binary on a host of
+// its own, with a real PostgreSQL and real workers. Tasks of every kind (package errands) run
+// meanwhile, started and commanded at any member. The workers (push, pull, attached) know all
+// members, each in a different order, and switch to the next one when theirs is unavailable.
 //
-// What happens is drawn from a seed, each kind before any comes again: a member is killed, or
-// frozen for longer than its lease lives; it is cut off from the others, from the store, or from
-// both; the store crashes, is restarted, or is silent; all members are restarted in turn. A member
-// that ends by itself is started again, as a host's init would. Every change has to pass seven in a
-// row: all kinds but two of those that have a test of their own here (killed, frozen, cut off from
-// the others, restarted in turn).
+// The faults are drawn from a seed, and each kind occurs once before any repeats:
+// - A member is killed, or frozen for longer than its lease.
+// - A member is cut off from the others, from the store, or from both.
+// - The store crashes, is restarted, or stops answering.
+// - All members are restarted, one after the other.
 //
-// What is checked: every task ends as in an undisturbed run on one member, within a minute after
-// the last fault; each journal has no gap and applied no attempt and no request twice; nothing is
-// left in the queue; programs that members started, jobs outside and slots of schedules are what
-// their own records say (errands.World). Beside it: after a SIGKILL the tasks of that member move
-// again; members that leave and come back are not noticed (no caller sees an error, no job runs
-// twice); a member that only the others do not reach keeps its shards; a backup that is restored
-// under running members is noticed by all of them, and nothing stays stuck; while the store is
-// silent members that know refuse new tasks after a second; what a frozen member had on its way is
-// refused when it was fenced. What comes of all that is told at the end, a figure a line, and held
-// to bounds where TROUPE_FAULTS is given.
+// A member that exits by itself is restarted, as by a service manager. Every change has to pass
+// seven faults: all kinds except two of those that have a test of their own here (killed, frozen,
+// cut off from the others, rolling restart).
 //
-// Hosts: as root, or where user namespaces are permitted, each has a network namespace and is wired
-// to three bridges (to the other hosts, to the store, to callers and workers); elsewhere relays on
-// loopback, for TCP and UDP, make the same cuts, and the log says so (TROUPE_FAULTS_HOSTS=relays
-// wants them anyway). A cut link swallows what is sent, either way: nobody is told, and what TCP
-// has not delivered arrives when it heals.
+// The test checks:
+//   - Every task ends as in an undisturbed run on one member, within a minute after the last fault.
+//   - No journal has a gap, and no attempt or request is applied twice.
+//   - Nothing is left in the queue.
+//   - Programs started by members, external jobs and slots of schedules match their own records
+//     (errands.World).
 //
-// TROUPE_FAULTS says how many faults there are, TROUPE_FAULTS_SEED which (1, or a new one when the
-// number is given). When a test fails, the log of faults, with the seed, and what everybody said
-// are kept in the folder logs.
+// Further tests check single faults:
+// - After a SIGKILL the tasks of that member continue elsewhere.
+// - Members that leave and return cause no error for any caller, and no job runs twice.
+// - A member that only the other members cannot reach keeps its shards.
+// - All members notice a backup restored under them, and no task gets stuck.
+// - While the store does not answer, members that know it refuse new tasks after a second.
+// - Writes that a frozen member had in flight are refused after it was fenced.
+//
+// At the end the test reports its measurements, one per line. They are compared with bounds if
+// TROUPE_FAULTS is set.
+//
+// Hosts: as root, or where user namespaces are permitted, each host has a network namespace
+// connected to three bridges: to the other hosts, to the store, and to callers and workers.
+// Otherwise relays on loopback, for TCP and UDP, make the same cuts, and the log notes it
+// (TROUPE_FAULTS_HOSTS=relays selects them anyway). A cut link silently drops packets in both
+// directions. Undelivered TCP data arrives after the link is restored.
+//
+// TROUPE_FAULTS sets the number of faults, and TROUPE_FAULTS_SEED the seed (default 1, or a random
+// one if the number is set). After a failure the folder logs holds the log of faults with the seed,
+// and the output of all programs.
 package faults

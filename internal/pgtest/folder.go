@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// serverFolder is the one place a server writes to. The lock is held as long as this process lives,
-// so that others can tell a folder in use from one that a killed process left behind.
+// serverFolder is the only folder that a server writes to. The lock is held as long as this process
+// lives, so that other processes can distinguish a folder in use from one left by a killed process.
 type serverFolder struct {
 	path string
 	lock *os.File
@@ -21,7 +21,7 @@ type serverFolder struct {
 
 const folderPattern = "pgtest-*"
 
-// newFolder makes a folder below parent that owner may enter and write to.
+// newFolder creates a folder below parent that owner may enter and write to.
 func newFolder(parent string, owner *syscall.Credential) (*serverFolder, error) {
 	path, err := os.MkdirTemp(parent, folderPattern)
 	if err != nil {
@@ -34,8 +34,8 @@ func newFolder(parent string, owner *syscall.Credential) (*serverFolder, error) 
 	return f, nil
 }
 
-// lockFolder takes the lock before the file gets the name others look for: a folder with a lock
-// file that can be locked is always an abandoned one.
+// lockFolder locks the lock file before it gets its final name. So a folder whose lock file can be
+// locked is always abandoned.
 func (f *serverFolder) lockFolder(owner *syscall.Credential) error {
 	if owner != nil {
 		if err := os.Chown(f.path, int(owner.Uid), int(owner.Gid)); err != nil {
@@ -61,8 +61,8 @@ func (f *serverFolder) removeAll() error {
 	return err
 }
 
-// removeAbandoned removes what killed processes left below parent. It is housekeeping: whatever it
-// cannot remove (another user's folder) stays for somebody else, and nobody has to know.
+// removeAbandoned removes the folders left by killed processes below parent. It skips what it
+// cannot remove, such as folders of other users.
 func removeAbandoned(parent string) {
 	locks, err := filepath.Glob(filepath.Join(parent, folderPattern, "lock"))
 	if err != nil {
@@ -74,7 +74,7 @@ func removeAbandoned(parent string) {
 			continue
 		}
 		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			// The lock goes last: if the rest resists, the folder can be found again.
+			// The lock goes last: if the rest cannot be removed, the folder can be found again.
 			path := filepath.Dir(name)
 			if os.RemoveAll(filepath.Join(path, "data")) == nil {
 				os.RemoveAll(path)
@@ -84,7 +84,8 @@ func removeAbandoned(parent string) {
 	}
 }
 
-// serverUser returns whom the server runs as: PostgreSQL refuses root. nil means the caller.
+// serverUser returns the user of the server, because PostgreSQL refuses to run as root; nil means
+// the current user.
 func serverUser() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

@@ -2,6 +2,6 @@ package pgtest
 
 import "syscall"
 
-// dieWithParent asks the kernel to shut the child down at once (SIGQUIT: the postmaster then ends
-// its children too, which a SIGKILL would leave behind) when the thread that starts it ends.
+// dieWithParent asks the kernel to send SIGQUIT to the child when the thread that started it ends.
+// With SIGQUIT the postmaster also ends its children, which SIGKILL would leave behind.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGQUIT }

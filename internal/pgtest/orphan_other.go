@@ -4,6 +4,6 @@ package pgtest
 
 import "syscall"
 
-// dieWithParent does nothing: only Linux signals a child when its parent dies. Elsewhere a server
-// may outlive a test process that was killed.
+// dieWithParent does nothing: only Linux signals a child when its parent dies. On other systems a
+// server may outlive a killed test process.
 func dieWithParent(*syscall.SysProcAttr) {}

@@ -12,20 +12,22 @@ import (
 	"time"
 )
 
-// postmaster is a running server's first process.
+// postmaster is the first process of a running server.
 type postmaster struct {
 	process *os.Process
-	ended   chan struct{} // closed when it has been waited for
+	ended   chan struct{} // closed when the process was reaped
 }
 
-// superviseServer starts cmd and waits for it, both on one thread that does nothing else.
+// superviseServer starts cmd and waits for it, both on a dedicated thread.
 //
-// The reason: no server may outlive this process, and this process may end without running any code
-// of ours (SIGKILL, a test's timeout, os.Exit). Only the kernel is sure to notice, and on Linux it
-// will signal the child (dieWithParent). But it does so when the *thread* that forked the child
-// ends, and Go ends threads as it likes; a goroutine locked to its thread keeps it alive exactly as
-// long as the child runs. The kernel forgets the wish when the child changes its user, so it has to
-// be made after that: os/exec does, and also covers a parent that died in between.
+// No server may outlive this process, and this process may end without running any of our code
+// (SIGKILL, a test timeout, os.Exit). Only the kernel reliably notices that; on Linux it signals
+// the child (dieWithParent). But it does so when the thread that started the child ends, and the Go
+// runtime may end a thread at any time. A goroutine locked to its thread keeps the thread alive
+// exactly as long as the child runs.
+//
+// The kernel drops the parent-death signal when the child changes its user, so it has to be set
+// after that. Package os/exec does so, and also handles a parent that died in between.
 func superviseServer(cmd *exec.Cmd) (*postmaster, error) {
 	dieWithParent(cmd.SysProcAttr)
 	p := &postmaster{ended: make(chan struct{})}
@@ -37,14 +39,14 @@ func superviseServer(cmd *exec.Cmd) (*postmaster, error) {
 		p.process = cmd.Process
 		started <- err
 		if err == nil {
-			cmd.Wait() // how it ended is in its log
+			cmd.Wait() // the server log shows how it ended
 			close(p.ended)
 		}
 	}()
 	return p, <-started
 }
 
-// shutDown ends the server in PostgreSQL's fast mode; if that takes too long, in the immediate one.
+// shutDown ends the server in PostgreSQL's fast mode, and after a timeout in immediate mode.
 func (p *postmaster) shutDown() error {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
 		if !p.sendSignal(sig) || p.awaitEnd(stopTimeout) {
@@ -54,9 +56,10 @@ func (p *postmaster) shutDown() error {
 	return errors.Join(fmt.Errorf("pgtest: postgres (pid %d) did not stop", p.process.Pid), p.killServer())
 }
 
-// killServer ends the server's processes all at once. The postmaster is frozen before its children
-// are listed, so that it starts no further one, and it goes last: until then it is their parent and
-// no id of theirs can be anybody else's. All must be gone before a new postmaster may start.
+// killServer kills all processes of the server at once. The postmaster is frozen before its
+// children are listed, so that it starts no further child. It is killed last: until then it is
+// their parent, so no other process can get their ids. All must have ended before a new postmaster
+// may start.
 func (p *postmaster) killServer() error {
 	if !p.sendSignal(syscall.SIGSTOP) {
 		return nil
@@ -84,7 +87,7 @@ func (p *postmaster) killServer() error {
 	return nil
 }
 
-// freeze stops the server's processes, the postmaster first: it starts no further one.
+// freeze stops the server's processes. The postmaster is first, so that it starts no further child.
 func (p *postmaster) freeze() error {
 	if !p.sendSignal(syscall.SIGSTOP) {
 		return fmt.Errorf("pgtest: postgres (pid %d) has ended and cannot be frozen", p.process.Pid)
@@ -95,7 +98,7 @@ func (p *postmaster) freeze() error {
 	return p.signalChildren(syscall.SIGSTOP)
 }
 
-// thaw lets them go on, the postmaster last.
+// thaw resumes the server's processes, the postmaster last.
 func (p *postmaster) thaw() error {
 	err := p.signalChildren(syscall.SIGCONT)
 	if !p.sendSignal(syscall.SIGCONT) {
@@ -104,8 +107,8 @@ func (p *postmaster) thaw() error {
 	return err
 }
 
-// signalChildren signals the processes of a frozen postmaster. It waits for none that ended
-// meanwhile, so their ids are still theirs.
+// signalChildren signals the children of a frozen postmaster. A frozen postmaster reaps no child,
+// so their ids stay valid.
 func (p *postmaster) signalChildren(sig syscall.Signal) (err error) {
 	for _, child := range childrenOf(p.process.Pid) {
 		if failed := syscall.Kill(child.pid, sig); failed != nil && !errors.Is(failed, syscall.ESRCH) {
@@ -115,13 +118,14 @@ func (p *postmaster) signalChildren(sig syscall.Signal) (err error) {
 	return err
 }
 
-// awaitFrozen returns when SIGSTOP has reached the postmaster: while the signal is on its way, it
-// may still start a child.
+// awaitFrozen returns when SIGSTOP has taken effect on the postmaster. Until then it may still
+// start a child.
 func (p *postmaster) awaitFrozen() error {
 	deadline := time.Now().Add(stopTimeout)
 	for {
 		now, err := readProcess(p.process.Pid)
-		if err != nil || now.state == "T" || now.state == "Z" { // ended, or there is no /proc
+		// it has ended, or there is no /proc
+		if err != nil || now.state == "T" || now.state == "Z" {
 			return nil
 		}
 		if time.Now().After(deadline) {
@@ -131,7 +135,7 @@ func (p *postmaster) awaitFrozen() error {
 	}
 }
 
-// sendSignal returns false when the process has ended.
+// sendSignal returns false if the process has ended.
 func (p *postmaster) sendSignal(sig syscall.Signal) bool { return p.process.Signal(sig) == nil }
 
 func (p *postmaster) awaitEnd(timeout time.Duration) bool {

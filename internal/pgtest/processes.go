@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// processStat is one line of /proc/<pid>/stat. The start tells a process from a later one that got
-// the same id.
+// processStat holds fields of /proc/<pid>/stat. The start time distinguishes a process from a later
+// one with the same id.
 type processStat struct {
 	pid, parent int
 	state       string
-	own, reaped time.Duration // CPU time of itself, and of children it has waited for
+	own, reaped time.Duration // CPU time of the process, and of the children it has reaped
 	start       string
 }
 
-// tick is the unit of CPU times in /proc, fixed for user space whatever the kernel's own is.
+// tick is the unit of CPU times in /proc. It is constant for user space.
 const tick = time.Second / 100
 
 // readProcess reads /proc/<pid>/stat; see proc(5) for the columns.
@@ -30,7 +30,7 @@ func readProcess(pid int) (processStat, error) {
 	if err != nil {
 		return processStat{}, err
 	}
-	// The name in parentheses may hold anything, so count from behind it.
+	// The name in parentheses may contain anything, so parse from behind it.
 	f := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 	if len(f) < 20 {
 		return processStat{}, fmt.Errorf("pgtest: /proc/%d/stat has %d columns", pid, len(f))
@@ -53,8 +53,8 @@ func readProcess(pid int) (processStat, error) {
 	return p, nil
 }
 
-// childrenOf looks through all processes, because PostgreSQL gives each of its children a session
-// of its own: there is no process group to ask. Where there is no /proc it finds none.
+// childrenOf searches all processes, because PostgreSQL gives each child a session of its own, so
+// there is no process group. Without /proc it returns none.
 func childrenOf(pid int) []processStat {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -66,14 +66,15 @@ func childrenOf(pid int) []processStat {
 		if err != nil {
 			continue
 		}
-		if p, err := readProcess(id); err == nil && p.parent == pid { // else it ended meanwhile
+		// otherwise it has ended meanwhile
+		if p, err := readProcess(id); err == nil && p.parent == pid {
 			children = append(children, p)
 		}
 	}
 	return children
 }
 
-// hasEnded is true when p has ended, even if nobody has waited for it.
+// hasEnded reports whether the process has ended, even if it was not reaped.
 func (p processStat) hasEnded() bool {
 	now, err := readProcess(p.pid)
 	return err != nil || now.start != p.start || now.state == "Z"

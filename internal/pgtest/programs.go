@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// ErrNoPrograms is returned when this machine has no PostgreSQL server programs.
+// ErrNoPrograms is returned if this machine has no PostgreSQL server programs.
 var ErrNoPrograms = errors.New("pgtest: PostgreSQL's server programs (initdb, postgres) are in none of PATH, " +
 	"`pg_config --bindir`, /usr/lib/postgresql/*/bin: install Debian's package postgresql, " +
 	"or set TROUPE_TEST_POSTGRES to the DSN of a server")
 
-// debianBins is where Debian puts the programs, one folder for each major version, outside PATH.
+// debianBins is the folder of the programs on Debian, one per major version, outside PATH.
 const debianBins = "/usr/lib/postgresql/*/bin"
 
 // findPrograms returns the folder that holds both initdb and postgres.
@@ -36,8 +36,8 @@ func findPrograms(glob string) (string, error) {
 	return "", ErrNoPrograms
 }
 
-// serverBin follows links, because the programs look for their files beside where they really are,
-// and a PATH often holds links to them.
+// serverBin resolves links, because the programs look for their files beside their real location,
+// and PATH often holds links to them.
 func serverBin(dir string) (string, bool) {
 	var bin string
 	for _, name := range []string{"initdb", "postgres"} {
@@ -55,7 +55,7 @@ func isExecutable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
 
-// newestFirst orders …/9.6/bin, …/15/bin, …/17/bin by number, not by letter.
+// newestFirst sorts …/9.6/bin, …/15/bin, …/17/bin by number, newest first.
 func newestFirst(glob string) []string {
 	dirs, err := filepath.Glob(glob)
 	if err != nil {

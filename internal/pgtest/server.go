@@ -22,28 +22,28 @@ import (
 )
 
 const (
-	startTimeout = 60 * time.Second // recovery after a kill included
+	startTimeout = 60 * time.Second // includes recovery after a kill
 	stopTimeout  = 20 * time.Second
 )
 
-// Server is one PostgreSQL server with a folder of its own. Its methods may be called from several
-// goroutines.
+// Server is one PostgreSQL server with a folder of its own. Its methods are safe for concurrent
+// use.
 type Server struct {
 	bin    string
 	owner  *syscall.Credential
 	folder *serverFolder
 	port   int
-	most   atomic.Int32 // connections
+	most   atomic.Int32 // maximal number of connections
 
-	elsewhere atomic.Value // string: an address that it listens on beside loopback
+	elsewhere atomic.Value // string: an additional address to listen on
 
 	mu         sync.Mutex
 	postmaster *postmaster // nil while it is down
 	stopped    bool
 }
 
-// StartServer makes a new server whose folder is below dir; "" means the place for temporary
-// files. For measurements choose a real disk. Stop must be called.
+// StartServer starts a new server whose folder is below dir; "" means the default folder for
+// temporary files. For measurements choose a real disk. The caller must call Stop.
 func StartServer(ctx context.Context, dir string) (*Server, error) {
 	bin, err := findPrograms(debianBins)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Server) createServer(ctx context.Context) error {
 	}
 	initdb := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata="+s.dataDir(), "--username=postgres",
 		"--auth=trust", "--encoding=UTF8", "--no-locale",
-		"--no-sync") // about initdb's own files only; what the server commits later is synced
+		"--no-sync") // only for the files of initdb; later commits are synced
 	s.prepareCommand(initdb)
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgtest: initdb: %w\n%s", err, out)
@@ -91,8 +91,8 @@ func freePort() (int, error) {
 	return port, nil
 }
 
-// prepareCommand gives a command what every program of the server gets: the unprivileged user, the
-// folder, and an environment in which no PGDATA or PGPORT of the caller's leads it astray.
+// prepareCommand sets the unprivileged user, the folder, and an environment without the caller's
+// PGDATA and PGPORT.
 func (s *Server) prepareCommand(cmd *exec.Cmd) {
 	cmd.Dir = s.folder.path
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
@@ -101,15 +101,15 @@ func (s *Server) prepareCommand(cmd *exec.Cmd) {
 
 func (s *Server) dataDir() string { return filepath.Join(s.folder.path, "data") }
 
-// Log is the path of the file the server logs to. Stop removes it.
+// Log returns the path of the server log. Stop removes the file.
 func (s *Server) Log() string { return filepath.Join(s.folder.path, "server.log") }
 
-// LimitConnections says how many connections there may be from the next start on; 1,000 if nothing
-// is said.
+// LimitConnections sets the maximal number of connections from the next start on. The default is
+// 1,000.
 func (s *Server) LimitConnections(n int) { s.most.Store(int32(n)) }
 
-// ListenOn says on which address it listens besides 127.0.0.1 from the next start on: whoever
-// reaches that one is let in. DSNs go on to name 127.0.0.1.
+// ListenOn sets an address to listen on besides 127.0.0.1, from the next start on. Everyone who can
+// reach it may connect. DSNs still use 127.0.0.1.
 func (s *Server) ListenOn(address string) error {
 	rules, err := os.OpenFile(filepath.Join(s.dataDir(), "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -123,15 +123,15 @@ func (s *Server) ListenOn(address string) error {
 	return nil
 }
 
-// Port is the one of every address that it listens on.
+// Port returns the port of all addresses.
 func (s *Server) Port() int { return s.port }
 
-// DSN addresses a database of this server; "postgres" always exists.
+// DSN returns the DSN of a database of this server; "postgres" always exists.
 func (s *Server) DSN(db string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, db)
 }
 
-// Pid is the id of the server's first process, 0 while it is down.
+// Pid returns the id of the server's first process; 0 while it is down.
 func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +141,8 @@ func (s *Server) Pid() int {
 	return s.postmaster.process.Pid
 }
 
-// Kill ends all processes of the server with SIGKILL, as a crash of its machine would, and returns
-// when they are gone. What was committed is there after Restart.
+// Kill ends all processes of the server with SIGKILL, like a crash of its machine, and returns when
+// they have ended. Committed data is available after Restart.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,22 +154,23 @@ func (s *Server) Kill() error {
 	return err
 }
 
-// Freeze stops all processes of the server where they are, as a machine does that hangs:
-// connections stay open, and nothing is answered. Thaw lets them go on. The server must run.
+// Freeze suspends all processes of the server, like a hanging machine: connections stay open and
+// nothing is answered. Thaw resumes them. The server must be running.
 func (s *Server) Freeze() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.postmaster.freeze()
 }
 
-// Thaw ends Freeze.
+// Thaw resumes a frozen server.
 func (s *Server) Thaw() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.postmaster.thaw()
 }
 
-// Restart starts the server on the same data, address and port, after shutting it down if it runs.
+// Restart starts the server with the same data, address and port. It shuts a running server down
+// first.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,8 +194,8 @@ func (s *Server) Stop() error {
 	return errors.Join(s.shutDown(), s.folder.removeAll())
 }
 
-// StatProcesses returns the CPU time that the server's processes have used since its last start,
-// those that have ended included.
+// StatProcesses returns the CPU time used by the server's processes since its last start, including
+// ended ones.
 func (s *Server) StatProcesses() (time.Duration, error) {
 	pid := s.Pid()
 	if pid == 0 {
@@ -203,8 +204,7 @@ func (s *Server) StatProcesses() (time.Duration, error) {
 	return CPUOf(pid)
 }
 
-// CPUOf returns the CPU time that a process has used, and that its children and those that it has
-// waited for have.
+// CPUOf returns the CPU time used by a process, its children, and the children it has reaped.
 func CPUOf(pid int) (time.Duration, error) {
 	first, err := readProcess(pid)
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *Server) shutDown() error {
 	return err
 }
 
-// startServer returns when the server answers.
+// startServer starts the server and returns when it answers.
 func (s *Server) startServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -250,8 +250,8 @@ func (s *Server) startServer(ctx context.Context) error {
 	return s.awaitAnswer(ctx)
 }
 
-// socketDir is the server's folder, or no socket at all where that path is longer than the
-// kernel's bound of 107 bytes.
+// socketDir returns the server's folder, or "" for no socket if the path exceeds the kernel's limit
+// of 107 bytes.
 func (s *Server) socketDir() string {
 	if len(s.folder.path)+len("/.s.PGSQL.65535") > 107 {
 		return ""

@@ -14,19 +14,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// environment names the DSN of a server to use instead of a private one.
+// environment is the variable that holds the DSN of a server to use instead of a private one.
 const environment = "TROUPE_TEST_POSTGRES"
 
-// shared is the one server of this process, started by the first DSN and stopped by Main.
+// shared is the server of this process, started by the first DSN and stopped by Main.
 var shared struct {
 	mu     sync.Mutex
 	server *Server
-	err    error // it could not start; every further test says the same at once
+	err    error // error of a failed start, returned to all further tests
 
-	spare []string // databases that tests have left, empty again, by names that nobody has been told
+	spare []string // emptied databases of ended tests, under names that no test knows
 }
 
-// DSN returns the DSN of a fresh, empty database that nobody had by that name, dropped when the
+// DSN returns the DSN of a new empty database with a unique name. The database is dropped when the
 // test ends.
 func DSN(t testing.TB) string {
 	t.Helper()
@@ -46,7 +46,7 @@ func DSN(t testing.TB) string {
 	return withDatabase(dsn, name)
 }
 
-// Main runs the tests and then stops the server that DSN started. What it returns is for os.Exit.
+// Main runs the tests and then stops the server started by DSN. It returns the code for os.Exit.
 func Main(m *testing.M) int {
 	code := m.Run()
 	shared.mu.Lock()
@@ -88,7 +88,7 @@ func execStatement(ctx context.Context, dsn, statement string) error {
 	return err
 }
 
-// withDatabase changes the database in either form of a DSN. In the form of words the last one
+// withDatabase replaces the database in either form of a DSN. In the keyword form the last value
 // wins.
 func withDatabase(dsn, name string) string {
 	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {

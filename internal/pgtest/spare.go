@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Making and dropping a database takes up to a quarter of a second of processor time, most of it
-// for the 300 files of its catalogs. So those of a private server are used again: emptied, and by
-// another name, which nobody has been told.
+// Creating and dropping a database takes up to a quarter of a second of CPU time, mostly for the
+// 300 files of its catalogs. So the databases of a private server are reused: emptied and renamed
+// to a name that no test knows.
 
-// emptied drops all that a test may have made in a database, and ends the connections that it
-// forgot.
+// emptied drops everything that a test may have created in a database, and closes its leftover
+// connections.
 const emptied = `
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
 DO $$
@@ -29,7 +29,7 @@ BEGIN
 	EXECUTE format('ALTER DATABASE %I RESET ALL', current_database());
 END $$`
 
-// freshDatabase makes a database, or takes one that is spare.
+// freshDatabase returns a reused or new database.
 func freshDatabase(ctx context.Context, dsn string) (name string, err error) {
 	if name := claimSpare(); name != "" {
 		return name, nil
@@ -40,14 +40,15 @@ func freshDatabase(ctx context.Context, dsn string) (name string, err error) {
 
 func newName() string { return "troupe_" + strings.ToLower(rand.Text()) }
 
-// recycleDatabase has the database of a test that has ended be gone. By then the test's context has
-// ended, too.
+// recycleDatabase empties the database of an ended test for reuse, or drops it. The test's context
+// has already ended.
 func recycleDatabase(dsn, name string) error {
 	if isGiven() || execStatement(context.Background(), withDatabase(dsn, name), emptied) != nil {
 		return dropDatabase(dsn, name)
 	}
 	spare := newName()
-	if execStatement(context.Background(), dsn, "ALTER DATABASE "+name+" RENAME TO "+spare) != nil { // somebody came back to it
+	// a test has connected to it again
+	if execStatement(context.Background(), dsn, "ALTER DATABASE "+name+" RENAME TO "+spare) != nil {
 		return dropDatabase(dsn, name)
 	}
 	shared.mu.Lock()
@@ -68,10 +69,10 @@ func claimSpare() string {
 	return spare
 }
 
-// isGiven reports whether the server is one that others may use, too.
+// isGiven reports whether TROUPE_TEST_POSTGRES is set. Others may use that server too.
 func isGiven() bool { return os.Getenv(environment) != "" }
 
-// dropDatabase drops a database. Connections that a test forgot do not keep it.
+// dropDatabase drops a database, even if a test left connections open.
 func dropDatabase(dsn, name string) error {
 	return execStatement(context.Background(), dsn, "DROP DATABASE "+name+" WITH (FORCE)")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// StartStandby makes a standby of the server, which follows it asynchronously. It has a folder and
-// a port of its own, and Stop must be called.
+// StartStandby starts an asynchronous standby of the server, with its own folder and port. The
+// caller must call Stop.
 func (s *Server) StartStandby(ctx context.Context) (*Server, error) {
 	folder, err := newFolder(filepath.Dir(s.folder.path), s.owner)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Server) StartStandby(ctx context.Context) (*Server, error) {
 	return standby, nil
 }
 
-// startStandby copies the data of a primary and starts on the copy.
+// startStandby copies the data of a primary and starts the server on the copy.
 func (s *Server) startStandby(ctx context.Context, primary *Server) (err error) {
 	if s.port, err = freePort(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (s *Server) startStandby(ctx context.Context, primary *Server) (err error) 
 	return s.startServer(ctx)
 }
 
-// copyData copies the data of a running server to a folder that this server may read.
+// copyData copies the data of a running server to a folder that this server can read.
 func (s *Server) copyData(ctx context.Context, of *Server, to string, more ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"), append([]string{"--pgdata=" + to, "--checkpoint=fast", "--wal-method=stream", "--no-sync",
 		"--dbname=" + of.DSN("postgres")}, more...)...)
@@ -54,7 +54,7 @@ func (s *Server) copyData(ctx context.Context, of *Server, to string, more ...st
 	return nil
 }
 
-// Synchronize has a primary answer a commit only when a standby has it, too.
+// Synchronize makes a primary acknowledge commits only after a standby has them.
 func (s *Server) Synchronize(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -74,7 +74,8 @@ func (s *Server) Synchronize(ctx context.Context) error {
 	}
 }
 
-// AwaitCaughtUp returns when a standby has replayed all that its primary has committed by now.
+// AwaitCaughtUp returns when a standby has replayed everything that its primary has committed by
+// now.
 func (s *Server) AwaitCaughtUp(ctx context.Context, primary *Server) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -93,7 +94,7 @@ func (s *Server) AwaitCaughtUp(ctx context.Context, primary *Server) error {
 	}
 }
 
-// Detach has a standby receive nothing any more: what its primary commits from then on it lacks.
+// Detach disconnects a standby, so that it misses all later commits of its primary.
 func (s *Server) Detach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -126,14 +127,14 @@ func (s *Server) Promote(ctx context.Context) error {
 	return nil
 }
 
-// Backup copies the server's data as they are, for Restore.
+// Backup copies the server's current data, for Restore.
 func (s *Server) Backup(ctx context.Context) (path string, err error) {
 	path = filepath.Join(s.folder.path, fmt.Sprint("backup-", time.Now().UnixNano()))
 	return path, s.copyData(ctx, s, path)
 }
 
-// Restore ends the server as Kill does and starts it on a copy that Backup has made, which is gone
-// then: same address, same timeline.
+// Restore kills the server as Kill does and starts it on a copy made by Backup, with the same
+// address and timeline. It consumes the copy.
 func (s *Server) Restore(ctx context.Context, backup string) error {
 	if err := s.Kill(); err != nil {
 		return err
@@ -144,7 +145,7 @@ func (s *Server) Restore(ctx context.Context, backup string) error {
 	return s.Restart(ctx)
 }
 
-// AnyOf returns a DSN that names several servers, in their order.
+// AnyOf returns a DSN that names several servers in the given order.
 func AnyOf(database string, servers ...*Server) string {
 	hosts := make([]string, len(servers))
 	for i, s := range servers {
@@ -153,7 +154,7 @@ func AnyOf(database string, servers ...*Server) string {
 	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&target_session_attrs=read-write", strings.Join(hosts, ","), database)
 }
 
-// queryValue reads one value.
+// queryValue reads a single value.
 func (s *Server) queryValue(ctx context.Context, query string, answer any) error {
 	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
 	if err != nil {
@@ -166,7 +167,7 @@ func (s *Server) queryValue(ctx context.Context, query string, answer any) error
 	return nil
 }
 
-// pauseBriefly lets a little time pass.
+// pauseBriefly waits 10 ms.
 func pauseBriefly(ctx context.Context) error {
 	select {
 	case <-time.After(10 * time.Millisecond):

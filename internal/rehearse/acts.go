@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// scheduleActs puts what happens from outside on the timeline.
+// scheduleActs schedules the acts with a fixed time.
 func (r *player) scheduleActs() {
 	for i := range r.Acts {
 		a := &r.Acts[i]
@@ -25,7 +25,7 @@ func (r *player) scheduleActs() {
 	r.noticeWaiting()
 }
 
-// actTime is when an act is done. A signal may come before its time.
+// actTime returns the time of an act. A signal may come earlier.
 func (r *player) actTime(a *Act) time.Duration {
 	if r.chance.isQuiet() || a.Kind != ActSignal || a.At == 0 {
 		return a.At
@@ -40,8 +40,8 @@ func (r *player) actTime(a *Act) time.Duration {
 	return max(a.At-by, 0)
 }
 
-// doAct does it, perhaps later. What is done as soon as somebody waits for it is not late: when
-// that one's time will be over is not known yet.
+// doAct performs an act, possibly later. An act deferred until its step waits gets no lateness
+// fault, because the end of that wait is not known yet.
 func (r *player) doAct(a *Act) {
 	if r.isTooEarly(a) {
 		r.deferredActs = append(r.deferredActs, a)
@@ -68,8 +68,8 @@ func (r *player) performAct(a *Act) {
 	r.story.Done = append(r.story.Done, done)
 }
 
-// isTooEarly reports whether nobody waits yet for somebody's answer, because something is late:
-// people answer when they are asked. Where nothing goes wrong it is a mistake of the test.
+// isTooEarly reports whether an answer has to be deferred because a fault has delayed its step: in
+// reality people answer only when asked. Without faults it is a mistake of the test.
 func (r *player) isTooEarly(a *Act) bool {
 	switch a.Kind {
 	case ActApprove, ActReject, ActAnswer, ActComplete, ActFail, ActAppend:
@@ -105,7 +105,8 @@ func (r *player) carryAct(a *Act) error {
 	return r.decideCommand(flow.RetryTask{})
 }
 
-// cancelTask tells whoever writes a test that it came too late, which the core does not.
+// cancelTask cancels the task. Unlike the core, it reports a cancel that is too late as an error to
+// the author of the test.
 func (r *player) cancelTask(a *Act) error {
 	if r.state.Status.Ended() {
 		return flow.Errorf(flow.Conflict, "the task has ended (%s): it cannot be canceled", r.state.Status)
@@ -113,7 +114,7 @@ func (r *player) cancelTask(a *Act) error {
 	return r.decideCommand(flow.Cancel{Gently: a.Kind == ActCancelGently})
 }
 
-// answerStep gives a step what it waits for: it signals its key, or completes it.
+// answerStep answers a waiting step: it signals the step's key, or completes the step.
 func (r *player) answerStep(a *Act, v json.RawMessage) error {
 	st := r.findWaiting(a.Target)
 	if st == nil {
@@ -126,7 +127,7 @@ func (r *player) answerStep(a *Act, v json.RawMessage) error {
 	return r.decideCommand(flow.Signal{Key: key, Value: v})
 }
 
-// actTarget is a step that an act is about, or a node that is not active.
+// actTarget is the step of an act, or a node that is not active.
 type actTarget struct {
 	step *flow.Step
 	node string
@@ -146,7 +147,7 @@ func (r *player) findTarget(node string) actTarget {
 	return actTarget{r.findWaiting(node), node}
 }
 
-// findWaiting finds an active step by its path, or by the key that it waits for.
+// findWaiting finds an active step by its path, or by the key for which it waits.
 func (r *player) findWaiting(name string) (found *flow.Step) {
 	r.eachActive(func(st *flow.Step) {
 		if found == nil && (st.Address().Step() == name || awaitedKey(st) == name) {
@@ -156,7 +157,7 @@ func (r *player) findWaiting(name string) (found *flow.Step) {
 	return found
 }
 
-// awaitedKey is the key that a step waits for, "" if it waits for none.
+// awaitedKey returns the key for which a step waits; "" if none.
 func awaitedKey(st *flow.Step) string {
 	if st.Node.Kind == flow.KindWaitEvent || st.Node.Kind == flow.KindApproval {
 		return st.AwaitedKey()
@@ -164,7 +165,7 @@ func awaitedKey(st *flow.Step) string {
 	return ""
 }
 
-// noticeWaiting finds steps that have begun to wait, and who has something to do then.
+// noticeWaiting finds steps that have begun to wait and schedules the acts for them.
 func (r *player) noticeWaiting() {
 	r.performDeferred()
 	if len(r.waiting) == 0 {
@@ -177,7 +178,8 @@ func (r *player) noticeWaiting() {
 		}
 		r.seen[at] = true
 		names := []string{at.Step(), awaitedKey(st)}
-		for _, name := range slices.Compact(names) { // a step that waits for a key of its own name waits once
+		// a step that waits for a key equal to its name counts once
+		for _, name := range slices.Compact(names) {
 			if a := r.nextAct(name); a != nil {
 				r.queueAfter(a.At, func() { r.doAct(a) })
 			}
@@ -185,7 +187,7 @@ func (r *player) noticeWaiting() {
 	})
 }
 
-// performDeferred has those answer who came too early, as soon as somebody waits for them.
+// performDeferred performs deferred acts whose step is waiting now.
 func (r *player) performDeferred() {
 	for i := 0; i < len(r.deferredActs); i++ {
 		if a := r.deferredActs[i]; r.findWaiting(a.Target) != nil {
@@ -196,7 +198,7 @@ func (r *player) performDeferred() {
 	}
 }
 
-// nextAct is what is done when that waits the next time.
+// nextAct returns the act for the next wait of that name.
 func (r *player) nextAct(name string) (next *Act) {
 	if name == "" {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// strikesTime reports whether something comes later than it would, and by how much; while draws one
-// without a bound.
+// strikesTime reports whether something is delayed, and by how much. The function while draws a
+// delay without bound.
 func (r *player) strikesTime(kind FaultKind, at string, d time.Duration, while func() int64) (time.Duration, bool) {
 	if r.chance.isQuiet() {
 		return 0, false
@@ -15,9 +15,9 @@ func (r *player) strikesTime(kind FaultKind, at string, d time.Duration, while f
 	return r.chance.drawFault(kind, at, func() (time.Duration, bool) { return r.drawLateness(d, while) })
 }
 
-// drawLateness draws by how much something that would come after d is late: a little, so much that
-// it comes just before, with or after something else that is to come, or a while. Unless timeouts
-// may be missed it stays well within the time that is left until the next one.
+// drawLateness draws the delay of something that would come after d: a little, just before, with or
+// after another pending item, or arbitrary. Unless timeouts are allowed, it stays well within the
+// time to the next timeout.
 func (r *player) drawLateness(d time.Duration, while func() int64) (time.Duration, bool) {
 	rng := r.chance.rng
 	var ms int64
@@ -37,11 +37,11 @@ func (r *player) drawLateness(d time.Duration, while func() int64) (time.Duratio
 	return by, by < (r.timeToTimeout()-d)/4
 }
 
-// anyWhile draws a while, up to a day.
+// anyWhile draws a delay of up to a day.
 func (r *player) anyWhile() int64 { return r.chance.rng.Int64N(int64(10) << r.chance.rng.IntN(24)) }
 
-// whileOfStory draws any while, or one up to the end of the undisturbed story and as far behind it:
-// so results come later than all others, too.
+// whileOfStory draws any delay, or one up to twice the length of the undisturbed story, so that
+// some results come later than all others.
 func (r *player) whileOfStory() int64 {
 	if r.Lasts > 0 && r.chance.rng.IntN(2) == 0 {
 		return r.chance.rng.Int64N(2*r.Lasts.Milliseconds() + 1)
@@ -49,7 +49,7 @@ func (r *player) whileOfStory() int64 {
 	return r.anyWhile()
 }
 
-// timeToTimeout is how long it is until something is over time: the task, a wait, an attempt.
+// timeToTimeout returns the time to the next timeout of the task, a wait or an attempt.
 func (r *player) timeToTimeout() time.Duration {
 	if r.chance.kinds.Timeouts {
 		return flow.Milliseconds(flow.MaxDelay)
@@ -64,8 +64,7 @@ func (r *player) timeToTimeout() time.Duration {
 	return flow.Milliseconds(first)
 }
 
-// overTime reports whether an alarm means that something took too long. A timer's end, or a retry,
-// does not.
+// overTime reports whether an alarm is a timeout. The end of a timer and a retry are not.
 func (r *player) overTime(a *flow.Alarm) bool {
 	switch a.Kind {
 	case flow.AlarmTask, flow.AlarmAttempt, flow.AlarmUnclaimed:
@@ -77,7 +76,7 @@ func (r *player) overTime(a *flow.Alarm) bool {
 	return false
 }
 
-// activeStep finds an active step.
+// activeStep returns the active step with an address.
 func (r *player) activeStep(a flow.Address) (found *flow.Step) {
 	r.eachActive(func(st *flow.Step) {
 		if st.Address() == a {
@@ -87,7 +86,7 @@ func (r *player) activeStep(a flow.Address) (found *flow.Step) {
 	return found
 }
 
-// eachActive goes through all steps that are active, those inside others too.
+// eachActive calls f for all active steps, including those of inner scopes.
 func (r *player) eachActive(f func(*flow.Step)) {
 	if !r.state.Status.Ended() {
 		eachBelow(r.state.Active(), f)

@@ -1,16 +1,16 @@
-// Package rehearse plays a task of a flow by the core alone: in virtual time, with answers in the
-// place of workers, and with whatever misfortune a seed draws.
+// Package rehearse runs a task of a flow by the core alone: in virtual time, with mock answers
+// instead of workers, and with faults drawn from a seed.
 //
-// It stands on package flow and on nothing else: what a flow does is decided there, and what
-// carries it (actors, stores, workers) adds nothing to that, which is what the simulator holds it
-// to. So a rehearsal needs no store and no goroutine, and three weeks take less than a millisecond.
+// It needs only package flow. Flow decides the behavior of a flow, and its carriers (actors,
+// stores, workers) add nothing to it, which the simulator verifies. So a rehearsal needs no store
+// and no goroutine, and three weeks take less than a millisecond.
 //
-//	Play       what is rehearsed: a plan, its params, who answers, and what happens from outside (Act)
-//	Story      what came of it: the journal, every call, what was done from outside, and which misfortunes struck (Fault)
-//	Schedule   the misfortunes of a run. The same play under the same schedule is the same story
+//	Play       the input of a rehearsal: a plan, its params, the answers, and events from outside (Act)
+//	Story      the result: the journal, every call, every act, and the faults that happened (Fault)
+//	Schedule   the faults of a run; the same play under the same schedule gives the same story
 //	Shrink     finds the smallest schedule that still shows a failure
-//	Coverage   which nodes and edges stories have been at
+//	Coverage   counts visited nodes and edges
 //
-// Promises: a play, a seed and a schedule always give the same story; time passes only when nothing
-// is left to do now; a rehearsal ends, however the flow loops (MaxDecisions).
+// Promises: a play, a seed and a schedule always give the same story. Time advances only when
+// nothing is left to do now. A rehearsal always ends, even if the flow loops (MaxDecisions).
 package rehearse

@@ -6,39 +6,40 @@ import (
 	"time"
 )
 
-// FaultKind is a kind of misfortune.
+// FaultKind is a kind of fault.
 type FaultKind string
 
-// Misfortunes. What they are about is a call or an act.
+// Faults of a call or an act.
 const (
-	FaultLate    FaultKind = "late"    // a report or an act comes later
-	FaultEarly   FaultKind = "early"   // a signal comes earlier
-	FaultTwice   FaultKind = "twice"   // a report comes once more
-	FaultCrash   FaultKind = "crash"   // whoever carries a job out is gone before he has begun
-	FaultLost    FaultKind = "lost"    // or when he is done, before he has said so
-	FaultRestart FaultKind = "restart" // the member ends when a report is about to be taken, and another one takes over
-	FaultError   FaultKind = "error"   // a call fails that would have gone well
-	FaultDown    FaultKind = "down"    // it fails, and so do all further attempts of its unit
+	FaultLate  FaultKind = "late"  // a report or an act comes later
+	FaultEarly FaultKind = "early" // a signal comes earlier
+	FaultTwice FaultKind = "twice" // a report comes twice
+	FaultCrash FaultKind = "crash" // the worker is lost before it has begun a job
+	FaultLost  FaultKind = "lost"  // the worker is lost after the job and before the report
+	// the member ends just before a report, and another member takes over
+	FaultRestart FaultKind = "restart"
+	FaultError   FaultKind = "error" // a call fails that would have succeeded
+	FaultDown    FaultKind = "down"  // a call fails, and so do all later attempts of its unit
 )
 
 var faultKinds = []FaultKind{FaultLate, FaultEarly, FaultTwice, FaultCrash, FaultLost, FaultRestart, FaultError, FaultDown}
 
-// Kinds are the words in which users say what may happen.
+// Kinds are the classes of faults that users can select.
 type Kinds struct {
 	Order    bool // results and signals come in another order
 	Repeat   bool // reports come twice
 	Crash    bool // workers and members end
-	Timeouts bool // what is late may be later than its timeout
+	Timeouts bool // delays may exceed timeouts
 	Errors   bool // calls fail
 }
 
-// Words of Kinds.
+// Words are the names of the fields of Kinds.
 var Words = []string{"order", "repeat", "crash", "timeouts", "errors"}
 
-// Harmless are the kinds that a flow should not notice.
+// Harmless are the kinds that must not change the result of a flow.
 var Harmless = Kinds{Order: true, Repeat: true, Crash: true}
 
-// Set switches the kind of a word on.
+// Set selects the kind with this name.
 func (k *Kinds) Set(word string) bool {
 	at := map[string]*bool{"order": &k.Order, "repeat": &k.Repeat, "crash": &k.Crash, "timeouts": &k.Timeouts, "errors": &k.Errors}[word]
 	if at != nil {
@@ -47,7 +48,7 @@ func (k *Kinds) Set(word string) bool {
 	return at != nil
 }
 
-// canDraw reports whether a seed may draw such a misfortune.
+// canDraw reports whether a seed may draw a fault of this kind.
 func (k Kinds) canDraw(kind FaultKind) bool {
 	switch kind {
 	case FaultLate, FaultEarly:
@@ -60,14 +61,14 @@ func (k Kinds) canDraw(kind FaultKind) bool {
 	return k.Errors
 }
 
-// Fault is a misfortune: of which kind, what it strikes, and by how much.
+// Fault is a fault: its kind, its target, and its amount.
 type Fault struct {
 	Kind FaultKind     `json:"kind"`
 	At   string        `json:"at"`
 	By   time.Duration `json:"by,omitempty"`
 }
 
-// Text is a fault in words.
+// Text describes a fault.
 func (f Fault) Text() string {
 	switch f.Kind {
 	case FaultLate:
@@ -88,22 +89,22 @@ func (f Fault) Text() string {
 	return f.At + " fails, and so does every further attempt"
 }
 
-// Schedule are the misfortunes of a run, in no order that means anything.
+// Schedule is the set of faults of a run; the order has no meaning.
 type Schedule []Fault
 
-// faultTarget is what a fault strikes.
+// faultTarget is the target of a fault.
 type faultTarget struct {
 	kind FaultKind
 	at   string
 }
 
-// faultSource decides about misfortunes: as a seed draws them, or as a schedule lists them.
+// faultSource decides about faults: drawn from a seed, or listed by a schedule.
 type faultSource struct {
-	rng          *rand.Rand // nil: only what is listed happens
+	rng          *rand.Rand // nil if only scheduled faults happen
 	kinds        Kinds
-	rates        map[FaultKind]int // in 1000
+	rates        map[FaultKind]int // in 1/1000
 	scheduled    map[faultTarget]time.Duration
-	restartsLeft int // member restarts
+	restartsLeft int // number of member restarts left
 }
 
 func newScheduled(s Schedule) *faultSource {
@@ -114,8 +115,7 @@ func newScheduled(s Schedule) *faultSource {
 	return c
 }
 
-// newSeeded draws for each kind how often it strikes in this run: many runs have a few kinds, some
-// have all.
+// newSeeded draws the rate of each kind for this run. Many runs have a few kinds; some have all.
 func newSeeded(seed uint64, kinds Kinds) *faultSource {
 	c := &faultSource{rng: rand.New(rand.NewPCG(seed, 0x7e57)), kinds: kinds, rates: map[FaultKind]int{}, restartsLeft: 2}
 	for _, kind := range faultKinds {
@@ -127,11 +127,11 @@ func newSeeded(seed uint64, kinds Kinds) *faultSource {
 	return c
 }
 
-// isQuiet says that nothing can happen.
+// isQuiet reports whether no fault can happen.
 func (c *faultSource) isQuiet() bool { return c.rng == nil && len(c.scheduled) == 0 }
 
-// drawFault reports whether a misfortune happens, and by how much. By draws that; ok is false when
-// there is no amount that would do.
+// drawFault reports whether a fault happens, and its amount. The function by draws the amount; ok
+// is false if no amount fits.
 func (c *faultSource) drawFault(kind FaultKind, at string, by func() (d time.Duration, ok bool)) (time.Duration, bool) {
 	if c.rng == nil {
 		d, there := c.scheduled[faultTarget{kind, at}]

@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// claimVisibility is how long a claim holds by which nothing is heard, where the node says nothing.
+// claimVisibility is the default duration of a claim without heartbeats.
 const claimVisibility = time.Minute
 
-// takeJob has somebody begin with a job, if it is still to be had.
+// takeJob lets a worker begin a job, if the job is still available.
 func (r *player) takeJob(job flow.Job) {
 	now, ok := r.state.Job(job.Address)
 	if !ok || now.Given != job.Given {
@@ -29,7 +29,7 @@ func (r *player) takeJob(job flow.Job) {
 	r.carryJob(job, queue)
 }
 
-// carryJob is one delivery of a job to somebody who carries it out.
+// carryJob simulates one delivery of a job to a worker.
 func (r *player) carryJob(job flow.Job, queue bool) {
 	again := r.delivered[job.Address]
 	r.delivered[job.Address]++
@@ -46,10 +46,10 @@ func (r *player) carryJob(job flow.Job, queue bool) {
 	}
 }
 
-// deliverySuffix goes before the number of one that is not the first.
+// deliverySuffix precedes the number of a repeated delivery in its name.
 const deliverySuffix = " delivery "
 
-// beginCall asks for the answer, once for each attempt.
+// beginCall gets the answer, once per attempt.
 func (r *player) beginCall(job flow.Job) *Call {
 	c := r.calls[job.Address]
 	if c == nil {
@@ -71,7 +71,7 @@ func (r *player) addCall(job flow.Job) *Call {
 	return c
 }
 
-// failByFault has a call fail that would have gone well.
+// failByFault makes a successful call fail.
 func (r *player) failByFault(c *Call) {
 	unit := c.Address
 	unit.Attempt = 0
@@ -92,11 +92,11 @@ func (r *player) failByFault(c *Call) {
 	}
 }
 
-// unavailable is what a call fails with by misfortune.
+// unavailable is the error of a call that fails by a fault.
 const unavailable = "unavailable"
 
-// strikesCarrier reports whether the one who carries a job out is lost. That happens twice to an
-// attempt at most: one that loses its carrier each time is given up, and then it does matter.
+// strikesCarrier reports whether the worker of a job is lost. That happens at most twice per
+// attempt: an attempt that always loses its worker would fail, and that would change the result.
 func (r *player) strikesCarrier(kind FaultKind, at string, job flow.Job, again int) bool {
 	if r.chance.isQuiet() || again >= 2 || !canBeLost(job.Exec.Type) {
 		return false
@@ -114,13 +114,14 @@ func (r *player) strikesCarrier(kind FaultKind, at string, job flow.Job, again i
 	return yes
 }
 
-// canBeLost reports whether a worker can be lost without its member: one that attaches, or claims.
+// canBeLost reports whether a worker of this type can be lost without its member: it attaches, or
+// claims jobs.
 func canBeLost(t flow.ExecType) bool {
 	return t == flow.ExecQueue || t == flow.ExecRemote || t == flow.ExecHTTP
 }
 
-// loseWorker is what follows when a worker is gone: its claim runs out, or its member hears that
-// its stream is over.
+// loseWorker handles the loss of a worker: its claim expires, or its member notices the broken
+// stream.
 func (r *player) loseWorker(job flow.Job, queue bool) {
 	if queue {
 		return
@@ -133,10 +134,10 @@ func (r *player) loseWorker(job flow.Job, queue bool) {
 	})
 }
 
-// reconnectWait is how long a member waits for an attached worker whose stream has broken.
+// reconnectWait is how long a member waits for an attached worker with a broken stream.
 const reconnectWait = 5 * time.Millisecond
 
-// reportCall tells what came of a call when it is done.
+// reportCall schedules the report of a call.
 func (r *player) reportCall(c *Call, job flow.Job, queue bool, at string, again int) {
 	if c.Answer.Silent {
 		return
@@ -174,7 +175,7 @@ func (r *player) reportCall(c *Call, job flow.Job, queue bool, at string, again 
 	}
 }
 
-// takeReport has a report taken. One about an attempt that is over changes nothing.
+// takeReport delivers a report. A report for an attempt that has ended changes nothing.
 func (r *player) takeReport(c *Call, job flow.Job, token string) {
 	_, open := r.state.Job(job.Address)
 	_ = r.decideCommand(flow.Report{Address: job.Address, Output: c.Answer.Output, Error: c.Answer.Error, Fatal: c.Answer.Fatal, Worker: "worker", Token: token, Poller: token != ""})
@@ -183,8 +184,8 @@ func (r *player) takeReport(c *Call, job flow.Job, token string) {
 	}
 }
 
-// nameOf names an attempt, or, without one, its unit: the path of its node, [unit] where there are
-// several, and what is not the first visit or attempt.
+// nameOf returns the name of an attempt, or of a unit without an attempt: the path of its node,
+// [unit] if there are several, and the numbers of later visits and attempts.
 func nameOf(a flow.Address, single bool) string {
 	var b strings.Builder
 	if a.Scope != "" && a.Scope != closingScope {
@@ -203,5 +204,5 @@ func nameOf(a flow.Address, single bool) string {
 	return b.String()
 }
 
-// Service is who carries a call out: its service, or its function.
+// Service returns the service or function of a call.
 func (c *Call) Service() string { return cmp.Or(c.Exec.Service, c.Exec.Func) }

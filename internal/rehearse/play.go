@@ -7,55 +7,56 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Play is what is rehearsed.
+// Play is the input of a rehearsal.
 type Play struct {
-	Plan    *flow.Plan
-	Params  json.RawMessage
-	Limits  flow.Limits
-	Answers func() Answerer  // makes one for each story; nil = everything is answered with its input
-	Acts    []Act            // what happens from outside
-	Until   time.Duration    // the story is left then; 0 = it goes on to its end
-	Lasts   time.Duration    // how long it takes undisturbed: seeds draw what is later than all of that, too
-	Kinds   Kinds            // of misfortunes that a seed may draw
-	MayFail func(*Call) bool // which calls may fail by misfortune; nil = all
+	Plan   *flow.Plan
+	Params json.RawMessage
+	Limits flow.Limits
+	// returns the answers for one story; nil means that every call returns its input
+	Answers func() Answerer
+	Acts    []Act            // events from outside
+	Until   time.Duration    // time at which the story stops; 0 means its end
+	Lasts   time.Duration    // length of the undisturbed story; seeds also draw delays beyond it
+	Kinds   Kinds            // kinds of faults that a seed may draw
+	MayFail func(*Call) bool // reports whether a call may fail by a fault; nil means all may
 }
 
-// Answerer says what the one who carries a job out answers. It is asked once for each attempt: one
-// that is delivered again gets the same answer.
+// Answerer returns the answer to a job. It is called once per attempt, so a repeated delivery gets
+// the same answer.
 type Answerer func(*Call) Answer
 
-// Answer is what a call comes to.
+// Answer is the result of a call.
 type Answer struct {
 	Output json.RawMessage
-	Error  string // "" = it went well
-	Fatal  bool   // trying again is of no use
+	Error  string // "" for success
+	Fatal  bool   // retries do not help
 	After  time.Duration
-	Silent bool  // nobody ever hears of it
-	Err    error // there is no answer: the rehearsal cannot go on
+	Silent bool  // it is never reported
+	Err    error // no answer exists, so the rehearsal cannot continue
 }
 
-// Call is an attempt that somebody has begun to carry out.
+// Call is an attempt that a worker has begun.
 type Call struct {
 	flow.Job
 	Name       string // see nameOf
-	Number     int    // among all calls of the story, from 0
+	Number     int    // index among all calls of the story, from 0
 	Began      time.Duration
-	Ended      time.Duration // when its report was taken; of no meaning while it is not Over
-	BeganAt    int           // events in the journal when it began,
-	EndedAt    int           // and when its report was taken
+	Ended      time.Duration // time when its report was accepted; meaningful only if Over
+	BeganAt    int           // number of journal events when it began
+	EndedAt    int           // number of journal events when its report was accepted
 	Over       bool
-	OK         bool // it went well
-	Deliveries int  // how often it was begun
+	OK         bool // it succeeded
+	Deliveries int  // number of deliveries
 	Answer     Answer
 }
 
-// ActKind says what somebody does from outside.
+// ActKind is a kind of event from outside.
 type ActKind string
 
-// What is done from outside.
+// Kinds of acts.
 const (
 	ActSignal       ActKind = "signal"
-	ActAnswer       ActKind = "answer"  // signals whatever key the step waits for
+	ActAnswer       ActKind = "answer"  // signals the key for which the step waits
 	ActApprove      ActKind = "approve" // answers true
 	ActReject       ActKind = "reject"  // answers false
 	ActComplete     ActKind = "complete"
@@ -68,28 +69,29 @@ const (
 	ActRetry        ActKind = "retry"
 )
 
-// Act is something that somebody does from outside: at a time, or when a step is waiting.
+// Act is an event from outside: at a fixed time, or when a step is waiting.
 type Act struct {
-	ID      string        // names it in schedules
-	At      time.Duration // after the start; of one that waits, after the step was entered
-	Waiting string        // a node, or a key that a step waits for: "" = it is done at its time
-	Nth     int           // which such wait it is for, from 0; the last one with the same Waiting also serves those after it
-	Kind    ActKind
-	Target  string // key, or node
-	Unit    int
-	Value   json.RawMessage
-	Items   []json.RawMessage
+	ID      string        // its name in schedules
+	At      time.Duration // time since the start, or since the step was entered if Waiting is set
+	Waiting string        // node, or key for which a step waits; "" for an act with a fixed time
+	// index of the wait, from 0; the last act with the same Waiting also serves later waits
+	Nth    int
+	Kind   ActKind
+	Target string // key or node
+	Unit   int
+	Value  json.RawMessage
+	Items  []json.RawMessage
 }
 
-// Done is an act of a story.
+// Done is a performed act.
 type Done struct {
 	*Act
 	Time time.Duration
-	At   int   // events in the journal then
-	Err  error // why it had no effect
+	At   int   // number of journal events at that time
+	Err  error // reason why it had no effect
 }
 
-// Story is what came of a play.
+// Story is the result of a rehearsal.
 type Story struct {
 	State  *flow.State
 	Took   time.Duration
@@ -98,18 +100,18 @@ type Story struct {
 	Done   []Done
 	Undone []*Act // acts whose time has not come
 	Struck []Strike
-	Err    error // why it could not go on
-	Left   bool  // it was left at Play.Until
+	Err    error // reason why it could not continue
+	Left   bool  // it stopped at Play.Until
 }
 
-// Strike is a misfortune that happened.
+// Strike is a fault that happened.
 type Strike struct {
 	Fault
 	Time time.Duration
-	At   int // events in the journal then
+	At   int // number of journal events at that time
 }
 
-// Schedule are the misfortunes of a story.
+// Schedule returns the faults of a story.
 func (s *Story) Schedule() Schedule {
 	var all Schedule
 	for i := range s.Struck {
@@ -118,11 +120,11 @@ func (s *Story) Schedule() Schedule {
 	return all
 }
 
-// Since is how long after the start something was, in Unix milliseconds.
+// Since converts a time in Unix milliseconds to the time since the start.
 func (s *Story) Since(at int64) time.Duration { return flow.Milliseconds(at - startEpoch) }
 
-// startEpoch is when tasks are started.
+// startEpoch is the time when tasks start.
 const startEpoch int64 = 1_767_225_600_000
 
-// MaxDecisions bounds a rehearsal.
+// MaxDecisions bounds the length of a rehearsal.
 const MaxDecisions = 50_000

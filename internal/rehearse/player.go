@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Run plays without any misfortune.
+// Run runs a play without faults.
 func Run(p *Play) *Story { return playStory(p, newScheduled(nil)) }
 
-// Seed plays with the misfortunes that a seed draws.
+// Seed runs a play with the faults drawn by a seed.
 func Seed(p *Play, seed uint64) *Story { return playStory(p, newSeeded(seed, p.Kinds)) }
 
-// Under plays with the misfortunes of a schedule, as far as there is what they strike.
+// Under runs a play with the faults of a schedule, as far as their targets exist.
 func Under(p *Play, s Schedule) *Story { return playStory(p, newScheduled(s)) }
 
-// player goes through one story.
+// player runs one story.
 type player struct {
 	*Play
 	story        *Story
@@ -27,18 +27,18 @@ type player struct {
 	answer       Answerer
 	queue        timelineHeap
 	serial       int
-	decisions    int // decisions
-	memberLife   int // of the member: what it carried in an earlier one is lost
+	decisions    int
+	memberLife   int // number of the member; the work carried by an earlier one is lost
 	calls        map[flow.Address]*Call
-	reportsAt    map[flow.Address]int64 // when whoever has claimed a job reports; 0 = never
-	failedUnits  map[flow.Address]bool  // units that nobody can carry out any more
-	retries      int                    // acts to come that take back the task's end
+	reportsAt    map[flow.Address]int64 // report time of each claimed job; 0 if never
+	failedUnits  map[flow.Address]bool  // units that fail in all further attempts
+	retries      int                    // number of pending acts that retry the ended task
 	waiting      []*Act
-	deferredActs []*Act         // that are done as soon as what they are about waits
-	answered     map[string]int // how many waits of that name there have been
+	deferredActs []*Act         // acts that wait for their step
+	answered     map[string]int // number of waits so far, by name
 	seen         map[flow.Address]bool
 
-	delivered map[flow.Address]int // how often a job was given to somebody
+	delivered map[flow.Address]int // number of deliveries of each job
 }
 
 func playStory(p *Play, c *faultSource) *Story {
@@ -58,7 +58,7 @@ func playStory(p *Play, c *faultSource) *Story {
 	return r.story
 }
 
-// playAll goes on until nothing can happen any more.
+// playAll runs until nothing can happen any longer.
 func (r *player) playAll() {
 	for len(r.queue) > 0 && r.story.Err == nil && (!r.state.Status.Ended() || r.retries > 0) {
 		next := r.queue[0]
@@ -99,10 +99,10 @@ func (r *player) wasDone(a *Act) bool {
 	return false
 }
 
-// elapsed is how long the task has run.
+// elapsed returns how long the task has run.
 func (r *player) elapsed() time.Duration { return r.story.Since(r.env.Now) }
 
-// decideCommand has a command decided, and all that follows from it at once.
+// decideCommand decides a command and its immediate follow-ups.
 func (r *player) decideCommand(c flow.Command) error {
 	for c != nil {
 		if r.decisions++; r.decisions > MaxDecisions {
@@ -121,7 +121,7 @@ func (r *player) decideCommand(c flow.Command) error {
 	return nil
 }
 
-// queueEffects takes on what the world has to do.
+// queueEffects schedules the effects of a decision.
 func (r *player) queueEffects(effects []flow.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
@@ -133,9 +133,9 @@ func (r *player) queueEffects(effects []flow.Effect) {
 					_ = r.decideCommand(flow.Report{Address: e.Job.Address, Lost: true, Unbegun: true, Given: e.Job.Given})
 				})
 			}
-		case flow.Ask: // one task alone gets whatever it asks for
+		case flow.Ask: // a single task gets every permit immediately
 			r.queueAfter(0, func() { _ = r.decideCommand(flow.Granted{Address: e.Address, Key: e.Key}) })
-		case flow.Track: // what is begun outside ends well there
+		case flow.Track: // external work succeeds
 			for i := range e.Jobs {
 				r.queueAfter(0, func() { _ = r.decideCommand(flow.ExternalEnded{Address: e.Address, Index: i}) })
 			}
@@ -150,7 +150,7 @@ func (r *player) queueAlarm(a flow.Alarm) {
 	heap.Push(&r.queue, timelineEntry{at: max(a.At, r.env.Now), serial: r.serial, alarm: &a, run: func() { r.fireAlarm(a) }})
 }
 
-// fireAlarm is what time brings. A worker that lives holds its claim until it reports.
+// fireAlarm fires an alarm. A living worker keeps its claim until it reports.
 func (r *player) fireAlarm(a flow.Alarm) {
 	if a.Kind != flow.AlarmClaim {
 		_ = r.decideCommand(flow.Ring{Alarm: a})
@@ -163,14 +163,14 @@ func (r *player) fireAlarm(a flow.Alarm) {
 	_ = r.decideCommand(flow.Lapse{Alarm: a, Visibility: claimVisibility.Milliseconds()})
 }
 
-// queueAfter has something done in a while.
+// queueAfter schedules f after d.
 func (r *player) queueAfter(d time.Duration, f func()) {
 	r.serial++
 	heap.Push(&r.queue, timelineEntry{at: r.env.Now + d.Milliseconds(), serial: r.serial, run: f})
 }
 
-// restartMember is the end of the member, and the next one: what is known is what the journal says,
-// and what its carriers had is taken over.
+// restartMember replaces the member. The new one knows only the journal and takes over the work of
+// the old one.
 func (r *player) restartMember() {
 	r.memberLife++
 	r.env.Member = fmt.Sprint("member-", r.memberLife+1)
@@ -183,21 +183,20 @@ func (r *player) restartMember() {
 	_ = r.decideCommand(flow.Recover{Since: r.env.Now, Visibility: claimVisibility.Milliseconds()})
 }
 
-// recordStrike notes a misfortune.
+// recordStrike records a fault.
 func (r *player) recordStrike(kind FaultKind, at string, by time.Duration) {
 	r.story.Struck = append(r.story.Struck, Strike{Fault{kind, at, by}, r.elapsed(), len(r.story.Events)})
 }
 
-// timelineEntry is something that happens at a time.
+// timelineEntry is a scheduled event.
 type timelineEntry struct {
 	at     int64
 	serial int
-	alarm  *flow.Alarm // nil = no alarm
+	alarm  *flow.Alarm // nil if it is no alarm
 	run    func()
 }
 
-// timelineHeap is a heap by time; what is due at the same time happens in the order in which it was
-// asked for.
+// timelineHeap is a heap by time. Events of equal time keep their order of insertion.
 type timelineHeap []timelineEntry
 
 func (t timelineHeap) Len() int { return len(t) }

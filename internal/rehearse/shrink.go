@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// maxShrink bounds how often a play is tried again to find a smaller schedule.
+// maxShrink is the maximal number of runs to find a smaller schedule.
 const maxShrink = 600
 
-// Shrink finds a small schedule under which a play still fails: first it leaves misfortunes out, by
-// halves and then one by one, then it makes those that are left smaller and rounder.
+// Shrink finds a small schedule under which a play still fails. First it removes faults, by halves
+// and then one by one. Then it reduces and rounds the amounts of the remaining faults.
 func Shrink(p *Play, s *Story, fails func(*Story) bool) *Story {
 	k := &shrinker{play: p, fails: fails, best: s, left: maxShrink}
 	for n := len(s.Struck) / 2; n >= 1; {
@@ -33,7 +33,7 @@ type shrinker struct {
 	left  int
 }
 
-// trySchedule reports whether a schedule fails as well, and keeps it then.
+// trySchedule reports whether a schedule also fails, and keeps it if so.
 func (k *shrinker) trySchedule(s Schedule) bool {
 	if k.left == 0 {
 		return false
@@ -47,7 +47,7 @@ func (k *shrinker) trySchedule(s Schedule) bool {
 	return true
 }
 
-// dropFaults leaves out n misfortunes in a row, wherever that goes.
+// dropFaults removes n consecutive faults wherever the play still fails.
 func (k *shrinker) dropFaults(n int) (done bool) {
 	for i := 0; i+n <= len(k.best.Struck); {
 		s := k.best.Schedule()
@@ -62,9 +62,8 @@ func (k *shrinker) dropFaults(n int) (done bool) {
 	return done
 }
 
-// shiftDeliveries has what strikes a later delivery of a call strike the one before, because a
-// fault is gone that made that the first one to be lost. Nothing is changed where it does not
-// apply.
+// shiftDeliveries moves faults of a later delivery to the one before, after the fault that caused
+// the redelivery was removed. It changes nothing else.
 func shiftDeliveries(s, gone Schedule) Schedule {
 	s = slices.Clone(s)
 	for _, g := range gone {
@@ -81,8 +80,7 @@ func shiftDeliveries(s, gone Schedule) Schedule {
 	return s
 }
 
-// shrinkAmount makes a misfortune smaller: the least of the round amounts that still does, else
-// what it is, without the part that nobody needs.
+// shrinkAmount reduces the amount of a fault to the smallest round amount that still fails.
 func (k *shrinker) shrinkAmount(i int) {
 	s := k.best.Schedule()
 	by := s[i].By
@@ -93,7 +91,7 @@ func (k *shrinker) shrinkAmount(i int) {
 	}
 }
 
-// smallerAmounts are what may do instead of one, the smallest first.
+// smallerAmounts returns alternatives to an amount, smallest first.
 func smallerAmounts(by time.Duration) (all []time.Duration) {
 	for _, d := range []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour} {
 		all = append(all, d, 2*d, (by/d)*d, (by/d+1)*d)
@@ -105,11 +103,11 @@ func smallerAmounts(by time.Duration) (all []time.Duration) {
 	return slices.Compact(all)
 }
 
-// compareAmounts puts what is smaller first; of what is about as large as by, the rounder one.
+// compareAmounts sorts smaller amounts first; among amounts similar to by, rounder ones come first.
 func compareAmounts(by time.Duration) func(a, b time.Duration) int {
 	weight := func(d time.Duration) time.Duration {
 		if d > by {
-			return d + by // only if nothing smaller does
+			return d + by // only if no smaller amount fails
 		}
 		return d
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/duration"
 )
 
-// timeUnit of time, as people write it.
+// timeUnit is a unit of time.
 type timeUnit struct {
 	name string
 	d    time.Duration
@@ -16,7 +16,7 @@ type timeUnit struct {
 
 var timeUnits = []timeUnit{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}, {"µs", time.Microsecond}}
 
-// Span is a duration as people write it: 2d3h, 500ms.
+// Span formats a duration in the way people write it: 2d3h, 500ms.
 func Span(d time.Duration) string {
 	if d == 0 {
 		return "0s"
@@ -26,7 +26,7 @@ func Span(d time.Duration) string {
 		b.WriteByte('-')
 		d = -d
 	}
-	for _, u := range timeUnits[1:] { // weeks are told as days
+	for _, u := range timeUnits[1:] { // weeks are written as days
 		if n := d / u.d; n > 0 {
 			fmt.Fprintf(&b, "%d%s", n, u.name)
 			d -= n * u.d
@@ -35,5 +35,5 @@ func Span(d time.Duration) string {
 	return b.String()
 }
 
-// ParseSpan reads a duration, such as 3w, 2d12h or 1.5s.
+// ParseSpan parses a duration such as 3w, 2d12h or 1.5s.
 func ParseSpan(text string) (time.Duration, error) { return duration.Parse(strings.TrimSpace(text)) }

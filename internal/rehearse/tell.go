@@ -11,16 +11,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Line is something that happened, in words.
+// Line is a described event of a story.
 type Line struct {
 	Time time.Duration
 	Text string
 }
 
-// maxValue is how much of a value a line shows.
+// maxValue is the maximal length of a value in a line.
 const maxValue = 160
 
-// Tell is the story from its beginning to its end.
+// Tell returns the story as lines of text.
 func (s *Story) Tell() (lines []Line) {
 	beside := s.besideLines()
 	for i := 0; i <= len(s.Events); i++ {
@@ -38,13 +38,13 @@ func (s *Story) Tell() (lines []Line) {
 	return append(lines, s.lastLines()...)
 }
 
-// storyNote is a line that belongs before an event.
+// storyNote is a line to be placed before an event.
 type storyNote struct {
 	at int
 	Line
 }
 
-// besideLines is what happened that no event tells: calls, what came from outside, and misfortunes.
+// besideLines returns lines for everything that is not in the journal: calls, acts and faults.
 func (s *Story) besideLines() (all []storyNote) {
 	for _, c := range s.Calls {
 		all = append(all, storyNote{c.BeganAt, Line{c.Began, fmt.Sprintf("%s: %s is called with %s", c.Name, c.Service(), Value(c.Input))}})
@@ -64,7 +64,7 @@ func (s *Story) besideLines() (all []storyNote) {
 	return all
 }
 
-// eventText is what an event means to people, "" if nothing.
+// eventText describes an event; "" if it needs no line.
 func (s *Story) eventText(e *flow.Event) string {
 	at := nameOf(e.Address(), true)
 	switch e.Type {
@@ -112,7 +112,7 @@ func (s *Story) eventText(e *flow.Event) string {
 	return ""
 }
 
-// attemptName is the name of an attempt that was called, else of its unit.
+// attemptName returns the name of a called attempt, or else of its unit.
 func (s *Story) attemptName(a flow.Address) string {
 	for _, c := range s.Calls {
 		if c.Address == a {
@@ -143,7 +143,7 @@ func retryText(e *flow.Event) string {
 	return fmt.Sprintf("it is tried again %s later", Span(flow.Milliseconds(e.Due-e.At)))
 }
 
-// lastLines is what keeps a task from going on that has not ended.
+// lastLines describes why a task has not ended.
 func (s *Story) lastLines() (lines []Line) {
 	if s.Err != nil {
 		return []Line{{s.Took, s.Err.Error()}}
@@ -154,7 +154,7 @@ func (s *Story) lastLines() (lines []Line) {
 	return lines
 }
 
-// Value is JSON as far as a line has room for it.
+// Value formats JSON, shortened to fit into a line.
 func Value(v json.RawMessage) string {
 	if len(v) == 0 {
 		return "null"
