@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// openAPIDocument is what is read of an OpenAPI document.
+// openAPIDocument is the used part of an OpenAPI document.
 type openAPIDocument struct {
 	Paths      map[string]map[string]*apiOperation
 	Components struct{ Schemas map[string]*jsonSchema }
@@ -33,7 +33,7 @@ type bodyContent struct {
 	Required bool
 }
 
-// jsonSchema is a JSON Schema, as far as it says something about types.
+// jsonSchema is the part of a JSON Schema that describes types.
 type jsonSchema struct {
 	Ref         string `json:"$ref"`
 	Type        typeList
@@ -48,7 +48,7 @@ type jsonSchema struct {
 	OneOf       []*jsonSchema
 }
 
-// typeList is one type, or a list of them.
+// typeList is one type, or a list of types.
 type typeList []string
 
 func (t *typeList) UnmarshalJSON(b []byte) error {
@@ -65,7 +65,8 @@ func (t *typeList) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// additionalProperties says what else an object may have: nothing, anything, or what a schema says.
+// additionalProperties describes the other properties of an object: none, any, or those of a
+// schema.
 type additionalProperties struct {
 	may bool
 	of  *jsonSchema
@@ -79,8 +80,7 @@ func (a *additionalProperties) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, a.of)
 }
 
-// answerSchema is the schema of the JSON that an operation answers when it has done what it was
-// asked, nil = it answers none.
+// answerSchema returns the schema of an operation's successful JSON response; nil if there is none.
 func (o *apiOperation) answerSchema() (*jsonSchema, error) {
 	for _, status := range []string{"200", "201", "202"} {
 		r := o.Responses[status]
@@ -98,7 +98,7 @@ func (o *apiOperation) answerSchema() (*jsonSchema, error) {
 	return nil, nil
 }
 
-// bodySchema is the schema of what an operation takes, nil = nothing.
+// bodySchema returns the schema of an operation's request body; nil if there is none.
 func (o *apiOperation) bodySchema() (s *jsonSchema, required bool) {
 	if o.RequestBody == nil {
 		return nil, false

@@ -1,11 +1,12 @@
-// Command apigen writes the types of an OpenAPI document down in TypeScript, for pages that speak
-// to that API:
+// Command apigen generates the TypeScript types of an OpenAPI document, for pages that call that
+// API:
 //
 //	go run ./internal/apigen openapi.json api.gen.ts
 //
-// An interface for each schema, and one called Routes with a row for each operation, by "METHOD
-// path": what it takes in its path, query and headers, its body, and its answer. They are types
-// alone: nothing of them is left in a program, but for the table of the roles that may call each.
+// It writes an interface for each schema, and one called Routes with a row for each operation, by
+// "METHOD path". The row holds the parameters in path, query and headers, the body, and the answer.
+// Types leave nothing in the compiled program; only the table of the roles that may call each
+// operation does.
 package main
 
 import (

@@ -1,9 +1,9 @@
-// Package borders states which package may import which, and what the pure core may not touch. Its
-// test holds the module to it, so the picture in ARCHITECTURE.md stays true.
+// Package borders defines which package may import which, and what the pure core may not use. Its
+// test checks the module against these rules, so the picture in ARCHITECTURE.md stays true.
 //
-// What it promises: every package of the module has a row in the table, every import of one of our
-// packages is granted there, and the libraries that shape a design are imported only where they
-// belong. Tests may import what they like.
+// Promises: every package of the module has a row in the table, and every import of one of our
+// packages is listed there. Libraries that shape a design are imported only where they belong.
+// Tests may import anything.
 package borders
 
 import (
@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// module is the path all our packages begin with; the root package has this path itself.
+// module is the path of the root package and the prefix of all other packages.
 const module = "github.com/troupe-engine/troupe"
 
-// importRow grants a package the import of others of ours. Names are folders below the module, "."
-// is the root package.
+// importRow lists the imports allowed to a package. Names are folders below the module; "." is the
+// root package.
 type importRow struct {
 	pkg  string
 	uses []string
 }
 
-// table has a row for every package. That others import an internal folder below the top is not in
-// it: Go itself shows it to its neighbors only.
+// table has a row for every package. It omits imports of nested internal folders, because Go itself
+// restricts those.
 var table = []importRow{
 	{"flow/expr", nil},
 	{"flow/codec", nil},
@@ -37,7 +37,7 @@ var table = []importRow{
 	{"flow/stats", []string{"flow"}},
 	{"flow/define", []string{"flow", "flow/duration", "flow/expr", "flow/schedule", "flow/types"}},
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr", "flow/schedule", "flow/types"}},
-	{"flow/show", []string{"flow", "flow/expr", "flow/types"}}, // it compares values
+	{"flow/show", []string{"flow", "flow/expr", "flow/types"}}, // compares values
 	{"flow/pocketflow", []string{"flow", "flow/expr"}},
 	{"flow/dbt", []string{"flow/define", "flow/expr"}},
 	{"flow/ork", []string{"flow", "flow/dbt", "flow/define", "flow/expr", "flow/types"}},
@@ -45,7 +45,8 @@ var table = []importRow{
 	{"persistence/storetest", []string{"persistence", "persistence/faulty", "persistence/model", "flow", "flow/schedule", "flow/stats"}},
 	{"persistence/postgres", []string{"persistence", "flow"}},
 	{"persistence/sqlite", []string{"persistence", "flow", "flow/stats"}},
-	{"persistence/pocketflow", []string{"persistence", "persistence/sqlite", "flow", "flow/define", "flow/pocketflow"}}, // it reads a file of SQLite
+	// reads an SQLite file
+	{"persistence/pocketflow", []string{"persistence", "persistence/sqlite", "flow", "flow/define", "flow/pocketflow"}},
 	{"persistence/model", []string{"persistence", "flow", "flow/stats"}},
 	{"persistence/faulty", []string{"persistence", "flow"}},
 	{"persistence/internal/listing", []string{"persistence", "flow", "flow/stats"}},
@@ -75,14 +76,15 @@ var table = []importRow{
 	{"api/client", []string{"api/wire"}},
 	{"api/stream", []string{"engine", "persistence", "flow", "internal/payload"}},
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire", "internal/payload"}},
-	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
+	// shows clients how a flow differs from theirs
+	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/show", "api/wire"}},
 	{"api/ork", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "flow/schedule", "api/wire"}},
 	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/duration", "flow/expr", "flow/hook", "flow/schedule", "flow/show", "flow/stats", "flow/timeline", "flow/trace", "flow/types", "api/wire", "internal/bounded", "internal/payload"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow", "internal/packets"}},
 	{"api/blackbox", nil}, // tests only
 	{"api/internal/printer", []string{"api/wire", "internal/payload"}},
 	{"api/ui", nil},
-	// The shell tells the streams when the server leaves.
+	// The API layer notifies the streams when the server shuts down.
 	{"api", []string{"api/stream", "engine", "persistence", "flow", "flow/define", "api/wire", "internal/logids", "internal/lines", "internal/payload"}},
 	{"job", nil},
 	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach", "internal/lines", "internal/packets"}},
@@ -139,8 +141,8 @@ var table = []importRow{
 	{"internal/sim", []string{"engine", "actors", "actors/attached", "actors/external", "actors/schedule", "api/wire/attach", "cluster", "internal/host", "persistence", "persistence/model", "flow", "flow/define", "flow/compile", "flow/expr", "flow/schedule"}},
 }
 
-// libraries that shape a design stay behind the package that was built to know them. A library is
-// meant with all its packages.
+// libraries lists libraries that shape a design. Each is imported only by the package built around
+// it. An entry includes all packages of the library.
 var libraries = []struct {
 	path   string
 	usedBy []string
@@ -161,7 +163,7 @@ var libraries = []struct {
 	{"modernc.org/sqlite", []string{"persistence/sqlite", "internal/...", "cmd/bench"}},
 }
 
-// goPackage is what go list says about a package of ours.
+// goPackage is the output of go list for one of our packages.
 type goPackage struct {
 	ImportPath string
 	Dir        string
@@ -171,7 +173,7 @@ type goPackage struct {
 
 func (p goPackage) localName() string { return localPath(p.ImportPath) }
 
-// listCrossings lists every border p crosses, in words for whoever has to mend it.
+// listCrossings returns a readable text for every forbidden import of p.
 func (p goPackage) listCrossings() []string {
 	i := slices.IndexFunc(table, func(r importRow) bool { return r.pkg == p.localName() })
 	if i < 0 {
@@ -200,14 +202,14 @@ func localPath(path string) string {
 	return strings.TrimPrefix(path, module+"/")
 }
 
-// isBelow is true for root itself too.
+// isBelow reports whether path is root or below it.
 func isBelow(root, path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
 func anyFits(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchesPattern(pattern, name) })
 }
 
-// matchesPattern reports whether a name is a pattern, or below the x of a pattern x/...
+// matchesPattern reports whether a name equals a pattern, or is below the x of a pattern x/...
 func matchesPattern(pattern, name string) bool {
 	parent, ok := strings.CutSuffix(pattern, "...")
 	if !ok {

@@ -10,27 +10,27 @@ import (
 	"strconv"
 )
 
-// pure are the packages that only decide. Equal inputs must give equal outputs there, or journals
-// cannot be folded again and failures cannot be replayed.
+// pure lists the packages that only decide. There equal inputs must give equal outputs; otherwise
+// journals could not be folded again and failures could not be replayed.
 var pure = []string{"flow", "flow/codec", "flow/expr", "flow/types", "flow/define", "flow/compile", "flow/duration", "flow/schedule", "flow/show", "flow/pocketflow", "flow/dbt", "flow/ork", "flow/hook", "flow/trace"}
 
-// world is what such a package cannot import: with any of it comes input that is not in a command,
-// or work that goes on beside the caller.
+// world lists the imports forbidden to pure packages. They provide input that is not in a command,
+// or work that runs beside the caller.
 var world = []string{
 	"os", "net", "syscall", "io/ioutil", "log", "database/sql", "runtime",
 	"math/rand", "crypto/rand", "sync", "testing",
 }
 
-// harmless lies below an entry of world but only handles text.
+// harmless lists packages below an entry of world that only process text.
 var harmless = []string{"net/url", "net/netip"}
 
-// clock are the names in package time that ask what time it is, or wait. Durations and the
-// arithmetic of given times are fine.
+// clock lists the names in package time that read the current time, or wait. Durations and
+// arithmetic with given times are allowed.
 var clock = []string{
 	"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Local", "LoadLocation",
 }
 
-// listImpurities lists what in p depends on more than its input.
+// listImpurities lists everything in p that depends on more than its input.
 func (p goPackage) listImpurities() ([]string, error) {
 	var found []string
 	for _, path := range p.Imports {
@@ -49,7 +49,8 @@ func (p goPackage) listImpurities() ([]string, error) {
 	return found, nil
 }
 
-// impureCode finds goroutines and uses of the clock. src is the file's text, or nil to read it.
+// impureCode finds goroutines and uses of the clock. The argument src is the file's text; if nil,
+// the file is read.
 func impureCode(name string, src any) ([]string, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, src, parser.SkipObjectResolution)
@@ -72,7 +73,7 @@ func impureCode(name string, src any) ([]string, error) {
 	return found, nil
 }
 
-// importName is what file calls the package, "" if it does not import it.
+// importName returns the name by which a file imports a package; "" if it does not.
 func importName(file *ast.File, path string) string {
 	for _, spec := range file.Imports {
 		if p, err := strconv.Unquote(spec.Path.Value); err != nil || p != path {

@@ -1,7 +1,7 @@
-// Package bounded keeps what is said of many things of one kind from filling a log.
+// Package bounded keeps repeated messages of one kind from filling a log.
 //
-// Promises: of what happens rarely each is told; of a flood the first ones, then one in a while,
-// with how many were left out.
+// Promises: rare messages are all logged. Of a flood, the first messages are logged, and then one
+// per interval with the number of omitted ones.
 package bounded
 
 import (
@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// AtOnce is how many lines of a kind come one after the other, Every in what time there is room for
-// one more.
+// AtOnce is the number of lines of a kind in a row. Every is the interval after which one more is
+// allowed.
 const (
 	AtOnce = 20
 	Every  = time.Second
 )
 
-// Lines bounds the lines of one kind. The zero value is ready.
+// Lines limits the lines of one kind. The zero value is ready to use.
 type Lines struct {
 	mu      sync.Mutex
-	spent   time.Duration // of AtOnce * Every; it comes back with time
+	spent   time.Duration // used part of AtOnce * Every, restored over time
 	last    time.Time
 	leftOut int
 }
 
-// Admit reports whether there is room for a line, and how many were left out since the last one.
+// Admit reports whether a line may be logged, and how many were omitted since the last one.
 func (l *Lines) Admit(now time.Time) (leftOut int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,17 +39,17 @@ func (l *Lines) Admit(now time.Time) (leftOut int, ok bool) {
 	return leftOut, true
 }
 
-// Once remembers what was said, up to a bound, beyond which it is said anew. The zero value is
-// ready.
+// Once remembers messages up to a bound; beyond it, a message may be logged again. The zero value
+// is ready to use.
 type Once struct {
 	mu   sync.Mutex
 	said map[string]bool
 }
 
-// mostSaid bounds what is remembered.
+// mostSaid is the maximal number of remembered messages.
 const mostSaid = 1000
 
-// First reports whether something was not said before.
+// First reports whether a message occurs for the first time.
 func (o *Once) First(what string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,8 +1,7 @@
-// Package built builds the programs of this project for their tests, as they are released: without
-// cgo, and with no path of this machine in them. So the packages of which a program is made are
-// built once for all of its tests, with or without the race detector, and in every copy of the
-// sources. Go keeps packages but not programs, and linking one takes seconds: so the newest of each
-// is kept here, in the user's cache.
+// Package built builds the programs of this project for their tests with the settings of a release:
+// without cgo and without local paths. So all tests share the compiled packages, with or without
+// the race detector, and in every copy of the sources. Go caches packages but not programs, and
+// linking takes seconds. So this package keeps the newest program of each kind in the user's cache.
 package built
 
 import (
@@ -17,23 +16,23 @@ import (
 )
 
 // Program builds a main package, with flags of go build, and writes the program to a file. The
-// package is named as from the working directory.
+// package path is relative to the working directory.
 func Program(file, pkg string, flags ...string) error {
 	kept, err := cachePath(pkg, flags)
 	if err != nil {
 		return buildProgram(file, pkg, flags)
 	}
 	if copyFile(kept, file) != nil || buildProgram(file, pkg, flags) != nil {
-		_ = os.Remove(file) // what is kept may be no program
+		_ = os.Remove(file) // the cached file may be damaged
 		if err := buildProgram(file, pkg, flags); err != nil {
 			return err
 		}
 	}
-	_ = copyFile(file, kept) // without it the next one is linked again
+	_ = copyFile(file, kept) // on an error the next build links again
 	return nil
 }
 
-// buildProgram does not link what is in the file already.
+// buildProgram builds the program. Go skips linking if the file is up to date.
 func buildProgram(file, pkg string, flags []string) error {
 	cmd := exec.Command("go", append(append([]string{"build", "-trimpath"}, flags...), "-o", file, pkg)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -43,7 +42,7 @@ func buildProgram(file, pkg string, flags []string) error {
 	return nil
 }
 
-// cachePath is where the newest program that was built of a package with these flags is kept.
+// cachePath returns the cache file of a package built with these flags.
 func cachePath(pkg string, flags []string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -57,7 +56,7 @@ func cachePath(pkg string, flags []string) (string, error) {
 	return filepath.Join(cache, "troupe-tests", name), nil
 }
 
-// copyFile has the copy appear as a whole: others may read it, and write it, at the same time.
+// copyFile creates the copy atomically, because other processes may read and write it concurrently.
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

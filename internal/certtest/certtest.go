@@ -18,17 +18,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority signs certificates.
+// Authority is a certificate authority.
 type Authority struct {
 	File string // its own certificate, as PEM
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// Pair is the files of a certificate and of its key.
+// Pair holds the file names of a certificate and its key.
 type Pair struct{ Cert, Key string }
 
-// New makes an authority that nobody trusts yet.
+// New returns a new authority.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{File: filepath.Join(t.TempDir(), "ca.pem"), key: newKey(t)}
@@ -40,13 +40,13 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// Issue makes a certificate for this host, for servers and clients alike.
+// Issue returns a certificate for this host, for servers and clients.
 func (a *Authority) Issue(t testing.TB) Pair {
 	t.Helper()
 	return a.IssueUntil(t, time.Now().Add(time.Hour))
 }
 
-// IssueUntil makes one that ends at a time of choice.
+// IssueUntil is like Issue, with an expiry time.
 func (a *Authority) IssueUntil(t testing.TB, end time.Time) Pair {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func (a *Authority) IssueUntil(t testing.TB, end time.Time) Pair {
 	return p
 }
 
-// Renew puts a new certificate with a new key into a pair's files.
+// Renew replaces the files of a pair by a new certificate with a new key.
 func (a *Authority) Renew(t testing.TB, p Pair, end time.Time) {
 	t.Helper()
 	key := newKey(t)
@@ -85,7 +85,7 @@ func certTemplate(name string) *x509.Certificate {
 	}
 }
 
-// signCert makes the certificate of a key; parent nil = it signs itself.
+// signCert signs the certificate of a key; it is self-signed if parent is nil.
 func signCert(t testing.TB, c, parent *x509.Certificate, of, by *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	if parent == nil {

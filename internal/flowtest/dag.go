@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// RandomDag draws a flow of dag mode. Whoever waits for whom is drawn along an order that is not
-// that of the definition.
+// RandomDag draws a flow in dag mode. The order of dependencies differs from the order of the
+// definition.
 func RandomDag(d Dice, depth int) Object {
 	keys := []string{"a", "b", "c", "e", "g"}[:Between(d, "nodes", 1, 5-depth)]
 	if Chance(d, 30) {
@@ -29,7 +29,7 @@ func RandomDag(d Dice, depth int) Object {
 	return flow
 }
 
-// randomUndo gives some nodes of a scope of either mode a node that undoes them.
+// randomUndo adds compensations to some nodes of a scope in either mode.
 func randomUndo(d Dice, nodes Object, keys []string) {
 	if !Chance(d, 30) {
 		return
@@ -42,7 +42,7 @@ func randomUndo(d Dice, nodes Object, keys []string) {
 	}
 }
 
-// randomFinally may give a whole flow a node that runs at its end.
+// randomFinally may add a finally node to a whole flow.
 func randomFinally(d Dice, flow Object) {
 	if Chance(d, 25) {
 		flow["nodes"].(Object)["finally"] = randomClosing(d)
@@ -50,7 +50,7 @@ func randomFinally(d Dice, flow Object) {
 	}
 }
 
-// randomClosing is a node that runs when the task is over.
+// randomClosing draws a node that runs when the task is over.
 func randomClosing(d Dice) Object {
 	n := Object{"service": OneOf(d, "service", "echo", "boom", "third"), "exec_type": OneOf(d, "exec", "", "queue"), "retry": randomRetry(d)}
 	switch Between(d, "closing", 0, 7) {
@@ -93,8 +93,7 @@ func randomDagNode(d Dice, before []string, depth int) Object {
 	return n
 }
 
-// randomFailures may give a node of a dag what its failures mean, and more attempts, where it has
-// some.
+// randomFailures may add failure handling and retries to a node of a dag, where that is allowed.
 func randomFailures(d Dice, n Object) {
 	when, _ := n["when"].(Object)
 	prep, _ := n["prep"].(Object)
@@ -172,7 +171,7 @@ func randomDagExec(d Dice, n Object) {
 	}
 }
 
-// randomInput may say what a node gets; one whose units get items has no mapping.
+// randomInput may add an input mapping to a node, but not to one whose units get items.
 func randomInput(d Dice, n Object, deps []string, items bool) {
 	last := 7
 	if items {
@@ -194,7 +193,7 @@ func randomInput(d Dice, n Object, deps []string, items bool) {
 	}
 }
 
-// randomRef is a reference; some of what they name is never there.
+// randomRef draws a reference; some references have no value.
 func randomRef(d Dice, deps []string) string {
 	if len(deps) > 0 && Chance(d, 60) {
 		return OneOf(d, "dep", deps...) + OneOf(d, "path", ".x", ".run.list", ".extra")
@@ -247,7 +246,7 @@ func randomWhen(d Dice, deps []string) Object {
 	return when
 }
 
-// randomCEL gives any value, or fails.
+// randomCEL draws an expression that returns any value, or fails.
 func randomCEL(d Dice, deps []string) string {
 	of := "run.val"
 	if len(deps) > 0 {
@@ -256,7 +255,7 @@ func randomCEL(d Dice, deps []string) string {
 	return OneOf(d, "value", "run", of, `{"a": `+of+`, "b": [run.list, 1]}`, "run.list.map(x, x)", of+" + 1", "shared", `has(shared.flag) ? [1, 2] : [dyn("a")]`)
 }
 
-// randomBranch is a flow of either mode inside a node, inline or embedded.
+// randomBranch adds an inner flow of either mode, inline or embedded.
 func randomBranch(d Dice, n Object, deps []string, depth int) {
 	inner := RandomDag(d, depth+1)
 	delete(inner, "profile")

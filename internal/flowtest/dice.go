@@ -2,18 +2,19 @@ package flowtest
 
 import "pgregory.net/rapid"
 
-// Dice choose at random. Rapid shrinks what failed; with Bytes a fuzzer steers the choices.
+// Dice is a source of random choices. Rapid shrinks failures; with Bytes a fuzzer controls the
+// choices.
 type Dice interface {
-	Pick(what string, n int) int // 0..n-1
+	Pick(what string, n int) int // returns a number from 0 to n-1
 }
 
-// Rapid chooses by a test of rapid.
+// Rapid takes its choices from a rapid test.
 type Rapid struct{ *rapid.T }
 
 // Pick returns a number from 0 to n-1.
 func (r Rapid) Pick(what string, n int) int { return rapid.IntRange(0, n-1).Draw(r.T, what) }
 
-// Bytes chooses by the bytes that are left, and 0 after the last one.
+// Bytes takes its choices from bytes, and returns 0 after the last one.
 type Bytes struct{ Left []byte }
 
 // Pick returns a number from 0 to n-1.
@@ -26,10 +27,10 @@ func (b *Bytes) Pick(_ string, n int) int {
 	return int(first) % n
 }
 
-// Chance returns true in so many percent of its calls.
+// Chance returns true with a probability in percent.
 func Chance(d Dice, percent int) bool { return d.Pick("chance", 100) < percent }
 
-// OneOf returns one of some values.
+// OneOf returns one of the given values.
 func OneOf[T any](d Dice, what string, from ...T) T { return from[d.Pick(what, len(from))] }
 
 // Between returns a number from low to high, both included.

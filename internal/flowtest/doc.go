@@ -1,3 +1,3 @@
-// Package flowtest is what tests of flows have in common: plans made from texts, and definitions
-// drawn at random.
+// Package flowtest holds helpers for tests of flows: plans compiled from texts, and random
+// definitions.
 package flowtest

@@ -17,7 +17,7 @@ func Plan(t require.TestingT, text string) *flow.Plan {
 	return plan
 }
 
-// LargeDag is a dag of n nodes, each with the dependencies that deps gives, quoted.
+// LargeDag returns a dag of n nodes with the (quoted) dependencies given by deps.
 func LargeDag(n int, deps func(i int) string) string {
 	var b strings.Builder
 	b.WriteString(`{"mode":"dag","nodes":{`)
@@ -31,7 +31,7 @@ func LargeDag(n int, deps func(i int) string) string {
 	return b.String()
 }
 
-// Chain is a flow of n nodes in the shapes that flows have.
+// Chain returns a flow of n nodes with typical kinds of nodes.
 func Chain(n int) []byte {
 	var b strings.Builder
 	b.WriteString("start: n0\nnodes:\n")

@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Object is a piece of a random definition.
+// Object is a part of a random definition.
 type Object map[string]any
 
-// RandomDefinition draws a flow of any kinds of nodes, with fields that are obeyed where they
-// stand. It may loop; a limit of steps ends it then.
+// RandomDefinition draws a flow with all kinds of nodes and only valid fields. It may loop; then a
+// limit of steps ends it.
 func RandomDefinition(d Dice) string {
 	flow := randomGraph(d, 0)
 	if Chance(d, 60) {

@@ -1,7 +1,6 @@
 package flowtest
 
-// randomKeys may hold the jobs of a node back until they are given a permit. That changes when they
-// are carried out, and nothing else.
+// randomKeys may add limits to the jobs of a node. They change the timing, and nothing else.
 func randomKeys(d Dice, n Object, refs ...string) {
 	if Chance(d, 12) {
 		n["concurrency"] = Object{"key": OneOf(d, "key", append(refs, "", "k", "$params.val")...), "limit": Between(d, "limit", 1, 3),

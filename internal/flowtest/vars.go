@@ -1,7 +1,7 @@
 package flowtest
 
-// randomProgram makes some nodes ones that a program works for, the member's or a worker's, in
-// whose variables values stand; some of them are never there, and some come and go.
+// randomProgram makes some nodes run a program, at the member or at a worker, with values in its
+// variables. Some values never exist, and some come and go.
 func randomProgram(d Dice, n Object, refs ...string) {
 	if !Chance(d, 12) {
 		return

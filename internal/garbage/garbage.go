@@ -1,9 +1,9 @@
-// Package garbage sets how much garbage a member lets gather before it is collected.
+// Package garbage controls how much garbage a member accumulates before a collection.
 //
-// A member's heap is small and its garbage plentiful: letting twice as much gather as is in use
-// saves a tenth of the CPU of a busy member and costs a few tens of megabytes. Where much is in use
-// that would cost hundreds. So no more gathers than a bound, but at least half of what is in use,
-// that collecting does not take all the time there is.
+// A member has a small heap and much garbage. Accumulating twice the live heap saves a tenth of the
+// CPU time of a busy member and costs a few tens of megabytes. With a large live heap it would cost
+// hundreds. So the garbage is bounded, but at least half of the live heap, because otherwise
+// collections would take all the time.
 package garbage
 
 import (
@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	most   = 200       // percent of what is in use
+	most   = 200       // percent of the live heap
 	least  = 50        // percent
 	spare  = 128 << 20 // bytes
 	inUse  = "/gc/heap/live:bytes"
-	coarse = 10 // percent: less than so much is no reason to set it anew
+	coarse = 10 // percent: smaller changes are not applied
 )
 
-// Bound follows what is in use, after each collection, from now on. GOGC, when set, goes before it.
+// Bound adjusts the limit after each collection from now on. If GOGC is set, it does nothing.
 func Bound() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -31,8 +31,8 @@ func Bound() {
 	follow()
 }
 
-// follow has a collection set the percent for the next one: it finds an object that nobody refers
-// to.
+// follow adjusts the limit after each collection. The cleanup of an unreachable object signals the
+// collection.
 var follow = sync.OnceFunc(func() { watchCycles(&gcWatcher{percent: most}) })
 
 type gcWatcher struct{ percent int }
@@ -54,7 +54,7 @@ func (w *gcWatcher) adjustPercent() {
 	}
 }
 
-// percentFor is how much garbage may gather where so many bytes are in use.
+// percentFor returns the garbage percentage for a live heap of that many bytes.
 func percentFor(live uint64) int {
 	return int(min(max(spare*100/max(live, 1), least), most))
 }

@@ -1,27 +1,27 @@
-// Package goroutines runs functions that may block in goroutines that are used again: jobs need
-// deep stacks, and growing a new one each time costs more than the work of a short job.
+// Package goroutines runs functions that may block in reused goroutines. Jobs need deep stacks, and
+// growing a new stack each time costs more than a short job.
 //
-// Promises: a function begins at once, however many are running; goroutines that wait for work are
-// bounded, and end when the pool is closed.
+// Promises: a function starts at once, however many are running. The number of idle goroutines is
+// bounded, and they end when the pool is closed.
 package goroutines
 
 import "sync"
 
-// Pool is such goroutines.
+// Pool is a pool of reusable goroutines.
 type Pool struct {
 	next chan func()
 	done chan struct{}
 	once sync.Once
-	idle chan struct{} // places for goroutines that wait for work
+	idle chan struct{} // slots of idle goroutines
 }
 
-// New makes a pool in which up to idle goroutines wait for work; further ones end when theirs is
-// done.
+// New returns a pool that keeps up to idle goroutines waiting for work. Others end after their
+// function.
 func New(idle int) *Pool {
 	return &Pool{next: make(chan func()), done: make(chan struct{}), idle: make(chan struct{}, idle)}
 }
 
-// Run hands f to a goroutine that waits, or to a new one.
+// Run runs f in an idle goroutine, or in a new one.
 func (p *Pool) Run(f func()) {
 	select {
 	case p.next <- f:
@@ -48,5 +48,5 @@ func (p *Pool) runWorker(f func()) {
 	}
 }
 
-// Close ends the goroutines that wait. What is running goes on to its end.
+// Close ends the idle goroutines. Running functions continue to their end.
 func (p *Pool) Close() { p.once.Do(func() { close(p.done) }) }

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// Job has lines tell which job they are about.
+// Job returns a context whose log lines contain the ids of a job.
 func Job(ctx context.Context, j *flow.Job) context.Context {
 	return With(ctx, func() []slog.Attr {
 		ids := attemptAttrs(j.Task, j.Address)
@@ -19,12 +19,13 @@ func Job(ctx context.Context, j *flow.Job) context.Context {
 	})
 }
 
-// Attempt has lines tell which attempt they are about, where its task is not at hand.
+// Attempt returns a context whose log lines contain the ids of an attempt, if only its address is
+// known.
 func Attempt(ctx context.Context, task string, a flow.Address) context.Context {
 	return With(ctx, func() []slog.Attr { return attemptAttrs(task, a) })
 }
 
-// JobID does the same by the id of a job. One that means nothing adds nothing.
+// JobID is like Attempt, for the id of a job. An invalid id adds nothing.
 func JobID(ctx context.Context, id string) context.Context {
 	return With(ctx, func() []slog.Attr {
 		task, a, err := flow.ParseJobID(id)

@@ -1,8 +1,8 @@
-// Package logids puts the ids of what a context is about into log lines, so that whoever logs with
-// a context need not know them.
+// Package logids adds the ids of a context to log lines, so that code that logs with the context
+// need not know them.
 //
-// Promises: ids are made only for lines that are written; what a line says itself goes before what
-// its context says.
+// Promises: ids are computed only for lines that are written. Attributes of the line itself come
+// before those of the context.
 package logids
 
 import (
@@ -12,19 +12,19 @@ import (
 
 type contextKey struct{}
 
-// idScope is a context with ids, beside those of the one around it.
+// idScope is a context with ids, nested in another one.
 type idScope struct {
 	ids    func() []slog.Attr
 	around *idScope
 }
 
-// With has lines that are logged with the context tell ids.
+// With returns a context whose log lines contain the given attributes.
 func With(ctx context.Context, ids func() []slog.Attr) context.Context {
 	around, _ := ctx.Value(contextKey{}).(*idScope)
 	return context.WithValue(ctx, contextKey{}, &idScope{ids, around})
 }
 
-// Handler adds the ids to what another one handles.
+// Handler returns a handler that adds the ids and calls next.
 func Handler(next slog.Handler) slog.Handler { return idHandler{next} }
 
 type idHandler struct{ next slog.Handler }

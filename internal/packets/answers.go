@@ -2,12 +2,12 @@ package packets
 
 import "net/http"
 
-// mostWhole is up to which size a message is put together with its head: beyond that it needs
-// several packets anyway.
+// mostWhole is the size up to which a message is joined with its head. Larger messages need several
+// packets anyway.
 const mostWhole = 64 << 10
 
-// Answers writes heads together with what follows. Without it Go's HTTP/2 fills its buffer of 4 KiB
-// and sends that, and the rest of a message after it.
+// Answers writes heads together with the following data. Otherwise Go's HTTP/2 fills its buffer of
+// 4 KiB, sends that, and sends the rest of a message separately.
 func Answers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &bufferedAnswer{ResponseWriter: w}
@@ -16,14 +16,14 @@ func Answers(next http.Handler) http.Handler {
 	})
 }
 
-// bufferedAnswer holds a write that may be a head until the next one.
+// bufferedAnswer holds a write that may be a head until the next write.
 type bufferedAnswer struct {
 	http.ResponseWriter
 	head      []byte
-	lastWrite []byte // what was written last; kept for its room
+	lastWrite []byte // last written message, kept to reuse its memory
 }
 
-// Unwrap is what http.ResponseController asks for.
+// Unwrap supports http.ResponseController.
 func (a *bufferedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func (a *bufferedAnswer) Write(p []byte) (int, error) {
@@ -45,7 +45,7 @@ func (a *bufferedAnswer) Write(p []byte) (int, error) {
 	return max(n-headBytes, 0), err
 }
 
-// flushHead writes the head that was held.
+// flushHead writes the held head.
 func (a *bufferedAnswer) flushHead() error {
 	if len(a.head) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (a *bufferedAnswer) flushHead() error {
 	return err
 }
 
-// Flush sends all that was written.
+// Flush sends all written data.
 func (a *bufferedAnswer) Flush() {
 	if a.flushHead() == nil {
 		_ = http.NewResponseController(a.ResponseWriter).Flush()

@@ -1,9 +1,11 @@
-// Package packets has each message of a stream leave in one packet.
+// Package packets sends each message of a stream in a single packet.
 //
-// Connect writes the head of a message apart from the rest, Go's HTTP/2 sends what a request's body
-// has at each read, and what an answer's buffer holds when it is full: two packets for a message,
-// and two wake-ups of the other side. What this package promises: a body's bytes stay the same and
-// in their order, and no read waits for more than the message that it began.
+// Connect writes the head of a message separately from its data. Go's HTTP/2 sends a request body
+// at each read, and a response when its buffer is full. That makes two packets per message, and two
+// wake-ups of the receiver.
+//
+// Promises: the bytes of a body and their order stay unchanged, and no read waits for more than the
+// message it began.
 package packets
 
 import (
@@ -12,13 +14,13 @@ import (
 	"net/http"
 )
 
-// headBytes is how long the head of a message is: a byte of flags, and the length of what follows.
+// headBytes is the length of a message's head: a byte of flags, and the length of the data.
 const headBytes = 5
 
-// Whole is a transport of requests whose bodies are messages of Connect's protocol for streams.
+// Whole is a transport for requests whose bodies are streams of the Connect protocol.
 type Whole struct{ Transport *http.Transport }
 
-// CloseIdleConnections is what the client calls.
+// CloseIdleConnections is called by http.Client.
 func (w Whole) CloseIdleConnections() { w.Transport.CloseIdleConnections() }
 
 // RoundTrip sends a request.
@@ -31,22 +33,22 @@ func (w Whole) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Transport.RoundTrip(r)
 }
 
-// messageReader is a body that reads heads together with what follows.
+// messageReader is a body that reads heads together with their data.
 type messageReader struct {
 	io.ReadCloser
-	remaining int // bytes of the message that is being read
+	remaining int // remaining bytes of the current message
 }
 
 func (m *messageReader) Read(p []byte) (int, error) {
 	switch {
 	case m.remaining > 0:
 		return m.readRest(p)
-	case len(p) < headBytes: // the transport's buffers hold kilobytes
+	case len(p) < headBytes: // the buffers of the transport hold kilobytes
 		return 0, io.ErrShortBuffer
 	}
 	n, err := io.ReadFull(m.ReadCloser, p[:headBytes])
 	if err == io.ErrUnexpectedEOF {
-		err = io.EOF // as it stands in the body
+		err = io.EOF // like the end of the body itself
 	}
 	if err != nil {
 		return n, err

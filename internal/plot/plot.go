@@ -1,5 +1,5 @@
-// Package plot draws figures of lines over one quantity as SVG, for pages that are light or dark.
-// Equal figures are equal bytes, so that a picture changes only when its data do.
+// Package plot draws line charts as SVG, for light and dark pages. Equal figures have equal bytes,
+// so a picture changes only with its data.
 package plot
 
 import (
@@ -9,27 +9,28 @@ import (
 	"strings"
 )
 
-// Figure is a row of panels over the same quantity.
+// Figure is a row of panels with the same x axis.
 type Figure struct {
 	Title  string
-	X      string // what the quantity is, with its unit
-	Log    bool   // the quantity grows by factors
+	X      string // name and unit of the x axis
+	Log    bool   // logarithmic x axis
 	Panels []Panel
 }
 
-// Panel has lines of one unit. Its scale begins at 0, unless its values differ by factors.
+// Panel holds lines of one unit. Its scale starts at 0, or is logarithmic if the values differ by
+// large factors.
 type Panel struct {
-	Y     string // what is drawn, with its unit
+	Y     string // name and unit of the y axis
 	Lines []Line
 }
 
-// Line is one of at most two of a panel.
+// Line is a line of a panel, which has at most two.
 type Line struct {
-	Name   string // "" of the only one
+	Name   string // "" for a single line
 	Points []Point
 }
 
-// Point is a value of the quantity and what was measured there.
+// Point is a measured value y at x.
 type Point struct{ X, Y float64 }
 
 // Sizes in pixels.
@@ -39,8 +40,8 @@ const (
 	right, foot = 14, 48
 )
 
-// style has colours that are apart for those who do not tell red and green, and a ground of its
-// own, since a page may be dark while its reader's system is light.
+// style uses colours that people with red-green blindness can distinguish. It sets its own
+// background, because a page may be dark on a light system.
 const style = `<style>
 svg{font:11px system-ui,sans-serif;--ground:#fff;--ink:#24292f;--faint:#d8dee4;--a:#0a5cb8;--b:#b34700}
 @media(prefers-color-scheme:dark){svg{--ground:#0d1117;--ink:#d5dbe1;--faint:#30363d;--a:#6cb2ff;--b:#ff9f5a}}
@@ -50,7 +51,7 @@ svg{font:11px system-ui,sans-serif;--ground:#fff;--ink:#24292f;--faint:#d8dee4;-
 </style>
 `
 
-// SVG is the picture.
+// SVG returns the picture.
 func (f Figure) SVG() []byte {
 	var d strings.Builder
 	fmt.Fprintf(&d, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" aria-label="%[3]s">`+"\n", wide*len(f.Panels), high, escapeXML(f.Title))
@@ -91,7 +92,7 @@ func (f Figure) drawPanel(d *strings.Builder, p Panel, at float64) {
 	}
 }
 
-// drawLine draws one line, a mark at each point, and its name at key.
+// drawLine draws a line with a mark at each point and its name at position key.
 func drawLine(d *strings.Builder, l Line, class string, key float64, x, y axisScale) {
 	var way []string
 	for _, q := range l.Points {
@@ -107,7 +108,7 @@ func drawLine(d *strings.Builder, l Line, class string, key float64, x, y axisSc
 	d.WriteString("\n")
 }
 
-// axisScale takes values to places.
+// axisScale maps values to positions.
 type axisScale struct {
 	log      bool
 	low, top float64
@@ -119,7 +120,7 @@ func newScale(values []float64, log bool, from, to float64) axisScale {
 	s := axisScale{log: log, from: from, to: to, low: math.Inf(1), top: math.Inf(-1)}
 	for _, v := range values {
 		if log && v <= 0 {
-			continue // has no place where things grow by factors
+			continue // values of 0 have no position on a logarithmic axis
 		}
 		s.low, s.top = min(s.low, v), max(s.top, v)
 	}
@@ -134,7 +135,7 @@ func newScale(values []float64, log bool, from, to float64) axisScale {
 	return s
 }
 
-// addDecades has ticks at the powers of ten around the values.
+// addDecades adds ticks at the powers of ten around the values.
 func (s *axisScale) addDecades() {
 	first, last := math.Floor(math.Log10(s.low)+1e-9), math.Ceil(math.Log10(s.top)-1e-9)
 	if first == last {
@@ -146,7 +147,7 @@ func (s *axisScale) addDecades() {
 	}
 }
 
-// addSteps has four to eight ticks at round numbers, the last one above all values.
+// addSteps adds four to eight ticks at round numbers, the last one above all values.
 func (s *axisScale) addSteps() {
 	if s.low == s.top {
 		s.top = s.low + 1
@@ -172,7 +173,8 @@ func (s axisScale) positionOf(v float64) float64 {
 	return s.from + (v-low)/(top-low)*(s.to-s.from)
 }
 
-// isWideRange is whether values differ by such factors that the small ones would lie on the ground.
+// isWideRange reports whether the values differ by such factors that small ones would vanish on a
+// linear axis.
 func isWideRange(values []float64) bool {
 	low, top := math.Inf(1), 0.0
 	for _, v := range values {
@@ -183,7 +185,7 @@ func isWideRange(values []float64) bool {
 	return top > 30*low
 }
 
-// valueTicks has the values themselves as ticks.
+// valueTicks returns the values themselves as ticks.
 func valueTicks(values []float64) (ticks []float64) {
 	seen := map[float64]bool{}
 	for _, v := range values {
@@ -195,7 +197,7 @@ func valueTicks(values []float64) (ticks []float64) {
 	return ticks
 }
 
-// formatShort is a number in few characters: 1,000 is 1k.
+// formatShort formats a number in few characters: 1,000 is 1k.
 func formatShort(v float64) string {
 	for _, u := range []struct {
 		of   float64

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package ports gives tests ports that are theirs: nobody listens there, and nobody else who asks
-// here, in this process or another one, is given the same one as long as this process lives. So a
-// member may be started there later, be killed, and come back.
+// Package ports reserves ports for tests. A reserved port has no listener, and no other caller of
+// this package, in this process or another one, gets the same port while this process lives. So a
+// member may be started there later, be killed, and return.
 package ports
 
 import (
@@ -10,9 +10,8 @@ import (
 	"math/rand/v2"
 )
 
-// Free is a port of 127.0.0.1. It is below those that the kernel hands out by itself: there a
-// client that dials while nobody listens may be given the very port it dials, and connect to
-// itself.
+// Free reserves a port of 127.0.0.1. It lies below the kernel's range of ephemeral ports: in that
+// range a client that dials a closed port may be assigned the same port and connect to itself.
 func Free() (int, error) {
 	const first, last = 20000, 32000
 	var refused error
@@ -25,7 +24,7 @@ func Free() (int, error) {
 	return 0, fmt.Errorf("no port is free: %w", refused)
 }
 
-// FreeAddress is Free as HOST:PORT.
+// FreeAddress is like Free, as HOST:PORT.
 func FreeAddress() (string, error) {
 	port, err := Free()
 	return fmt.Sprintf("127.0.0.1:%d", port), err

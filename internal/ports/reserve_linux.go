@@ -5,10 +5,9 @@ import (
 	"syscall"
 )
 
-// reservePort takes a port of 127.0.0.1 by a socket that never listens. It is bound alone, so it is
-// refused where anybody else has the port. From then on it lets in those who ask to reuse an
-// address, as all servers do: one of them can listen, go and come back, while others who reserve a
-// port find this one taken.
+// reservePort reserves a port of 127.0.0.1 with a socket that never listens. It is bound
+// exclusively, so it fails if the port is in use. Afterwards it allows address reuse, which all
+// servers request: a server can listen, end and return, while other reservations fail.
 func reservePort(port int) error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Command protogen makes Go code of protocol files, beside each of them:
+// Command protogen generates Go code for protocol files, beside each of them:
 //
 //	go run ./internal/protogen api/wire/attach/attach.proto
 //
-// Files are named from the top of the repository, because these names are known to every program
-// that has the code in it. No programs are needed but those that go.mod names as tools: on a new
-// machine `go generate` just works.
+// Paths are relative to the root of the repository, because every program with the generated code
+// registers these names. It needs only the programs that go.mod lists as tools, so `go generate`
+// works on a new machine.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-// plugins and what they are told: all files of a protocol are one package.
+// plugins are the code generators with their parameters. All files of a protocol are one package.
 var plugins = []struct{ tool, parameter string }{
 	{"protoc-gen-go", "paths=source_relative"},
 	{"protoc-gen-connect-go", "paths=source_relative,package_suffix"},
@@ -57,7 +57,7 @@ func generateFiles(ctx context.Context, files []string) error {
 	return nil
 }
 
-// describeFiles reads files with their comments, and what they import before them.
+// describeFiles parses files with their comments, preceded by their imports.
 func describeFiles(ctx context.Context, files []string) ([]*descriptorpb.FileDescriptorProto, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{}),
@@ -86,7 +86,7 @@ func describeFiles(ctx context.Context, files []string) ([]*descriptorpb.FileDes
 	return all, nil
 }
 
-// runPlugin has a plugin write its files.
+// runPlugin runs a code generator.
 func runPlugin(ctx context.Context, tool string, request *pluginpb.CodeGeneratorRequest) error {
 	in, err := proto.Marshal(request)
 	if err != nil {

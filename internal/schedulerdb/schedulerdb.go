@@ -1,5 +1,5 @@
-// Package schedulerdb writes, for tests, databases as a PocketFlow scheduler leaves them: its
-// tables, and rows as its engine writes them.
+// Package schedulerdb creates databases of a PocketFlow scheduler for tests: its tables, with rows
+// in the form written by its engine.
 package schedulerdb
 
 import (
@@ -13,7 +13,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// tables are those of the scheduler's newest release.
+// tables are the tables of the scheduler's newest release.
 const tables = `
 	CREATE TABLE flows (id TEXT PRIMARY KEY, name TEXT, description TEXT, created_at INTEGER);
 	CREATE TABLE flow_versions (id TEXT PRIMARY KEY, flow_id TEXT, version INTEGER, definition_json TEXT, status TEXT, created_at INTEGER);
@@ -27,7 +27,7 @@ const tables = `
 	CREATE TABLE task_queue (id TEXT PRIMARY KEY, task_id TEXT, node_key TEXT, service TEXT, input_json TEXT, status TEXT, worker_id TEXT, created_at INTEGER,
 		started_at INTEGER, timeout_at INTEGER);`
 
-// DB is a database that is being written.
+// DB is a database under construction.
 type DB struct {
 	Path string
 	t    testing.TB
@@ -35,7 +35,7 @@ type DB struct {
 	rows int
 }
 
-// New begins a database in a folder of its own.
+// New creates a database in a folder of its own.
 func New(t testing.TB) *DB {
 	t.Helper()
 	d := &DB{Path: filepath.Join(t.TempDir(), "scheduler.db"), t: t}
@@ -53,24 +53,24 @@ func (d *DB) mustExec(statement string, args ...any) {
 	require.NoError(d.t, err)
 }
 
-// Exec is for what no scheduler writes.
+// Exec executes a statement, for data that no scheduler writes.
 func (d *DB) Exec(statement string, args ...any) { d.t.Helper(); d.mustExec(statement, args...) }
 
-// Close ends the scheduler.
+// Close closes the database and returns its path.
 func (d *DB) Close() string {
 	d.t.Helper()
 	require.NoError(d.t, d.db.Close())
 	return d.Path
 }
 
-// Flow writes a flow with its version 1; its version is ver-NAME, its id flow-NAME.
+// Flow adds a flow with version 1. The version has the id ver-NAME, the flow flow-NAME.
 func (d *DB) Flow(name, definition string) {
 	d.t.Helper()
 	d.mustExec("INSERT INTO flows VALUES (?, ?, ?, ?)", "flow-"+name, name, "the flow "+name, 1_700_000_000)
 	d.Version("ver-"+name, "flow-"+name, 1, definition)
 }
 
-// Version writes one more.
+// Version adds a version to a flow.
 func (d *DB) Version(id, flow string, number int, definition string) {
 	d.t.Helper()
 	d.mustExec("INSERT INTO flow_versions VALUES (?, ?, ?, ?, 'published', ?)", id, flow, number, definition, 1_700_000_001)
@@ -82,14 +82,15 @@ type Task struct {
 	Created, Updated                                  int64
 }
 
-// Task writes one.
+// Task adds a task.
 func (d *DB) Task(k Task) {
 	d.t.Helper()
 	d.mustExec(`INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, 7, '{}', 'scheduler-a', ?, '', ?, ?)`,
 		k.ID, k.Version, k.Status, k.Params, k.Shared, k.Node, k.Action, k.Updated+3, k.Created, k.Updated)
 }
 
-// Run is a row of node_runs. As there it has ended when it began, unless it is in the queue.
+// Run is a row of node_runs. As in the original, its end time equals its start time unless it is
+// queued.
 type Run struct {
 	Node                       string
 	Attempt                    int
@@ -99,7 +100,7 @@ type Run struct {
 	At                         int64
 }
 
-// Runs writes those of a task.
+// Runs adds the runs of a task.
 func (d *DB) Runs(task string, runs ...Run) {
 	d.t.Helper()
 	for _, r := range runs {

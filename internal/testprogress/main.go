@@ -1,10 +1,10 @@
-// Command testprogress reads what `go test -json` writes and prints it as Go's own summary, one
-// line per package as soon as the package ends. While nothing ends it prints, every 20 seconds, how
-// far the run is and which tests are under way.
+// Command testprogress reads the output of `go test -json` and prints it as Go's own summary, one
+// line per package as soon as the package ends. While no package ends, it prints every 20 seconds
+// how far the run is and which tests are running.
 //
-// It prints the output of failed tests at once, and that of passed ones only with -v. It exits with
-// 1 if a package failed or if its input is no such stream, so a pipe needs `set -o pipefail` only
-// for go test itself.
+// It prints the output of failed tests at once, and that of passed tests only with -v. It exits
+// with 1 if a package failed or if its input has another format, so a pipe needs `set -o pipefail`
+// only for go test itself.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// quietest is how long nothing may be printed.
+// quietest is the maximal time without output.
 const quietest = 20 * time.Second
 
 func main() {
@@ -58,8 +58,8 @@ func sendLines(from io.Reader, lines chan<- []byte) error {
 	}
 }
 
-// printProgress prints what the report makes of each line, and how far the run is whenever nothing
-// was printed for a while.
+// printProgress prints the report's text for each line, and the progress whenever nothing was
+// printed for a while.
 func printProgress(r *runReport, lines <-chan []byte, out io.Writer) {
 	ticker := time.NewTicker(quietest)
 	defer ticker.Stop()

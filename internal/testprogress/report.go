@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// runReport keeps what has happened in a run of go test.
+// runReport holds the state of a run of go test.
 type runReport struct {
 	started  time.Time
 	verbose  bool
 	ended    int
-	failed   []string // the packages that failed
+	failed   []string // failed packages
 	packages map[string]*packageRun
 }
 
-// packageRun is a package that has started and not ended.
+// packageRun is a running package.
 type packageRun struct {
-	tests  map[string]*testRun // the tests that have not ended, by name
-	output strings.Builder     // printed by the package itself
+	tests  map[string]*testRun // running tests, by name
+	output strings.Builder     // output of the package itself
 	result string              // Go's summary line, such as "ok  \tpackage\t1.2s"
 	broken bool                // a test has failed
 }
 
-// testRun is a test that has not ended.
+// testRun is a running test.
 type testRun struct {
 	started time.Time
 	output  strings.Builder
@@ -37,7 +37,7 @@ func newReport(now time.Time, verbose bool) *runReport {
 
 func (r *runReport) hasFailures() bool { return len(r.failed) > 0 }
 
-// addLine records a line of go test and returns the text to print for it; "" = nothing.
+// addLine records a line of go test and returns the text to print for it; "" for nothing.
 func (r *runReport) addLine(line []byte) string {
 	e, ok := decodeEvent(line)
 	if !ok {
@@ -83,8 +83,8 @@ func (p *packageRun) addTestEvent(e testEvent, verbose bool) string {
 	return ""
 }
 
-// addPackageEvent records an event of a package. It returns Go's summary line when the package
-// ends, behind what a failed package has printed.
+// addPackageEvent records an event of a package. When the package ends, it returns Go's summary
+// line, preceded by the output of a failed package.
 func (r *runReport) addPackageEvent(p *packageRun, e testEvent) string {
 	switch e.Action {
 	case "output":
@@ -104,7 +104,7 @@ func (r *runReport) addPackageEvent(p *packageRun, e testEvent) string {
 	return ""
 }
 
-// unfinishedOutput returns what the tests have printed that a crash or a time limit ended.
+// unfinishedOutput returns the output of the tests interrupted by a crash or a timeout.
 func (p *packageRun) unfinishedOutput() string {
 	var b strings.Builder
 	for _, name := range sortedTests(p) {
@@ -122,7 +122,7 @@ func (r *runReport) endPackage(p *packageRun, name string) string {
 	return p.result
 }
 
-// isSummary reports whether a package's output is the line by which Go tells its result.
+// isSummary reports whether a package's output is Go's summary line.
 func isSummary(output string) bool {
 	for _, prefix := range []string{"ok  \t", "FAIL\t", "?   \t", "---\t", "\t"} {
 		if strings.HasPrefix(output, prefix) && strings.HasSuffix(output, "\n") && strings.Count(output, "\n") == 1 {
@@ -132,11 +132,11 @@ func isSummary(output string) bool {
 	return false
 }
 
-// shownPackages is how many running packages a line of progress names.
+// shownPackages is the maximal number of running packages in a progress line.
 const shownPackages = 6
 
-// describeProgress returns a line that tells how long the run has taken, how many packages have
-// ended, and which are running with the oldest test of each.
+// describeProgress returns a line with the duration of the run, the number of ended packages, and
+// the running packages with the oldest test of each.
 func (r *runReport) describeProgress(now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "... %s: %d packages ended", now.Sub(r.started).Round(time.Second), r.ended)

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// hidingWords are the words of comments that hide their subject, or make a person of a component.
+// hidingWords are words of comments that hide their subject or treat a component as a person.
 var hidingWords = map[string]bool{
 	"what": true, "who": true, "whoever": true, "whom": true, "whose": true, "nobody": true, "somebody": true, "anybody": true,
 	"tell": true, "tells": true, "told": true, "say": true, "says": true, "lest": true, "he": true, "him": true, "his": true,
@@ -38,20 +38,20 @@ func measureCommentWords(t *sourceTree) codeMeasure {
 	return m
 }
 
-// The widest lines, counted in characters, a tab as four.
+// Maximal widths of lines in characters. A tab counts as four.
 const (
 	commentColumns = 100
 	codeColumns    = 140
 )
 
-// measureCommentLines counts the lines of Go and TypeScript that are a comment alone and too wide.
+// measureCommentLines counts the overlong comment lines in Go and TypeScript.
 func measureCommentLines(t *sourceTree) codeMeasure {
 	return countPlaces("comment lines over 100 columns", wideLines(t, func(line string) bool {
 		return isComment(line) && lineWidth(line) > commentColumns
 	}))
 }
 
-// measureCodeLines counts the lines of code of Go and TypeScript that are too wide.
+// measureCodeLines counts the overlong lines of code in Go and TypeScript.
 func measureCodeLines(t *sourceTree) codeMeasure {
 	return countPlaces("code lines over 140 columns", wideLines(t, func(line string) bool {
 		return !isComment(line) && lineWidth(line) > codeColumns
@@ -78,8 +78,7 @@ func wideLines(t *sourceTree, isWide func(line string) bool) []countedPlace {
 
 func lineWidth(line string) int { return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t") }
 
-// isComment reports whether a line is a comment and nothing else. Directives of the compiler are
-// code.
+// isComment reports whether a line is only a comment. Directives of the compiler count as code.
 func isComment(line string) bool {
 	line = strings.TrimLeft(line, " \t")
 	return strings.HasPrefix(line, "//") && !strings.HasPrefix(line, "//go:") || strings.HasPrefix(line, "* ") || strings.HasPrefix(line, "/*")

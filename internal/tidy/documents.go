@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sentenceWords is how many words a sentence of a document may have.
+// sentenceWords is the maximal number of words in a sentence of a document.
 const sentenceWords = 28
 
 var (
@@ -17,7 +17,8 @@ var (
 	sentenceEnd = regexp.MustCompile(`[.!?](?:\s+|$)`)
 )
 
-// measureDocuments returns how many of 100 sentences in documents are too long, and how many lines the README has.
+// measureDocuments returns the percentage of long sentences in documents, and the number of lines
+// of the README.
 func measureDocuments(t *sourceTree) (sentences, readme codeMeasure) {
 	sentences.name, readme.name = "long sentences of 100 in documents", "lines of README.md"
 	total, long := 0, 0
@@ -41,8 +42,8 @@ func measureDocuments(t *sourceTree) (sentences, readme codeMeasure) {
 	return sentences, readme
 }
 
-// splitSentences returns the sentences of a document's prose. Blocks of code, tables and headings are left out, a code span
-// counts as one word, and each item of a list is a paragraph.
+// splitSentences returns the sentences of a document's prose. It skips code blocks, tables and
+// headings. A code span counts as one word, and each list item as a paragraph.
 func splitSentences(text string) []string {
 	var sentences, paragraph []string
 	end := func() {

@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// codeMeasure is one count and the places that weigh most in it.
+// codeMeasure is a count, with the places that contribute to it.
 type codeMeasure struct {
 	name   string
 	value  float64
 	places []countedPlace
 }
 
-// countedPlace is somewhere that a measure counts, and how much it weighs there.
+// countedPlace is a place with its contribution to a measure.
 type countedPlace struct {
 	at     string
 	weight float64
 }
 
-// shownPlaces is how many places of a measure are printed.
+// shownPlaces is the number of places printed per measure.
 const shownPlaces = 10
 
-// worstPlaces returns the places that weigh most, the heaviest first.
+// worstPlaces returns the places with the largest contributions, largest first.
 func (m *codeMeasure) worstPlaces() []countedPlace {
 	sorted := slices.SortedStableFunc(slices.Values(m.places), func(a, b countedPlace) int { return cmp.Compare(b.weight, a.weight) })
 	return sorted[:min(len(sorted), shownPlaces)]
@@ -33,7 +33,7 @@ func countPlaces(name string, places []countedPlace) codeMeasure {
 	return codeMeasure{name, float64(len(places)), places}
 }
 
-// largestOf returns a measure whose value is the weight of its heaviest place.
+// largestOf returns a measure whose value is the largest contribution of a place.
 func largestOf(name string, places []countedPlace) codeMeasure {
 	m := codeMeasure{name: name, places: places}
 	for _, p := range places {

@@ -10,14 +10,14 @@ import (
 
 var oneWord = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
 
-// manyPackages is in how many packages a one-word name has too many meanings.
+// manyPackages is the number of packages from which a one-word name has too many meanings.
 const manyPackages = 5
 
-// measureFunctions counts the unexported functions and methods that are named by one word, and the
-// names among them that several packages use.
+// measureFunctions counts the unexported functions and methods with one-word names, and the names
+// among them that several packages use.
 func measureFunctions(t *sourceTree) (functions, spread codeMeasure) {
 	byFolder := map[string]int{}
-	folders := map[string]map[string]bool{} // the folders of each name
+	folders := map[string]map[string]bool{} // folders of each name
 	total := 0
 	for _, f := range t.goFiles {
 		if f.test {
@@ -50,7 +50,7 @@ func measureFunctions(t *sourceTree) (functions, spread codeMeasure) {
 	return functions, countPlaces("function names in five packages or more", places)
 }
 
-// measureTypeNames counts the unexported types that are named by one word.
+// measureTypeNames counts the unexported types with one-word names.
 func measureTypeNames(t *sourceTree) codeMeasure {
 	m := codeMeasure{name: "one-word types"}
 	byFolder := map[string]int{}
@@ -86,8 +86,8 @@ func typeSpecs(f *ast.File) []*ast.TypeSpec {
 	return specs
 }
 
-// measureTypes returns the largest number of methods, and of fields, that a type has. A program's
-// configuration may have more fields, because each of them is a setting of its own.
+// measureTypes returns the largest number of methods, and of fields, of a type. The configuration
+// of a program may have more fields, because each is an independent setting.
 func measureTypes(t *sourceTree) (methods, fields codeMeasure) {
 	count := map[string]int{}
 	var fieldPlaces []countedPlace
@@ -138,7 +138,7 @@ func receiverName(e ast.Expr) string {
 	return fmt.Sprintf("%T", e)
 }
 
-// measurePackages returns the largest number of files, tests apart, that a package has.
+// measurePackages returns the largest number of files in a package, without tests.
 func measurePackages(t *sourceTree) codeMeasure {
 	count := map[string]int{}
 	for _, f := range t.goFiles {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// sourceTree is a checkout of the repository, read into memory.
+// sourceTree is a checkout of the repository in memory.
 type sourceTree struct {
 	fset       *token.FileSet
 	goFiles    []*goFile
@@ -20,22 +20,22 @@ type sourceTree struct {
 	documents  []textFile
 }
 
-// goFile is a Go file that people write; generated files are left out.
+// goFile is a Go file that is not generated.
 type goFile struct {
 	textFile
-	folder string // its package's path from the root of the repository
-	test   bool   // its name ends with _test.go
+	folder string // path of its package from the root of the repository
+	test   bool   // the name ends with _test.go
 	syntax *ast.File
 }
 
 // textFile is a file and its lines.
 type textFile struct {
-	name  string // its path from the root of the repository
+	name  string // path from the root of the repository
 	text  string
 	lines []string
 }
 
-// skippedFolders hold what people do not write.
+// skippedFolders hold generated or foreign files.
 var skippedFolders = map[string]bool{"node_modules": true, "dist": true, "build": true, "testdata": true, "logs": true, ".git": true, "LICENSE": true}
 
 var generatedGo = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
@@ -62,7 +62,7 @@ func readTree(root string) (*sourceTree, error) {
 	return t, err
 }
 
-// addFile reads a file if it is one of the kinds that are measured.
+// addFile reads a file of a measured kind.
 func (t *sourceTree) addFile(name, rel string) error {
 	extension := path.Ext(rel)
 	switch extension {

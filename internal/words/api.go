@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// openAPIDocument is the part of an OpenAPI document that has public words.
+// openAPIDocument is the part of an OpenAPI document with public words.
 type openAPIDocument struct {
 	Paths      map[string]map[string]json.RawMessage
 	Components struct{ Schemas map[string]jsonSchema }
@@ -27,8 +27,7 @@ type jsonSchema struct {
 	Properties  map[string]jsonSchema
 }
 
-// readAPI returns the routes, parameters, schemas and fields of /v1 with what their documentation
-// says.
+// readAPI returns the routes, parameters, schemas and fields of /v1 with their documentation.
 func readAPI(root string) ([]string, error) {
 	data, err := os.ReadFile(filepath.Join(root, "api", "v1", "openapi.json"))
 	if err != nil {
@@ -43,7 +42,7 @@ func readAPI(root string) ([]string, error) {
 		for method, raw := range methods {
 			var o apiOperation
 			if json.Unmarshal(raw, &o) != nil || o.OperationID == "" {
-				continue // what all methods of a path have in common
+				continue // shared by all methods of a path
 			}
 			lines = append(lines, fmt.Sprintf("api route %s %s: %s. %s", method, path, o.Summary, o.Description))
 			for _, p := range o.Parameters {

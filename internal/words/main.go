@@ -1,4 +1,4 @@
-// Command words lists every public word of Troupe in one file: fields, schemas and summaries of the
+// Command words writes all public words of Troupe to one file: fields, schemas and summaries of the
 // HTTP API, commands and flags, names of metrics, messages and keys of log lines, and texts of the
 // pages. The list is committed, so a change of a public word shows in its diff.
 package main

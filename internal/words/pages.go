@@ -8,17 +8,17 @@ import (
 )
 
 var (
-	// pageComment matches a comment or an import of the catalogue, which hold no texts.
+	// pageComment matches a comment or an import of the catalogue; they contain no texts.
 	pageComment = regexp.MustCompile(`(?m)/\*(?s:.*?)\*/|^\s*//.*$|^import .*$`)
-	// pageText matches a text of the catalogue, between the quotes that TypeScript knows.
+	// pageText matches a text of the catalogue, in any kind of TypeScript quotes.
 	pageText = regexp.MustCompile("'((?:[^'\\\\\n]|\\\\.)*)'|\"((?:[^\"\\\\\n]|\\\\.)*)\"|`((?:[^`\\\\]|\\\\.)*)`")
-	// pageJoin matches the seam of a text that is written in two lines.
+	// pageJoin matches the joint of a text that spans two lines.
 	pageJoin = regexp.MustCompile("'\n\\s*\\+ '|`\n\\s*\\+ `")
-	// letters matches a word, which every text for readers has.
+	// letters matches a word; every text for readers contains one.
 	letters = regexp.MustCompile(`\pL{2}`)
 )
 
-// readPages returns the texts of the pages: labels, messages, and what empty lists and errors say.
+// readPages returns the texts of the pages: labels, messages, and texts of empty lists and errors.
 func readPages(root string) ([]string, error) {
 	data, err := os.ReadFile(filepath.Join(root, "api", "ui", "src", "texts.ts"))
 	if err != nil {
