@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// benchRun is one run: a store, a member on it, and whoever carries out its steps.
+// benchRun is one run: a store, a member on it, and the workers of its steps.
 type benchRun struct {
 	o         benchOptions
 	ctx       context.Context
@@ -30,19 +30,19 @@ type benchRun struct {
 	store     string
 	dsn       string // of Postgres
 	server    *pgtest.Server
-	serverPid int // whose CPU is Postgres's; 0 = nobody knows
+	serverPid int // process of Postgres whose CPU time is measured; 0 if unknown
 	engine    *troupe.Engine
-	processes *memberProcesses // members elsewhere whose cost is measured
+	processes *memberProcesses // members in other processes, if these are measured
 	url       string
 	work      sync.WaitGroup
-	refused   atomic.Int64 // starts that the member was too busy for
+	refused   atomic.Int64 // number of starts refused by a busy member
 	result    benchResult
 	moves     *taskMoves // of tasks whose member was killed
 
-	databases int // that were made on our server
+	databases int // number of databases created on our server
 }
 
-// elsewhere are the workloads that have no member in this process.
+// elsewhere are the workloads without a member in this process.
 var elsewhere = []string{"raw", "members", "together", "idle", "killed", "ork-a", "ork-b", "ork-c", "ork-d", "python"}
 
 func openBench(ctx context.Context, o benchOptions) (*benchRun, error) {
@@ -87,7 +87,8 @@ func (b *benchRun) openStore() error {
 		b.store = b.o.store
 		if strings.HasPrefix(b.store, "postgres") {
 			b.dsn = b.store
-			b.serverPid, _ = strconv.Atoi(os.Getenv("BENCH_PG_PID")) // of whoever started it for us; see runPeer
+			// set by the program that started the server; see runPeer
+			b.serverPid, _ = strconv.Atoi(os.Getenv("BENCH_PG_PID"))
 		}
 	}
 	return nil
@@ -113,8 +114,7 @@ func (b *benchRun) openEngine() error {
 	return b.openWorker()
 }
 
-// openWorker serves the API and runs a worker against it, in this process but over real
-// connections.
+// openWorker serves the API and runs a worker in this process, over real connections.
 func (b *benchRun) openWorker() error {
 	serving, leave := context.WithCancel(context.WithoutCancel(b.ctx))
 	if err := b.serveAPI(serving); err != nil {
@@ -125,7 +125,7 @@ func (b *benchRun) openWorker() error {
 		URL: "http://127.0.0.1:8080", Concurrency: 256})
 	w.Handle("noop", func(_ context.Context, job worker.Job) (any, error) { return runNoop(job.Input) })
 	b.runBackground(func() error {
-		defer leave() // the worker says goodbye to a server that is there
+		defer leave() // the worker detaches while the server is still running
 		return w.Run(b.ctx)
 	})
 	return b.awaitWorker()
@@ -152,7 +152,7 @@ func (b *benchRun) runBackground(f func() error) {
 	}()
 }
 
-// awaitWorker runs one step until a worker answers.
+// awaitWorker runs one step to wait for a worker.
 func (b *benchRun) awaitWorker() error {
 	if err := b.publishFlow("warm-up", chainOf(1, b.execSpec())); err != nil {
 		return err

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// besideLine is a run of one of two trees: scripts/beside.sh puts before our own fields which of
-// them, "this" or "other", and what was run.
+// besideLine is a run of one of two source trees. The script scripts/beside.sh adds which tree
+// ("this" or "other") and the name of the run.
 type besideLine struct {
 	Tree string `json:"tree"`
 	Name string `json:"name"`
 	benchResult
 }
 
-// besideMetrics are what two trees are compared by. The guarded ones move little with what else a
-// machine does.
+// besideMetrics are the metrics by which two trees are compared. The guarded ones depend little on
+// other load of the machine.
 var besideMetrics = []struct {
 	name    string
 	guarded bool
@@ -34,7 +34,7 @@ var besideMetrics = []struct {
 	{"WAL bytes/step", false, func(r benchResult) float64 { return r.WALPerStep }},
 }
 
-// perStep is the CPU of a step in microseconds, of so many cores that were busy.
+// perStep returns the CPU time of a step in microseconds, for the given number of busy cores.
 func perStep(r benchResult, cores float64) float64 {
 	if r.StepsPerS == 0 {
 		return 0
@@ -45,12 +45,12 @@ func perStep(r benchResult, cores float64) float64 {
 // metricComparison is one metric of one workload in both trees.
 type metricComparison struct {
 	this, other         float64 // medians
-	ratio, lowest, most float64 // of the rounds' own ratios; the median, and their spread
-	best                float64 // the ratio of the least that either has in any round
+	ratio, lowest, most float64 // median and spread of the ratios of the rounds
+	best                float64 // ratio of the lowest values of both trees
 }
 
-// compareRounds has 0 for what was not measured. Rounds are compared with themselves first, because
-// a machine that is slow for a while is slow for both trees.
+// compareRounds compares both trees; values that were not measured are 0. It computes ratios per
+// round first, because a slow phase of the machine affects both trees.
 func compareRounds(this, other []float64) metricComparison {
 	var ratios []float64
 	leastThis, leastOther := math.Inf(1), math.Inf(1)
@@ -70,14 +70,14 @@ func compareRounds(this, other []float64) metricComparison {
 	}
 }
 
-// exceeds is whether this tree takes more than so many times as much, as far as one can tell: a
-// busy machine only ever adds, so both trees' best rounds have to say so, too.
+// exceeds reports whether this tree takes more than that many times as much. Load on the machine
+// can only increase values, so the best rounds of both trees must show the excess, too.
 func (c metricComparison) exceeds(times float64) bool {
 	return times > 0 && c.ratio > times && c.best > times
 }
 
-// printComparison prints how this tree does beside another one, and on worse the names of workloads
-// that take more than beyond times as much CPU per step, a line each.
+// printComparison prints the comparison of this tree with another one. To worse it writes the names
+// of workloads whose CPU time per step exceeds the other's by the factor beyond, one per line.
 func printComparison(in io.Reader, out, worse io.Writer, beyond float64) error {
 	runs := map[string]map[string][]benchResult{}
 	var order []string

@@ -15,8 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// measureMembers measures chain on several members, each with callers of its own, beside one member
-// alone; in turn, so that both find the same machine. The figures are medians of the rounds.
+// measureMembers compares chain on several members, each with callers of its own, with a single
+// member. The runs alternate, so that both see the same state of the machine. The results are
+// medians of the rounds.
 func (b *benchRun) measureMembers() error {
 	var alone, together, ratios []float64
 	for range b.o.rounds {
@@ -38,7 +39,7 @@ func (b *benchRun) measureMembers() error {
 	return nil
 }
 
-// chainOn is how many steps per second so many members carry out.
+// chainOn returns the steps per second of that many members.
 func (b *benchRun) chainOn(members int) (stepsPerS float64, err error) {
 	c, err := b.newProcesses(members)
 	if err != nil {
@@ -62,7 +63,7 @@ func (b *benchRun) chainOn(members int) (stepsPerS float64, err error) {
 	return float64(members*b.o.n*b.o.steps) / time.Since(began).Seconds(), nil
 }
 
-// measureIdle counts the statements that a cluster without any work sends, begin and commit too.
+// measureIdle counts the statements that an idle cluster sends, including begin and commit.
 func (b *benchRun) measureIdle() error {
 	c, err := b.newProcesses(b.o.members)
 	if err != nil {
@@ -95,7 +96,7 @@ func (b *benchRun) measureIdle() error {
 	return c.stopAll()
 }
 
-// logStatements has our server log what it is sent.
+// logStatements makes our server log all statements.
 func (b *benchRun) logStatements(which string) error {
 	conn, err := pgx.Connect(b.ctx, b.dsn)
 	if err != nil {
@@ -110,10 +111,10 @@ func (b *benchRun) logStatements(which string) error {
 	return nil
 }
 
-// logged is how PostgreSQL logs a statement, whichever way it was sent.
+// logged matches a statement in PostgreSQL's log, for both protocols.
 var logged = regexp.MustCompile(`LOG:  (?:statement|execute [^:]*): (.*)`)
 
-// countStatements counts what our server has logged so far, by how it begins.
+// countStatements counts the statements logged so far, by their beginning.
 func (b *benchRun) countStatements() (map[string]int, error) {
 	f, err := os.Open(b.server.Log())
 	if err != nil {

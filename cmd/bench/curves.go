@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/plot"
 )
 
-// curves are the pictures: what grows, by the name that scripts/curves.sh gives its lines.
+// curves are the charts: the varied quantity, by the name in the lines of scripts/curves.sh.
 var curves = []struct {
 	name, title, x string
-	few            bool // values that stand beside each other, instead of factors
+	few            bool // linear x axis for a few adjacent values
 }{
 	{"in-flight", "Chains: tasks in flight", "tasks in flight", false},
 	{"nodes", "A dag of nodes in sequence: its size", "nodes", false},
@@ -26,15 +26,14 @@ var curves = []struct {
 	{"members", "Chains on several members over one PostgreSQL", "members", true},
 }
 
-// curveLine is a run at one place of a curve.
+// curveLine is a run at one x value of a curve.
 type curveLine struct {
 	Curve string  `json:"curve"`
 	X     float64 `json:"x"`
 	benchResult
 }
 
-// drawCurves draws the lines of scripts/curves.sh as pictures in a folder, one for each curve that
-// they have.
+// drawCurves draws the lines of scripts/curves.sh as charts in a folder, one per curve.
 func drawCurves(in io.Reader, folder string) error {
 	runs := map[string]map[float64][]benchResult{}
 	err := decodeLines(in, func(l curveLine) {
@@ -58,8 +57,8 @@ func drawCurves(in io.Reader, folder string) error {
 	return nil
 }
 
-// buildPanels are the rate, the CPU and the bytes of a step; the medians, where something was
-// measured several times.
+// buildPanels returns the panels for the rate, the CPU time and the bytes of a step, with the
+// medians of repeated measurements.
 func buildPanels(runs map[float64][]benchResult) []plot.Panel {
 	line := func(name string, of func(benchResult) float64) plot.Line {
 		l := plot.Line{Name: name}

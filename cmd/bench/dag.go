@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// dagChain is one node after the other.
+// dagChain measures nodes in sequence.
 func (b *benchRun) dagChain() error {
 	nodes := b.o.steps
 	var d strings.Builder
@@ -22,7 +22,8 @@ func (b *benchRun) dagChain() error {
 	return b.measureDag("dagchain", d.String(), nodes)
 }
 
-// measureDiamond is one node, then all but two at once, then one that waits for those.
+// measureDiamond measures one node, followed by all but two at once, followed by one that waits for
+// those.
 func (b *benchRun) measureDiamond() error {
 	nodes := b.o.steps
 	var d, all strings.Builder
@@ -35,7 +36,7 @@ func (b *benchRun) measureDiamond() error {
 	return b.measureDag("diamond", d.String(), nodes)
 }
 
-// dagFanout has -width units, 100 of them in flight.
+// dagFanout measures a fanout of -width units, 100 of them in flight.
 func (b *benchRun) dagFanout() error {
 	definition := fmt.Sprintf("mode: dag\nnodes:\n  each: {%s, each: {items: $run.list, concurrency: 100}}\n", b.execSpec())
 	if err := b.publishFlow("dagfanout", definition); err != nil {

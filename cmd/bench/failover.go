@@ -18,17 +18,17 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// serverOf tells a hand where its member is.
+// serverOf is the variable with the address of the member for an attached worker process.
 const serverOf = "BENCH_SERVER"
 
-// attachedWorker is an attached worker in a process of its own.
+// attachedWorker is an attached worker in its own process.
 type attachedWorker struct {
 	id  string
 	cmd *exec.Cmd
 }
 
-// resumeGrace is how long a worker is waited for whose stream broke; 0 = the default, negative =
-// not at all.
+// resumeGrace is how long a member waits for a worker whose stream broke; 0 means the default,
+// negative not at all.
 func (o benchOptions) resumeGrace() time.Duration {
 	if o.workload == "failover" {
 		return -1
@@ -36,14 +36,15 @@ func (o benchOptions) resumeGrace() time.Duration {
 	return 0
 }
 
-// jobBegun is that a hand has begun a job.
+// jobBegun reports that a worker has begun a job.
 type jobBegun struct {
 	hand string
 	at   time.Time
 }
 
-// measureFailover kills the attached worker that carries out a job, so many times, and tells how
-// long it takes until another one has it. Nobody waits for the dead one (a resume grace of 0).
+// measureFailover repeatedly kills the attached worker that carries out a job. It measures the time
+// until another worker has the job. The member does not wait for the dead worker (a resume grace of
+// 0).
 func (b *benchRun) measureFailover() error {
 	if err := b.serveAPI(b.ctx); err != nil {
 		return err
@@ -79,7 +80,7 @@ func (b *benchRun) measureFailover() error {
 	return nil
 }
 
-// killHolder has a job begun, kills whoever has it, and waits until somebody else does.
+// killHolder starts a job, kills the worker that has it, and waits until another worker has it.
 func (b *benchRun) killHolder(hands map[string]*attachedWorker, heard <-chan jobBegun) (took time.Duration, dead string, err error) {
 	id, err := b.startTask("hold", map[string]any{"p": newPayload("h")})
 	if err != nil {
@@ -111,7 +112,7 @@ func nextBegun(ctx context.Context, heard <-chan jobBegun) (jobBegun, error) {
 	}
 }
 
-// startWorker starts a hand and waits until its member knows it.
+// startWorker starts a worker process and waits until its member lists it.
 func (b *benchRun) startWorker(id string, heard chan<- jobBegun) (*attachedWorker, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -135,10 +136,10 @@ func (b *benchRun) startWorker(id string, heard chan<- jobBegun) (*attachedWorke
 	return h, b.awaitAttached(id)
 }
 
-// killWorker kills a hand; it gets no chance to say anything.
+// killWorker kills a worker process without warning.
 func (h *attachedWorker) killWorker() error {
 	err := h.cmd.Process.Kill()
-	_ = h.cmd.Wait() // "signal: killed" is what was asked for
+	_ = h.cmd.Wait() // "signal: killed" is expected
 	return err
 }
 
@@ -154,7 +155,7 @@ func (b *benchRun) awaitAttached(id string) error {
 	return fmt.Errorf("worker %s did not attach", id)
 }
 
-// listWorkers are the ids of those that the member lists.
+// listWorkers returns the ids of the workers that the member lists.
 func (b *benchRun) listWorkers() (ids []string, err error) {
 	resp, err := http.Get(b.url + "/v1/workers")
 	if err != nil {
@@ -173,7 +174,7 @@ func (b *benchRun) listWorkers() (ids []string, err error) {
 	return ids, err
 }
 
-// runHolder is what a hand does: it tells that it has begun a job, and never ends one.
+// runHolder is the worker process: it reports each job that it begins, and never finishes one.
 func runHolder(ctx context.Context, id string) error {
 	w := worker.New(worker.Config{Server: os.Getenv(serverOf), ID: id, Attach: true, Concurrency: 100, Logger: slog.New(slog.DiscardHandler)})
 	w.Handle("hold", func(ctx context.Context, job worker.Job) (any, error) {

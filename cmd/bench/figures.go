@@ -11,14 +11,14 @@ import (
 	"slices"
 )
 
-// tableFigure is a line of the table: what was measured, and what it is to be.
+// tableFigure is a row of the table: a measurement and its target.
 type tableFigure struct {
 	label, measured, demanded string
 	met                       bool
 }
 
-// printFigures prints the lines of a cluster's workloads as a table. It fails when a figure is not
-// what it is to be.
+// printFigures prints the results of a cluster's workloads as a table. It returns an error if a
+// target is missed.
 func printFigures(in io.Reader, out io.Writer) error {
 	lines, err := readResults(in)
 	if err != nil {
@@ -39,14 +39,14 @@ func printFigures(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// readResults reads lines of JSON, by workload.
+// readResults reads JSON lines, by workload.
 func readResults(in io.Reader) (map[string][]benchResult, error) {
 	lines := map[string][]benchResult{}
 	err := decodeLines(in, func(r benchResult) { lines[r.Workload] = append(lines[r.Workload], r) })
 	return lines, err
 }
 
-// decodeLines calls f with each line of JSON.
+// decodeLines calls f with each JSON line.
 func decodeLines[T any](in io.Reader, f func(T)) error {
 	s := bufio.NewScanner(in)
 	for s.Buffer(nil, 1<<20); s.Scan(); {
@@ -59,7 +59,7 @@ func decodeLines[T any](in io.Reader, f func(T)) error {
 	return s.Err()
 }
 
-// resultMedian is the median of what lines say.
+// resultMedian returns the median of a field of the lines.
 func resultMedian(lines []benchResult, of func(benchResult) float64) float64 {
 	values := make([]float64, len(lines))
 	for i, l := range lines {
@@ -100,7 +100,7 @@ func ofParked(lines []benchResult) []tableFigure {
 	return []tableFigure{{fmt.Sprintf("CPU of a member with %d tasks that wait", lines[0].N), fmt.Sprintf("%.2f %% of a core", cpu), "less than 2 %", cpu < 2}}
 }
 
-// ofWorkers has a line for each kind of worker, beside local functions.
+// ofWorkers returns a row for each kind of worker, compared with local functions.
 func ofWorkers(lines []benchResult) (list []tableFigure) {
 	rate := func(worker string) float64 {
 		of := slices.DeleteFunc(slices.Clone(lines), func(r benchResult) bool { return r.Worker != worker })

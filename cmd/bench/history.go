@@ -12,14 +12,14 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// historyVisit is how many units a task does at once while its history grows.
+// historyVisit is the number of concurrent units per visit while the history of a task grows.
 const historyVisit = 1000
 
-// measureHistory measures a chain of -steps in tasks that have -history units behind them, all of
-// them at once. They grow first, in visits of up to a thousand units; what they cost is measured
-// from when the last of them has.
+// measureHistory measures a chain of -steps in concurrent tasks with a history of -history units.
+// First the histories grow, in visits of up to a thousand units. The measurement starts when the
+// last task has its history.
 func (b *benchRun) measureHistory() error {
-	b.o.n = b.o.concurrency // nobody would open the gate for those that come later
+	b.o.n = b.o.concurrency // later tasks would wait at the gate forever
 	b.result.N = b.o.n
 	width := min(b.o.history, historyVisit)
 	if err := b.publishFlow("history", historyOf(b.o.steps)); err != nil {
@@ -58,10 +58,10 @@ func (b *benchRun) measureHistory() error {
 	return <-failed
 }
 
-// growthGate is where tasks wait for each other.
+// growthGate is a barrier for all tasks.
 type growthGate struct {
-	full     chan struct{} // closed when all are there
-	released chan struct{} // closed when they may go on
+	full     chan struct{} // closed when all tasks have arrived
+	released chan struct{} // closed when the tasks may continue
 	opened   time.Time
 }
 
@@ -70,7 +70,7 @@ func (g *growthGate) openGate() {
 	close(g.released)
 }
 
-// newGate adds the functions of a growing task: "gate", and "count" for its visits.
+// newGate registers the functions of a growing task: "gate", and "count" for its visits.
 func (b *benchRun) newGate() *growthGate {
 	g := &growthGate{full: make(chan struct{}), released: make(chan struct{})}
 	var missing sync.WaitGroup
@@ -95,7 +95,7 @@ func (b *benchRun) newGate() *growthGate {
 	return g
 }
 
-// historyOf is a loop that grows a history, the gate, and a chain.
+// historyOf returns a loop that grows a history, the gate, and a chain.
 func historyOf(steps int) string {
 	grow := `start: each
 nodes:

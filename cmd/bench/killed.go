@@ -16,13 +16,13 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// taskMoves counts the tasks that have gone on, after their member was killed or their timer was
-// due.
+// taskMoves counts the tasks that have continued after their member was killed, or after their
+// timer was due.
 type taskMoves struct {
 	tasks sync.Map
 	count atomic.Int64
 	most  int64
-	all   chan struct{} // closed when so many have
+	all   chan struct{} // closed when most tasks have continued
 }
 
 func (m *taskMoves) markMoved(task string) {
@@ -31,14 +31,14 @@ func (m *taskMoves) markMoved(task string) {
 	}
 }
 
-// movedAt is when a task went on.
+// movedAt returns the time when a task continued.
 func (m *taskMoves) movedAt(task string) time.Time {
 	at, _ := m.tasks.Load(task)
 	moved, _ := at.(time.Time)
 	return moved
 }
 
-// awaitAll waits until all have.
+// awaitAll waits until all tasks have continued.
 func (m *taskMoves) awaitAll(ctx context.Context) error {
 	select {
 	case <-m.all:
@@ -50,8 +50,8 @@ func (m *taskMoves) awaitAll(ctx context.Context) error {
 	}
 }
 
-// holdJob is a job that lasts as long as its member, in a process that is killed; in the one after
-// it the job only counts.
+// holdJob is a job that lasts as long as its member, in the process that is killed. In the
+// following process the job only counts.
 func (b *benchRun) holdJob(ctx context.Context, job troupe.Job) (json.RawMessage, error) {
 	if b.moves == nil {
 		<-ctx.Done()
@@ -61,9 +61,8 @@ func (b *benchRun) holdJob(ctx context.Context, job troupe.Job) (json.RawMessage
 	return nil, nil
 }
 
-// memberKilled has tasks under way on a member in a process of its own, kills that, opens another
-// one on its store, and tells how long it takes until the last task has gone on, and in how much
-// memory.
+// memberKilled kills a member process with running tasks and opens another member on its store. It
+// measures the time until the last task has continued, and the memory.
 func (b *benchRun) memberKilled() error {
 	store, err := b.ownStore()
 	if err != nil {
@@ -113,6 +112,6 @@ func (b *benchRun) countUnderWay(store string) error {
 	}
 	killed := s.cmd.Process.Kill()
 	s.rest.Wait()
-	_ = s.cmd.Wait() // "signal: killed" is what was asked for
+	_ = s.cmd.Wait() // "signal: killed" is expected
 	return errors.Join(err, killed)
 }

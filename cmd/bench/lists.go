@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	listDeep  = 100 // pages of 500 in front of a deep one
+	listDeep  = 100 // number of pages of 500 before a deep page
 	listAfter = 500 * time.Millisecond
 )
 
-// measureLists fills the store with many tasks, most of which have ended, and asks for what the
-// pages show of them, one question at a time: how long each route takes.
+// measureLists fills the store with many tasks, most of them ended. It measures the time of each
+// query of the pages, one query at a time.
 func (b *benchRun) measureLists() error {
 	if err := b.fillStore(); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (b *benchRun) measureLists() error {
 	return nil
 }
 
-// listQueries are what the pages ask for where there are many tasks.
+// listQueries returns the queries of the pages when there are many tasks.
 func listQueries(now time.Time) []string {
 	day, week := now.Add(-24*time.Hour), now.Add(-7*24*time.Hour)
 	at := func(t time.Time) string { return url.QueryEscape(t.UTC().Format(time.RFC3339)) }
@@ -70,7 +70,7 @@ func listQueries(now time.Time) []string {
 	return list
 }
 
-// deepPage is the address of a page far from the first one.
+// deepPage returns the URL of a page far from the first one.
 func (b *benchRun) deepPage(first string) (string, error) {
 	page := first
 	for range listDeep {
@@ -86,7 +86,7 @@ func (b *benchRun) deepPage(first string) (string, error) {
 	return page, nil
 }
 
-// medianOf is the median of a question, in milliseconds.
+// medianOf returns the median time of a query in milliseconds.
 func (b *benchRun) medianOf(path string) (float64, error) {
 	took := make([]float64, b.o.rounds)
 	for i := range took {
@@ -135,7 +135,7 @@ func (b *benchRun) awaitReady() (err error) {
 
 var timesInQuery = regexp.MustCompile(`=\d{4}-[^&]*`)
 
-// shownRoute is a route without the times and places that are others each time.
+// shownRoute returns a route without variable times and cursors.
 func shownRoute(route string) string {
 	shown, _, deep := strings.Cut(route, "&cursor=")
 	shown = "`" + strings.TrimSuffix(timesInQuery.ReplaceAllString(shown, "=…"), "?") + "`"
@@ -145,8 +145,8 @@ func shownRoute(route string) string {
 	return shown
 }
 
-// listsTable prints the medians of lists in Markdown: a line for each route, and a column for each
-// line that was measured.
+// listsTable prints the medians of lists in Markdown: a row per route, and a column per measured
+// line.
 func listsTable(in io.Reader, out io.Writer) error {
 	lines, err := readResults(in)
 	if err != nil {

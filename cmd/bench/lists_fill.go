@@ -23,14 +23,14 @@ const (
 	filledFlows  = 200
 	filledDays   = 30
 	filledBatch  = 500
-	filledOpen   = 50 // one of so many tasks has not ended
-	filledMinute = 20 // flows that have counts of the last day by minutes
+	filledOpen   = 50 // one of that many tasks has not ended
+	filledMinute = 20 // number of flows with statistics by minute for the last day
 )
 
-// fillStore has -n tasks in the store, half of them of the first of 200 flows: one in fifty waits
-// for an approval, a signal or a worker, and the others ended in the last 30 days, one in twelve by
-// one of 50 kinds of errors. They have two labels. What is under way is started as by anybody; what
-// has ended is copied from tasks that did.
+// fillStore fills the store with -n tasks, half of them of the first of 200 flows. One in fifty
+// waits for an approval, a signal or a worker. The others ended in the last 30 days, one in twelve
+// with one of 50 kinds of errors. Each has two labels. Open tasks are really started; ended ones
+// are copies of tasks that really ended.
 func (b *benchRun) fillStore() error {
 	if err := b.publishFilled(); err != nil {
 		return err
@@ -90,7 +90,7 @@ edges:
 	return nil
 }
 
-// drawFlow draws a flow: the first one has half of all tasks.
+// drawFlow draws a flow: the first one with probability one half.
 func drawFlow(rng *rand.Rand) int {
 	if rng.IntN(2) == 0 {
 		return 0
@@ -102,7 +102,7 @@ func labelsOf(rng *rand.Rand) map[string]string {
 	return map[string]string{"customer": fmt.Sprintf("customer-%d", rng.IntN(10_000)), "region": []string{"north", "east", "south", "west", "inland"}[rng.IntN(5)]}
 }
 
-// startOpen starts tasks that wait.
+// startOpen starts the waiting tasks.
 func (b *benchRun) startOpen() error {
 	return b.forEach(b.o.n/filledOpen, b.o.concurrency, func(i int) error {
 		rng := rand.New(rand.NewPCG(1, uint64(i)))
@@ -112,7 +112,7 @@ func (b *benchRun) startOpen() error {
 	})
 }
 
-// runToEnd runs a task to an end and is its id.
+// runToEnd runs a task to the given end and returns its id.
 func (b *benchRun) runToEnd(how string) (string, error) {
 	do := map[string]string{"canceled": "signal"}[how]
 	if do == "" {
@@ -137,7 +137,7 @@ func (b *benchRun) runToEnd(how string) (string, error) {
 	return id, nil
 }
 
-// copyEnded has the other tasks in the store.
+// copyEnded adds the other tasks to the store.
 func (b *benchRun) copyEnded(ends map[string]string) error {
 	store, err := troupe.OpenStore(b.ctx, b.store, "")
 	if err != nil {
@@ -146,7 +146,7 @@ func (b *benchRun) copyEnded(ends map[string]string) error {
 	defer store.Close()
 	joining := persistence.Joining{Name: "fill", Format: flow.Format, TTL: time.Hour}
 	if b.dsn != "" {
-		joining.Cluster = "troupe" // as members over PostgreSQL call it; SQLite has no cluster
+		joining.Cluster = "troupe" // the default name on PostgreSQL; SQLite has no cluster
 	}
 	mine, err := store.Join(b.ctx, joining)
 	if err != nil {
@@ -171,7 +171,7 @@ func (b *benchRun) copyEnded(ends map[string]string) error {
 	return b.analyzeTables()
 }
 
-// analyzeTables has Postgres look at its tables, as it does by itself after a while.
+// analyzeTables runs ANALYZE, as Postgres would by itself after a while.
 func (b *benchRun) analyzeTables() error {
 	if b.dsn == "" {
 		return nil
@@ -185,12 +185,12 @@ func (b *benchRun) analyzeTables() error {
 	return err
 }
 
-// taskCopier makes tasks that have ended of some that did.
+// taskCopier creates ended tasks as copies of real ones.
 type taskCopier struct {
 	rng     *rand.Rand
 	now     time.Time
 	flows   []persistence.Flow
-	version map[string]string // of a flow
+	version map[string]string // by flow
 	ends    map[string]*persistence.Record
 }
 
@@ -251,7 +251,7 @@ func (c *taskCopier) copyTask() persistence.Commit {
 	}
 }
 
-// addStats adds the statistics that members would have kept of these tasks.
+// addStats adds the statistics that members would have recorded for these tasks.
 func (c *taskCopier) addStats(ctx context.Context, store persistence.Stats) error {
 	for i := range c.flows {
 		hours := c.statsRows(&c.flows[i], persistence.StatsHour, filledDays*24)
@@ -265,7 +265,7 @@ func (c *taskCopier) addStats(ctx context.Context, store persistence.Stats) erro
 	return store.AddStats(ctx, append(c.statsRows(&persistence.Flow{}, persistence.StatsHour, filledDays*24), c.statsRows(&persistence.Flow{}, persistence.StatsMinute, 24*60)...))
 }
 
-// statsRows are of a flow and its nodes, or of all tasks.
+// statsRows returns the statistics of a flow and its nodes, or of all tasks.
 func (c *taskCopier) statsRows(f *persistence.Flow, width int64, n int) (rows []persistence.StatsRow) {
 	at := c.now.UnixMilli()
 	for i := range int64(n) {

@@ -1,37 +1,55 @@
 //go:build unix
 
-// Command bench measures a member: one JSON line a run.
+// Command bench measures a member. It prints one JSON line per run.
 //
 //	go run ./cmd/bench -workload chain -store postgres -worker func -concurrency 64 -n 2000
 //
-// Workloads: chain (10 no-op steps in sequence, each taking and returning a 200-byte JSON payload),
-// keyed and keyfull (the same with a concurrency key for each step: of 64 that are never full, and
-// one that always is), fanout (units at once, then a join), latency (3 steps, one task at a time),
-// parked (tasks that wait for an approval: what they cost in memory), starts (over HTTP, -width of
-// them in a request), timers (all due in the same second), killed (tasks under way when their
-// member is killed: when the last one goes on after a restart, and in how much memory), signals (of
-// 0.8 MB and tiny ones to a parked task that has such a value, and reading it), scripts (5 parallel
-// scripts a task, beside a bare loop that starts the same ones), lists (what the pages ask for,
-// with -n tasks in the store: the median of each route, which "liststable" prints), payload (-n
-// outputs of 1 MB, of tasks of -width units, which are kept in a folder: by how much the database
-// grows and how much memory that takes), history (a chain in tasks that have -history units behind
-// them) and raw (the rows of chain written by the cheapest statement without any engine: the limit
-// to compare with). Of a cluster: members (chain on -members members, each a process with callers
-// of its own, beside one alone), together (the same, and what all of them cost), idle (the
-// statements it sends when nothing happens) and failover (attached workers that are killed: when
-// somebody else has their job). Of programs, on `troupe serve` in a process of its own, asked over
-// HTTP: ork-a to ork-d (the profiles of Ork's own performance test, and of programs that do
-// nothing, beside a bare loop that starts the same programs, and ork-d beside functions of Go) and
-// python (functions of Python by warm interpreters, beside one started for each); "orktable" prints
-// their lines beside Ork's figures. Beside them, "peer" runs another engine's benchmark on a server
-// like ours (-workload peer -- COMMAND …), "table" prints the medians of lines on its input,
-// "beside" those of two trees and their ratios, and "figures" those of a cluster beside what they
-// are to be; "curves FOLDER" draws lines of scripts/curves.sh, and "where" tells in which areas the
-// time of CPU profiles goes.
+// Workloads of one member:
+//   - chain: 10 no-op steps in sequence, each taking and returning a 200-byte JSON payload
+//   - keyed, keyfull: chain with a concurrency key for each step: one of 64 that are never full, or
+//     one that is always full
+//   - fanout: units at once, then a join
+//   - latency: 3 steps, one task at a time
+//   - parked: memory of tasks that wait for an approval
+//   - starts: starts over HTTP, -width of them per request
+//   - timers: timers that are all due in the same second
+//   - killed: tasks running when their member is killed: the time until the last one continues after
+//     a restart, and the memory
+//   - signals: signals of 0.8 MB and tiny ones to a parked task that holds such a value, and reading
+//     it
+//   - scripts: 5 parallel scripts per task, compared with a bare loop that starts the same scripts
+//   - lists: queries of the pages, with -n tasks in the store: the median of each route, printed by
+//     "liststable"
+//   - payload: -n outputs of 1 MB, of tasks of -width units, kept in a folder: growth of the
+//     database, and memory
+//   - history: a chain in tasks with a history of -history units
+//   - raw: the rows of chain written by the cheapest statement without any engine, as the limit to
+//     compare with
 //
-// The store is "sqlite" or "postgres" (a throwaway one with stock settings), or a setting that
-// troupe takes. Latency is from the request that starts a task until its end is durable and known
-// to the client.
+// Workloads of a cluster:
+//   - members: chain on -members members, each a process with callers of its own, compared with a
+//     single member
+//   - together: the same, with the cost of all members
+//   - idle: statements sent by an idle cluster
+//   - failover: attached workers that are killed: the time until another worker has their job
+//
+// Workloads of programs, on `troupe serve` in its own process, over HTTP:
+//   - ork-a to ork-d: the profiles of Ork's own performance test, and of programs that do nothing,
+//     compared with a bare loop that starts the same programs, and ork-d with Go functions; printed
+//     by "orktable" beside Ork's figures
+//   - python: Python functions in warm interpreters, compared with a new interpreter for each
+//
+// Further commands:
+// - peer: runs another engine's benchmark on a server like ours (-workload peer -- COMMAND …)
+// - table: prints the medians of input lines
+// - beside: prints the medians of two trees and their ratios
+// - figures: prints the results of a cluster with their targets
+// - curves FOLDER: draws the lines of scripts/curves.sh
+// - where: prints how the time of CPU profiles divides into areas
+//
+// The store is "sqlite", "postgres" (a temporary server with default settings), or a setting
+// accepted by troupe. Latency is the time from the request that starts a task until its end is
+// durable and known to the client.
 package main
 
 import (
@@ -47,7 +65,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/garbage"
 )
 
-// benchOptions of one run.
+// benchOptions are the options of a run.
 type benchOptions struct {
 	workload    string
 	store       string
@@ -88,7 +106,7 @@ func main() {
 	flag.IntVar(&o.history, "history", 10, "history: units that each task has behind it")
 	flag.StringVar(&o.heap, "heapprofile", "", "write what is in memory to this file: when it is most, or, of parked, when all tasks wait")
 	flag.Parse()
-	garbage.Bound() // as the command troupe does
+	garbage.Bound() // as in the command troupe
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := dispatchWorkload(ctx, o); err != nil {
@@ -126,7 +144,7 @@ func dispatchWorkload(ctx context.Context, o benchOptions) error {
 	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// workloads and what they do when nothing else is said.
+// workloads are the workloads with their default options.
 var workloads = map[string]struct {
 	n, concurrency, steps, width int
 	run                          func(*benchRun) error

@@ -38,16 +38,19 @@ type benchResult struct {
 	ClientCores  float64 `json:"client_cpu_cores,omitempty"`
 	PostgresCore float64 `json:"pg_cpu_cores,omitempty"`
 	CPUPerStep   float64 `json:"cpu_us_per_step,omitempty"`
-	TxPerStep    float64 `json:"statements_per_step,omitempty"` // every write is a statement and transaction of its own
-	WALPerStep   float64 `json:"wal_bytes_per_step,omitempty"`
-	JournalStep  float64 `json:"journal_bytes_per_step,omitempty"` // of the rows of journals
-	StoreStep    float64 `json:"store_bytes_per_step,omitempty"`   // by which all tables have grown, with their indexes
+	// every write is a statement and a transaction of its own
+	TxPerStep   float64 `json:"statements_per_step,omitempty"`
+	WALPerStep  float64 `json:"wal_bytes_per_step,omitempty"`
+	JournalStep float64 `json:"journal_bytes_per_step,omitempty"` // size of the journal rows
+	// growth of all tables and their indexes
+	StoreStep float64 `json:"store_bytes_per_step,omitempty"`
 
-	Extra      map[string]float64 `json:"extra,omitempty"`
-	Statements map[string]float64 `json:"statements_per_s,omitempty"` // of an idle cluster, by how they begin
+	Extra map[string]float64 `json:"extra,omitempty"`
+	// of an idle cluster, by their beginning
+	Statements map[string]float64 `json:"statements_per_s,omitempty"`
 }
 
-// latencySamples gathers what clients saw.
+// latencySamples collects the latencies seen by clients.
 type latencySamples struct {
 	mu   sync.Mutex
 	list []time.Duration
@@ -72,7 +75,7 @@ func (l *latencySamples) fillPercentiles(r *benchResult) {
 
 func toMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// costMeter measures what a stretch of work costs.
+// costMeter measures the cost of a section of work.
 type costMeter struct {
 	b       *benchRun
 	began   time.Time
@@ -104,7 +107,7 @@ func (b *benchRun) startMeter() (*costMeter, error) {
 	return m, nil
 }
 
-// sampleMemory samples resident memory, and keeps what is in it when it is most.
+// sampleMemory samples the resident memory, and writes a heap profile at each new peak.
 func (m *costMeter) sampleMemory() {
 	defer m.done.Done()
 	told := 0.0
@@ -112,7 +115,7 @@ func (m *costMeter) sampleMemory() {
 		m.peak = max(m.peak, m.b.memberRSS())
 		if m.peak > told*1.05 {
 			told = m.peak
-			_ = m.b.heapProfile() // only a look
+			_ = m.b.heapProfile() // an error does not matter for the measurement
 		}
 		select {
 		case <-m.stop:
@@ -122,7 +125,7 @@ func (m *costMeter) sampleMemory() {
 	}
 }
 
-// finishMeter fills in a result for so many steps.
+// finishMeter fills in a result for the given numbers of tasks and steps.
 func (m *costMeter) finishMeter(tasks, steps int) error {
 	wall := time.Since(m.began)
 	cpu, pg := m.b.memberCPU()-m.cpu, m.b.postgresCPU()-m.pg
@@ -150,8 +153,8 @@ func (m *costMeter) finishMeter(tasks, steps int) error {
 	return nil
 }
 
-// memberCPU is that of the members that are measured: the one in this process, or those in
-// processes of their own.
+// memberCPU returns the CPU time of the measured members: the one in this process, or those in
+// other processes.
 func (b *benchRun) memberCPU() time.Duration {
 	if b.processes != nil {
 		return b.processes.totalCPU()
@@ -168,13 +171,13 @@ func (b *benchRun) memberRSS() float64 {
 
 func ownCPU() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for oneself
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for this process
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func rssMB() float64 { return rssOf("self") }
 
-// rssOf is the resident memory of a process, 0 where nobody tells.
+// rssOf returns the resident memory of a process; 0 if unknown.
 func rssOf(process string) float64 {
 	f, err := os.Open("/proc/" + process + "/status")
 	if err != nil {
@@ -194,15 +197,15 @@ func (b *benchRun) postgresCPU() time.Duration {
 	if b.serverPid == 0 {
 		return 0
 	}
-	d, _ := pgtest.CPUOf(b.serverPid) // a server that is gone shows in the run itself
+	d, _ := pgtest.CPUOf(b.serverPid) // if the server has ended, the run itself fails
 	return d
 }
 
-// pgCounters are Postgres's own: transactions, and bytes of WAL, of the rows of journals and of all
-// tables with their indexes.
+// pgCounters are counters of Postgres: transactions, and the bytes of WAL, of journal rows, and of
+// all tables with their indexes.
 type pgCounters struct {
 	tx, wal, journal, store int64
-	journaled               bool // there are journals
+	journaled               bool // there is a journal table
 }
 
 func (b *benchRun) readCounters() (n pgCounters, err error) {

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// profileLine is a line of the table of Ork's profiles.
+// profileLine is a row of the table of Ork's profiles.
 type profileLine struct {
 	workload, what string
 	published      string // by Ork
@@ -16,10 +16,10 @@ type profileLine struct {
 	met            func(benchResult) bool
 }
 
-// profileLines are what Ork's performance test has, what Ork tells of itself, and what we demand.
-// Ork tells 155 tasks per second, a 99th percentile below 700 ms and 10 MB in its specification and
-// on its page of architecture, without the load; 737 stand in the note of a commit for the heavy
-// one.
+// profileLines lists the profiles of Ork's performance test, Ork's published figures, and our
+// targets. Ork publishes 155 tasks per second, a 99th percentile below 700 ms and 10 MB in its
+// specification and on its architecture page, without naming the load. The 737 tasks per second of
+// the heavy profile are from a commit message.
 var profileLines = []profileLine{
 	{"ork-a", "A: 100 runs of 5, `sleep 0.1`", "155/s, p99 below 700 ms", "155/s, p99 below 700 ms, 70 % of a bare loop",
 		func(r benchResult) bool { return r.StepsPerS >= 155 && r.P99MS < 700 && r.Extra["of_bare"] >= 0.7 }},
@@ -31,8 +31,8 @@ var profileLines = []profileLine{
 		func(r benchResult) bool { return r.Extra["of_bare"] >= 0.7 }},
 }
 
-// profilesTable prints the lines of Ork's profiles, and of Python, as tables. It fails when
-// something is not what it is to be.
+// profilesTable prints the results of Ork's profiles, and of Python, as tables. It returns an error
+// if a target is missed.
 func profilesTable(in io.Reader, out io.Writer) error {
 	lines, err := readResults(in)
 	if err != nil {

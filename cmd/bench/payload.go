@@ -17,17 +17,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// How large outputs are when nothing else is said, how many of them are being made at once, and how
-// many are read afterwards.
+// Defaults: the size of outputs, the number of concurrent ones, and the number read afterwards.
 const (
 	outputBytes   = 1_000_000
 	outputsAtOnce = 16
 	outputsRead   = 100
 )
 
-// measureLarge has tasks whose units put out large values, which are kept in a folder, and tells by
-// how much the database has grown, how much memory that took at most, and how long it takes to read
-// one.
+// measureLarge runs tasks whose units return large values, which are kept in a folder. It measures
+// the growth of the database, the peak memory, and the time to read a value.
 func (b *benchRun) measureLarge() error {
 	if b.o.payload == 0 {
 		b.o.payload = outputBytes
@@ -79,11 +77,11 @@ func (b *benchRun) measureLarge() error {
 	return nil
 }
 
-// largeOutput is a text that no two seeds have in common.
+// largeOutput returns a text that is unique to the seed.
 func largeOutput(seed uint64, size int) json.RawMessage {
 	rng := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24)})
 	v := make([]byte, size)
-	_, _ = rng.Read(v) // it cannot fail
+	_, _ = rng.Read(v) // cannot fail
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-"
 	for i := range v {
 		v[i] = letters[v[i]&63]
@@ -101,15 +99,14 @@ func (b *benchRun) runTask(slug string, params any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	status, err := member.Await(b.ctx, id) // all of its result together is too large to be waited for
+	status, err := member.Await(b.ctx, id) // the complete result is too large to wait for
 	if err == nil && status != flow.TaskCompleted {
 		err = fmt.Errorf("task %s is %s", id, status)
 	}
 	return id, err
 }
 
-// readOutputs reads some of the outputs and compares them with what they have to be. It tells how
-// long one takes.
+// readOutputs reads some of the outputs, verifies them, and returns the time per output.
 func (b *benchRun) readOutputs(ids []string) (time.Duration, error) {
 	began := time.Now()
 	for i := range outputsRead {
@@ -126,10 +123,10 @@ func (b *benchRun) readOutputs(ids []string) (time.Duration, error) {
 	return time.Since(began) / outputsRead, nil
 }
 
-// valuesDir is where large values are kept.
+// valuesDir returns the folder of the large values.
 func (b *benchRun) valuesDir() string { return filepath.Join(b.dir, "values") }
 
-// storeBytes is how large the files of SQLite are.
+// storeBytes returns the size of the SQLite files.
 func (b *benchRun) storeBytes() (size int64) {
 	found, _ := filepath.Glob(filepath.Join(b.dir, "bench.db*"))
 	for _, name := range found {

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// runPeer runs a benchmark of another engine on a throwaway server like our own: the command finds
+// runPeer runs a benchmark of another engine on a temporary server like our own. The command finds
 // the server in DATABASE_URL and its pid in BENCH_PG_PID, and prints its own JSON line.
 func runPeer(ctx context.Context, command []string) error {
 	if len(command) == 0 {
@@ -34,7 +34,7 @@ func runPeer(ctx context.Context, command []string) error {
 	return errors.Join(cmd.Run(), server.Stop())
 }
 
-// resultLine is what our lines and those of peers have in common.
+// resultLine holds the fields common to our lines and those of other engines.
 type resultLine struct {
 	Peer      string  `json:"peer"`
 	Workload  string  `json:"workload"`

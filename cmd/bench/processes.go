@@ -26,21 +26,21 @@ type memberProcesses struct {
 	members []*memberProcess
 }
 
-// memberProcess is one of them: it is asked by lines on its input, and answers by lines of JSON. It
-// leaves when its input ends.
+// memberProcess is a member process. It reads commands as lines on its input and answers with JSON
+// lines. It leaves when its input ends.
 type memberProcess struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-// processReply is what a process answers.
+// processReply is the answer of a process.
 type processReply struct {
 	Error string `json:"error,omitempty"`
 }
 
-// newProcesses starts members over a new database of the server, and waits until each has its
-// share.
+// newProcesses starts members over a new database of the server, and waits until each has its share
+// of the shards.
 func (b *benchRun) newProcesses(members int) (*memberProcesses, error) {
 	dsn, err := b.newDatabase()
 	if err != nil {
@@ -60,7 +60,7 @@ func (b *benchRun) newProcesses(members int) (*memberProcesses, error) {
 	return c, nil
 }
 
-// newDatabase makes an empty one on our own server.
+// newDatabase creates an empty database on our own server.
 func (b *benchRun) newDatabase() (string, error) {
 	if b.server == nil {
 		return "", errors.New("members in processes of their own are measured with -store postgres")
@@ -94,7 +94,7 @@ func startProcess(dsn string) (*memberProcess, error) {
 	return m, m.cmd.Start()
 }
 
-// sendCommand has a process do something and waits until it is done.
+// sendCommand sends a command to a process and waits for its answer.
 func (m *memberProcess) sendCommand(command string) error {
 	if _, err := fmt.Fprintln(m.in, command); err != nil {
 		return fmt.Errorf("a member has ended: %w", err)
@@ -112,7 +112,7 @@ func (m *memberProcess) sendCommand(command string) error {
 	return nil
 }
 
-// sendAll has every member do something, at the same time.
+// sendAll sends a command to all members concurrently.
 func (c *memberProcesses) sendAll(command string) error {
 	errs := make([]error, len(c.members))
 	var work sync.WaitGroup
@@ -123,7 +123,7 @@ func (c *memberProcesses) sendAll(command string) error {
 	return errors.Join(errs...)
 }
 
-// awaitShared waits until every shard has an owner, and every member about as many as the others.
+// awaitShared waits until every shard has an owner and all members own about the same number.
 func (c *memberProcesses) awaitShared(ctx context.Context) error {
 	if err := c.sendAll("begin"); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (c *memberProcesses) awaitShared(ctx context.Context) error {
 	return errors.New("the members did not come to share the tasks")
 }
 
-// stopAll has the members end. What they say at the end is no answer.
+// stopAll stops the members and ignores their final output.
 func (c *memberProcesses) stopAll() error {
 	var errs []error
 	for _, m := range c.members {
@@ -161,7 +161,7 @@ func (c *memberProcesses) stopAll() error {
 	return errors.Join(errs...)
 }
 
-// serveCommands is what a process does until its input ends.
+// serveCommands handles commands until the input ends.
 func (b *benchRun) serveCommands() error {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var r processReply
@@ -175,8 +175,8 @@ func (b *benchRun) serveCommands() error {
 	return nil
 }
 
-// runCommand carries out one command: begin, publish, or run with how many tasks and how many at
-// once.
+// runCommand runs one command: begin, publish, or run with the numbers of tasks and of concurrent
+// ones.
 func (b *benchRun) runCommand(command []string) error {
 	switch {
 	case len(command) == 1 && command[0] == "begin":

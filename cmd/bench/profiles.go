@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// commands of the profiles that Ork's own performance test has, and of one whose programs do
-// nothing.
+// commands are the commands of the profiles in Ork's own performance test, and of one whose
+// programs do nothing.
 var commands = map[string]string{"ork-a": "sleep 0.1", "ork-b": "sleep 0.05", "ork-c": "sleep 5", "ork-d": "true"}
 
-// runSeries are the rounds of one way to run something.
+// runSeries is a series of rounds of one way to run something.
 type runSeries struct {
 	name  string
 	rates []float64 // tasks per second, by round
 	once  func() (tasksPerS float64, err error)
 }
 
-// inTurn runs every series once in each round. Who goes first finds the machine in another state,
-// so they take turns in that, too.
+// inTurn runs every series once per round. The first one sees a different state of the machine, so
+// the order rotates.
 func inTurn(rounds int, all ...*runSeries) error {
 	for r := range rounds {
 		for i := range all {
@@ -40,7 +40,7 @@ func inTurn(rounds int, all ...*runSeries) error {
 
 func (s *runSeries) medianRate() float64 { return medianSorted(slices.Sorted(slices.Values(s.rates))) }
 
-// ratioTo is the median of the ratios to another series, round by round.
+// ratioTo returns the median ratio to another series, computed per round.
 func (s *runSeries) ratioTo(other *runSeries) float64 {
 	ratios := make([]float64, len(s.rates))
 	for i := range ratios {
@@ -50,14 +50,14 @@ func (s *runSeries) ratioTo(other *runSeries) float64 {
 	return medianSorted(ratios)
 }
 
-// gatheredRounds are rounds of runs on one member.
+// gatheredRounds collects the measurements of rounds on one member.
 type gatheredRounds struct {
 	durations latencySamples
 	runsPerS  []float64
 	together  int
 }
 
-// newSeries is a series of rounds of a published flow. What they tell is gathered.
+// newSeries returns a series of a published flow, and its collected measurements.
 func (b *benchRun) newSeries(s *servedMember, flow string, n int) (*runSeries, *gatheredRounds) {
 	g := &gatheredRounds{}
 	return &runSeries{name: flow, once: func() (float64, error) {
@@ -72,13 +72,13 @@ func (b *benchRun) newSeries(s *servedMember, flow string, n int) (*runSeries, *
 	}}, g
 }
 
-// newBareSeries is a series of loops that start the same programs without any engine.
+// newBareSeries returns a series of loops that start the same programs without any engine.
 func (b *benchRun) newBareSeries(argv []string) *runSeries {
 	n := b.o.n * b.o.width
 	return &runSeries{name: "a bare loop", once: func() (float64, error) { return b.bareLoop(argv, n, min(n, b.o.concurrency)) }}
 }
 
-// fileOf is a workflow file of so many tasks that do not depend on each other.
+// fileOf returns an Ork workflow file of independent tasks.
 func fileOf(name string, tasks int, task string) string {
 	var d strings.Builder
 	fmt.Fprintf(&d, "name: %s\ntasks:\n", name)
@@ -88,7 +88,7 @@ func fileOf(name string, tasks int, task string) string {
 	return d.String()
 }
 
-// flowOf is the same as a definition of ours.
+// flowOf returns the same workflow as a Troupe definition.
 func flowOf(tasks int, node string) string {
 	var d strings.Builder
 	d.WriteString("mode: dag\nprofile: ork\nnodes:\n")
@@ -98,8 +98,8 @@ func flowOf(tasks int, node string) string {
 	return d.String()
 }
 
-// measureProfile runs workflow files of Ork whose tasks are programs on `troupe serve`, beside a
-// bare loop that starts the same programs.
+// measureProfile runs Ork workflow files whose tasks are programs on `troupe serve`, compared with
+// a bare loop that starts the same programs.
 func (b *benchRun) measureProfile() error {
 	command := commands[b.o.workload]
 	s, err := b.serveTroupe(b.o.concurrency)
@@ -138,7 +138,7 @@ func (b *benchRun) measureProfile() error {
 	return nil
 }
 
-// fillResult fills in what rounds have told.
+// fillResult fills in the measurements of the rounds.
 func (b *benchRun) fillResult(own, bare *runSeries, seen *gatheredRounds) {
 	r := &b.result
 	r.Worker, r.StepsPerS = "process", own.medianRate()
@@ -151,7 +151,7 @@ func (b *benchRun) fillResult(own, bare *runSeries, seen *gatheredRounds) {
 	r.Extra["bare_per_s"], r.Extra["of_bare"] = bare.medianRate(), own.ratioTo(bare)
 }
 
-// sameWithFuncs has the flow of ork-d carried out by functions of Go, on a member of its own.
+// sameWithFuncs runs the flow of ork-d with Go functions, on a member of its own.
 func (b *benchRun) sameWithFuncs() (runs *runSeries, stop func() error, err error) {
 	s, err := b.serveFuncs()
 	if err != nil {
@@ -169,8 +169,8 @@ func (b *benchRun) sameWithFuncs() (runs *runSeries, stop func() error, err erro
 	return runs, s.stopMember, nil
 }
 
-// measurePython runs tasks that are functions of Python, each in an interpreter of its own and each
-// forked by a warm one.
+// measurePython runs tasks that are Python functions: each in a new interpreter, and each forked by
+// a warm one.
 func (b *benchRun) measurePython() error {
 	s, err := b.serveTroupe(b.o.concurrency)
 	if err != nil {

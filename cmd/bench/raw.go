@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// measureRaw writes the journal rows of a chain by the cheapest statement there is, in natural
-// groups over two connections, for as many callers as there are tasks in flight: what any engine on
-// this store can reach.
+// measureRaw writes the journal rows of a chain with the cheapest possible statement, in natural
+// groups over two connections, with as many callers as tasks in flight. No engine on this store can
+// be faster.
 func (b *benchRun) measureRaw() error {
 	if b.dsn == "" {
 		return errors.New("raw is measured on Postgres only")
@@ -79,7 +79,7 @@ type rawRow struct {
 	events string
 }
 
-// rawLane groups what waits while a statement is under way.
+// rawLane groups the rows that arrive while a statement is running.
 type rawLane struct {
 	conn    *pgx.Conn
 	mu      sync.Mutex

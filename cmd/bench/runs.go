@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// atOnce is how many requests are under way at once.
+// atOnce is the number of concurrent requests.
 const atOnce = 100
 
-// orkRun is a run as Ork's routes tell it.
+// orkRun is a run in the format of Ork's routes.
 type orkRun struct {
 	Run struct {
 		ID        string    `json:"id"`
@@ -32,16 +32,15 @@ type orkRun struct {
 	} `json:"tasks"`
 }
 
-// roundResult is what became of runs that began at once.
+// roundResult is the result of runs that started together.
 type roundResult struct {
 	tasksPerS float64         // from the first request to the end of the last task
-	runsPerS  float64         // taken
-	durations []time.Duration // tasks, from the creation of their run to their end
-	together  int             // the most tasks that ran at the same time
+	runsPerS  float64         // rate of accepted starts
+	durations []time.Duration // of tasks, from the creation of their run to their end
+	together  int             // maximal number of concurrently running tasks
 }
 
-// runRound starts so many runs of a flow and waits for the end of all. One task that fails is an
-// error.
+// runRound starts runs of a flow and waits for the end of all. A failed task is an error.
 func (b *benchRun) runRound(s *servedMember, flow string, runs int) (*roundResult, error) {
 	ids := make([]string, runs)
 	body := fmt.Appendf(nil, `{"workflow": %q}`, flow)
@@ -68,7 +67,7 @@ func (b *benchRun) runRound(s *servedMember, flow string, runs int) (*roundResul
 	return r, r.fillRound(began, all)
 }
 
-// awaitSettled waits until no run of a flow is under way.
+// awaitSettled waits until no run of a flow is running.
 func (s *servedMember) awaitSettled(ctx context.Context, flow string) error {
 	for _, status := range []string{"pending", "running"} {
 		for {
@@ -109,7 +108,7 @@ func (r *roundResult) fillRound(began time.Time, all []orkRun) error {
 
 type taskSpan struct{ from, to time.Time }
 
-// maxOverlap is how many spans have a moment in common, at most.
+// maxOverlap returns the maximal number of spans that overlap at one moment.
 func maxOverlap(spans []taskSpan) (most int) {
 	type turn struct {
 		at time.Time
@@ -128,7 +127,7 @@ func maxOverlap(spans []taskSpan) (most int) {
 	return most
 }
 
-// publishOrk publishes a workflow file of Ork.
+// publishOrk publishes an Ork workflow file.
 func (s *servedMember) publishOrk(ctx context.Context, file string) error {
 	body, err := json.Marshal(map[string]string{"yaml": file})
 	if err != nil {
@@ -137,12 +136,12 @@ func (s *servedMember) publishOrk(ctx context.Context, file string) error {
 	return s.sendRequest(ctx, http.MethodPost, "/workflows", "application/json", body, &struct{}{})
 }
 
-// publishFlow publishes a definition of ours.
+// publishFlow publishes a Troupe definition.
 func (s *servedMember) publishFlow(ctx context.Context, slug, definition string) error {
 	return s.sendRequest(ctx, http.MethodPut, "/v1/flows/"+slug, "application/yaml", []byte(definition), &struct{}{})
 }
 
-// watchRSS samples its resident memory until stop, which tells the peak.
+// watchRSS samples the member's resident memory until stop, which returns the peak.
 func (s *servedMember) watchRSS() (stop func() (peakMB float64)) {
 	end := make(chan struct{})
 	var work sync.WaitGroup

@@ -21,15 +21,16 @@ import (
 	"time"
 )
 
-// servedMember is a member in a process of its own, which is asked over HTTP as by anybody.
+// servedMember is a member in its own process, used over HTTP like any member.
 type servedMember struct {
 	cmd  *exec.Cmd
 	url  string
 	http *http.Client
-	rest sync.WaitGroup // reads what it prints
+	rest sync.WaitGroup // reads its output
 }
 
-// serveTroupe starts `troupe serve` over a store of its own; so many programs may run at once.
+// serveTroupe starts `troupe serve` with a store of its own and the given number of concurrent
+// programs.
 func (b *benchRun) serveTroupe(programs int) (*servedMember, error) {
 	path, err := b.troupeBinary()
 	if err != nil {
@@ -43,7 +44,7 @@ func (b *benchRun) serveTroupe(programs int) (*servedMember, error) {
 		"--allow-scripts", "--script-dir", b.dir, "--max-scripts", strconv.Itoa(programs))
 }
 
-// serveFuncs starts this program as a member that has functions of Go.
+// serveFuncs starts this program as a member with Go functions.
 func (b *benchRun) serveFuncs() (*servedMember, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -56,7 +57,7 @@ func (b *benchRun) serveFuncs() (*servedMember, error) {
 	return b.startServed(self, "-workload", "functions", "-store", store)
 }
 
-// serveFunctions serves the API of a member with functions of Go until it is told to end.
+// serveFunctions serves the API of a member with Go functions until it is stopped.
 func (b *benchRun) serveFunctions() error {
 	if err := b.serveAPI(b.ctx); err != nil {
 		return err
@@ -66,7 +67,7 @@ func (b *benchRun) serveFunctions() error {
 	return nil
 }
 
-// troupeBinary is the binary, built if none was named.
+// troupeBinary returns the path of the binary, and builds it if none was named.
 func (b *benchRun) troupeBinary() (string, error) {
 	if b.o.troupe != "" {
 		return b.o.troupe, nil
@@ -80,7 +81,7 @@ func (b *benchRun) troupeBinary() (string, error) {
 	return path, nil
 }
 
-// ownStore is an empty one that nobody else uses.
+// ownStore returns a new empty store.
 func (b *benchRun) ownStore() (string, error) {
 	if b.o.store == "sqlite" {
 		b.databases++
@@ -102,7 +103,8 @@ func (b *benchRun) startServed(program string, args ...string) (*servedMember, e
 	lines := bufio.NewReader(out)
 	line, err := lines.ReadString('\n')
 	for _, word := range strings.Fields(line) {
-		if s.url == "" && strings.HasPrefix(word, "http://") { // the pages' address comes behind it
+		// the address of the pages follows it
+		if s.url == "" && strings.HasPrefix(word, "http://") {
 			s.url = word
 		}
 	}
@@ -122,7 +124,8 @@ func (s *servedMember) stopMember() error {
 	return s.cmd.Wait()
 }
 
-// sendRequest sends a request, again while the member is too busy, and decodes the answer into to.
+// sendRequest sends a request, retries while the member is too busy, and decodes the answer into
+// to.
 func (s *servedMember) sendRequest(ctx context.Context, method, path, contentType string, body []byte, to any) error {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		status, answer, err := s.sendOnce(ctx, method, path, contentType, body)
@@ -160,5 +163,5 @@ func (s *servedMember) getJSON(ctx context.Context, path string, to any) error {
 	return s.sendRequest(ctx, http.MethodGet, path, "", nil, to)
 }
 
-// rssMB is its resident memory.
+// rssMB returns the resident memory of the member.
 func (s *servedMember) rssMB() float64 { return rssOf(strconv.Itoa(s.cmd.Process.Pid)) }

@@ -18,7 +18,7 @@ const (
 	signalsPause = 400 * time.Millisecond
 )
 
-// idleAfter is how long a task that only waits stays in memory; 0 = the default.
+// idleAfter is how long a waiting task stays in memory; 0 means the default.
 func (o benchOptions) idleAfter() time.Duration {
 	if o.workload == "signals" {
 		return signalsIdle
@@ -26,9 +26,9 @@ func (o benchOptions) idleAfter() time.Duration {
 	return 0
 }
 
-// measureSignals sends values of some 0.8 MB to a task that waits for something else, then tiny
-// ones while it is parked, then reads it. Times are what a client sees; CPU is that of this
-// process, client and member together.
+// measureSignals sends values of about 0.8 MB to a task that waits for another signal, then tiny
+// ones while it is parked, and then reads the task. Times are those seen by a client. CPU is that
+// of this process, including client and member.
 func (b *benchRun) measureSignals() error {
 	if err := b.publishFlow("signals", `
 start: wait
@@ -46,7 +46,8 @@ nodes:
 	}
 	task := b.url + "/v1/tasks/" + id
 	large, tiny := largeSignal(), []byte(`{"key":"tiny","value":1}`)
-	if err := b.sendRequest(http.MethodPost, task+"/signal", large); err != nil { // so that what a member needs anyway is there before
+	// so that the member's basic memory is allocated before
+	if err := b.sendRequest(http.MethodPost, task+"/signal", large); err != nil {
 		return err
 	}
 	m, err := b.startMeter()
@@ -74,20 +75,20 @@ nodes:
 	return nil
 }
 
-// largeSignal has a list of 30,000 small objects as its value.
+// largeSignal returns a signal whose value is a list of 30,000 small objects.
 func largeSignal() []byte {
 	list := make([]map[string]any, 30_000)
 	for i := range list {
 		list[i] = map[string]any{"name": fmt.Sprint("x", i), "n": i}
 	}
 	text, err := json.Marshal(map[string]any{"key": "large", "value": map[string]any{"list": list}})
-	if err != nil { // maps of texts and numbers can be encoded
+	if err != nil { // maps of strings and numbers can be encoded
 		panic(err)
 	}
 	return text
 }
 
-// medianTime does something n times, with a pause before each, and tells the median in
+// medianTime calls do n times, with a pause before each call, and returns the median time in
 // milliseconds.
 func (b *benchRun) medianTime(n int, pause time.Duration, do func() error) (float64, error) {
 	var seen latencySamples

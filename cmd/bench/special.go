@@ -21,13 +21,14 @@ nodes:
   wait: {kind: approval, params: {approval_key: $shared.ok}, post: {output_key: ok}}
 `
 
-// measureParked starts tasks that wait for an approval and tells what they cost in resident memory,
-// 30 s after the last was started and 30 s after a restart.
+// measureParked measures the resident memory of tasks that wait for an approval: 30 s after the
+// last start, and 30 s after a restart.
 func (b *benchRun) measureParked() error {
 	if err := b.publishFlow("parked", parkedFlow); err != nil {
 		return err
 	}
-	if err := b.startParked(100); err != nil { // so that what a member needs anyway is there before
+	// so that the member's basic memory is allocated before
+	if err := b.startParked(100); err != nil {
 		return err
 	}
 	time.Sleep(5 * time.Second)
@@ -57,7 +58,7 @@ func (b *benchRun) measureParked() error {
 	return nil
 }
 
-// idleCPU is how much of a core this process takes for a while in which nothing happens.
+// idleCPU returns the share of a core that this process uses while idle.
 func (b *benchRun) idleCPU() float64 {
 	if b.o.watch == 0 {
 		return 0
@@ -74,7 +75,7 @@ func (b *benchRun) startParked(n int) error {
 	})
 }
 
-// settledRSS is the resident memory once garbage is gone.
+// settledRSS returns the resident memory after a garbage collection.
 func settledRSS() float64 {
 	runtime.GC()
 	debug.FreeOSMemory()
@@ -97,8 +98,8 @@ func (b *benchRun) reopenMember() error {
 	return err
 }
 
-// measureTimers has all tasks due in the same second and tells how late the last one was: when the
-// function behind its timer began.
+// measureTimers makes all tasks due in the same second. It measures the delay of the last one,
+// until the function after its timer began.
 func (b *benchRun) measureTimers() error {
 	if err := b.publishFlow("timers", `
 start: wait
@@ -151,8 +152,8 @@ edges:
 
 const scriptsPerTask = 5
 
-// measureScripts runs tasks of 5 parallel scripts that sleep 0.1 s, and then as many from a bare
-// loop.
+// measureScripts runs tasks of 5 parallel scripts that sleep 0.1 s, and then the same number in a
+// bare loop.
 func (b *benchRun) measureScripts() error {
 	node := `
 start: five
@@ -179,14 +180,14 @@ nodes:
 	return nil
 }
 
-// bareLoop starts a program so often without any engine, so many at once.
+// bareLoop starts a program n times without any engine, atOnce at the same time.
 func (b *benchRun) bareLoop(argv []string, n, atOnce int) (perSecond float64, err error) {
 	began := time.Now()
 	err = b.forEach(n, atOnce, func(int) error { return exec.CommandContext(b.ctx, argv[0], argv[1:]...).Run() })
 	return float64(n) / time.Since(began).Seconds(), err
 }
 
-// heapProfile writes what is in memory.
+// heapProfile writes a heap profile.
 func (b *benchRun) heapProfile() error {
 	if b.o.heap == "" {
 		return nil

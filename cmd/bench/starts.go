@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// measureStarts starts tasks over HTTP, -width of them with each request, and tells how long
-// requests take. The tasks wait for an approval, so a start is all that happens. Callers and the
-// member are in this process, over real connections.
+// measureStarts starts tasks over HTTP, -width of them per request, and measures the request times.
+// The tasks wait for an approval, so nothing but starts happens. Callers and the member are in this
+// process, over real connections.
 func (b *benchRun) measureStarts() error {
 	if err := b.publishFlow("parked", parkedFlow); err != nil {
 		return err

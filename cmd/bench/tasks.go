@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// chainPayload is what a chain passes from step to step: about 200 bytes of JSON.
+// chainPayload is the value passed along a chain: about 200 bytes of JSON.
 type chainPayload struct {
 	ID    string `json:"id"`
 	Step  int    `json:"step"`
@@ -28,8 +28,8 @@ func newPayload(id string) chainPayload {
 	return chainPayload{ID: id, Note: strings.Repeat("n", 60), Trail: strings.Repeat("t", 60)}
 }
 
-// runNoop is what a step does: it decodes its input, counts and encodes it, as any real step would.
-// A unit of a fan-out gets its number and returns as much.
+// runNoop is the function of a step. It decodes its input, counts and encodes it, like any real
+// step. A unit of a fanout gets its number and returns it.
 func runNoop(input json.RawMessage) (json.RawMessage, error) {
 	var p chainPayload
 	into := any(&p)
@@ -44,7 +44,7 @@ func runNoop(input json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(p)
 }
 
-// execSpec is how a node's jobs travel to the chosen worker.
+// execSpec returns the executor of a node for the chosen worker.
 func (b *benchRun) execSpec() string {
 	switch b.o.worker {
 	case "push":
@@ -79,7 +79,7 @@ func (b *benchRun) publishFlow(slug, definition string) error {
 	return b.engine.Publish(b.ctx, slug, []byte(definition))
 }
 
-// forEach calls f for every number below n, so many at once.
+// forEach calls f for every number below n, concurrently.
 func (b *benchRun) forEach(n, concurrency int, f func(i int) error) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -103,7 +103,7 @@ func (b *benchRun) forEach(n, concurrency int, f func(i int) error) error {
 	return <-failed
 }
 
-// startTask starts a task; a member that is busy is asked again, as any client would.
+// startTask starts a task. It retries while the member is busy, like any client.
 func (b *benchRun) startTask(slug string, params any, options ...troupe.Option) (id string, err error) {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		id, err = b.engine.Start(b.ctx, slug, params, options...)
@@ -119,7 +119,7 @@ func (b *benchRun) startTask(slug string, params any, options ...troupe.Option) 
 	}
 }
 
-// runToCompletion starts a task and waits for its good end.
+// runToCompletion starts a task and waits for its successful end.
 func (b *benchRun) runToCompletion(slug string, params any) error {
 	id, err := b.startTask(slug, params)
 	if err != nil {
@@ -142,7 +142,7 @@ func (b *benchRun) awaitTask(id string) (string, error) {
 	return string(status), err
 }
 
-// measureTasks runs n tasks of so many steps each.
+// measureTasks runs n tasks of the given number of steps.
 func (b *benchRun) measureTasks(slug string, steps int, params func(i int) any) error {
 	warm := min(b.o.n/10, 200)
 	if err := b.forEach(warm, b.o.concurrency, func(i int) error { return b.runToCompletion(slug, params(i)) }); err != nil {
@@ -176,8 +176,8 @@ func (b *benchRun) measureChain() error {
 	return b.measureTasks("chain", b.o.steps, func(i int) any { return map[string]any{"p": newPayload(fmt.Sprint("c", i))} })
 }
 
-// measureEchoes is chain with values of -payload bytes, that nobody looks into and that do not get
-// smaller by compression.
+// measureEchoes is chain with values of -payload bytes, which are never decoded and cannot be
+// compressed.
 func (b *benchRun) measureEchoes() error {
 	if err := b.publishFlow("echoes", chainOf(b.o.steps, `exec_type: local_func, func: echo`)); err != nil {
 		return err
@@ -186,18 +186,19 @@ func (b *benchRun) measureEchoes() error {
 	return b.measureTasks("echoes", b.o.steps, func(i int) any { return map[string]any{"p": randomText(i, b.o.payload)} })
 }
 
-// randomText is a text that is so many bytes of JSON.
+// randomText returns a text that takes the given number of bytes as JSON.
 func randomText(seed, bytes int) string {
 	raw := make([]byte, bytes)
-	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)}).Read(raw) // never fails
+	// never fails
+	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)}).Read(raw)
 	return base64.RawStdEncoding.EncodeToString(raw)[:max(bytes-2, 0)]
 }
 
-// measureKeyed is chain with a key for each step that always has room: callers have as many keys as
-// there are tasks at once.
+// measureKeyed is chain with a key for each step that always has room, with as many keys as
+// concurrent tasks.
 func (b *benchRun) measureKeyed() error { return b.withKey("$params.c", 1_000_000) }
 
-// keyFull is chain with one key for all steps, of which far fewer may be under way than there are.
+// keyFull is chain with one key for all steps, with a limit far below the number of steps.
 func (b *benchRun) keyFull() error { return b.withKey("all", 8) }
 
 func (b *benchRun) withKey(key string, limit int) error {

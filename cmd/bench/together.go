@@ -11,7 +11,7 @@ import (
 )
 
 // measureTogether measures chain on -members members, each a process with -concurrency callers of
-// its own: what all of them cost.
+// its own, and the cost of all of them.
 func (b *benchRun) measureTogether() error {
 	c, err := b.newProcesses(b.o.members)
 	if err != nil {
@@ -31,7 +31,7 @@ func (b *benchRun) chainTogether(c *memberProcesses) error {
 	if err := c.sendAll(fmt.Sprintf("run %d %d", max(b.o.n/10, 1), b.o.concurrency)); err != nil {
 		return err
 	}
-	b.dsn, b.processes = c.dsn, c // the counters and the CPU are theirs
+	b.dsn, b.processes = c.dsn, c // counters and CPU time are those of the member processes
 	m, err := b.startMeter()
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (b *benchRun) chainTogether(c *memberProcesses) error {
 	return m.finishMeter(b.o.members*b.o.n, b.o.members*b.o.n*b.o.steps)
 }
 
-// totalCPU is what all members have used. One that is gone shows in the run itself.
+// totalCPU returns the CPU time of all members. If a member has ended, the run itself fails.
 func (c *memberProcesses) totalCPU() (total time.Duration) {
 	for _, m := range c.members {
 		d, _ := pgtest.CPUOf(m.cmd.Process.Pid)
@@ -52,7 +52,7 @@ func (c *memberProcesses) totalCPU() (total time.Duration) {
 	return total
 }
 
-// rssMB is the resident memory of all members.
+// rssMB returns the resident memory of all members.
 func (c *memberProcesses) rssMB() (total float64) {
 	for _, m := range c.members {
 		total += rssOf(strconv.Itoa(m.cmd.Process.Pid))

@@ -19,13 +19,13 @@ import (
 	"time"
 )
 
-// profileArea is a part of what a member does, told by the functions on the stack.
+// profileArea is a part of a member's work, recognized by the functions on the stack.
 type profileArea struct {
 	name  string
 	frame *regexp.Regexp
 }
 
-// wholeAreas are those that own all that is done below them, wherever it is done.
+// wholeAreas own everything below them on the stack.
 var wholeAreas = []profileArea{
 	{"the benchmark's own handler", regexp.MustCompile(`^main\.noop$`)},
 	{"measuring", regexp.MustCompile(`^(main\.\(\*meter\)|runtime/pprof\.|runtime\.(profilealloc|mProf_Malloc|sigprof))`)},
@@ -35,7 +35,7 @@ var wholeAreas = []profileArea{
 	{"scheduling goroutines", regexp.MustCompile(`^runtime\.(schedule|findRunnable|park_m|mcall|goready|ready|futex|futexwakeup|futexsleep|chansend|chanrecv|selectgo|gopark|semacquire|semrelease|sysmon|mstart|goschedImpl|newproc|goexit0|startm|wakep|stealWork|timer|\(\*timers?\))|^(time\.(NewTimer|AfterFunc)|sync\.runtime_|internal/sync\.runtime_)`)},
 }
 
-// ownAreas own what is done by them and by what they call of packages that nobody owns.
+// ownAreas own their functions, and the functions they call in packages without an area.
 var ownAreas = []profileArea{
 	{"deciding (flow)", regexp.MustCompile(`^github\.com/troupe-engine/troupe/flow[./]`)},
 	{"the store's client", regexp.MustCompile(`^(github\.com/troupe-engine/troupe/persistence|github\.com/jackc/pgx|modernc\.org)`)},
@@ -44,7 +44,7 @@ var ownAreas = []profileArea{
 	{"the benchmark's callers", regexp.MustCompile(`^(main\.|github\.com/troupe-engine/troupe\.)`)},
 }
 
-// areaOf is to whom a stack belongs, its innermost function first.
+// areaOf returns the area of a stack, given with the innermost function first.
 func areaOf(stack []string) string {
 	for _, a := range wholeAreas {
 		if slices.ContainsFunc(stack, a.frame.MatchString) {
@@ -61,9 +61,8 @@ func areaOf(stack []string) string {
 	return "the rest of Go's runtime"
 }
 
-// printBreakdown prints, for workloads whose line, profile and samples of PostgreSQL are in a
-// folder as NAME.json, NAME.traces and NAME.perf, where the time of a step goes; see
-// scripts/where.sh.
+// printBreakdown prints where the time of a step goes. For each workload the folder holds its line,
+// profile and PostgreSQL samples as NAME.json, NAME.traces and NAME.perf; see scripts/where.sh.
 func printBreakdown(args []string, out io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("-workload where needs a folder and the names of what was measured there")
@@ -85,8 +84,7 @@ func printBreakdown(args []string, out io.Writer) error {
 	return nil
 }
 
-// stepCost is what a step of a workload takes, by area, in samples that together are so many
-// microseconds.
+// stepCost is the cost of a step of a workload by area. The samples add up to us microseconds.
 type stepCost struct {
 	name    string
 	us      float64
@@ -114,7 +112,7 @@ func columnsOf(path string) (member, server stepCost, err error) {
 		return member, server, err
 	}
 	server.samples, err = readFile(path+".perf", serverSamples)
-	if errors.Is(err, fs.ErrNotExist) { // there is no perf: only the total is known
+	if errors.Is(err, fs.ErrNotExist) { // without perf only the total is known
 		server.samples, err = map[string]float64{}, nil
 	}
 	return member, server, err
@@ -129,11 +127,11 @@ func readFile(path string, read func(io.Reader) (map[string]float64, error)) (ma
 	return read(f)
 }
 
-// sampled is the first line of a stack of go tool pprof -traces: how long, and the innermost
-// function.
+// sampled matches the first line of a stack of go tool pprof -traces: the duration and the
+// innermost function.
 var sampled = regexp.MustCompile(`^ +(\d[\d.]*[mun]?s) +(\S.*)$`)
 
-// memberSamples reads what go tool pprof -traces prints.
+// memberSamples parses the output of go tool pprof -traces.
 func memberSamples(in io.Reader) (map[string]float64, error) {
 	samples := map[string]float64{}
 	var stack []string
@@ -154,7 +152,7 @@ func memberSamples(in io.Reader) (map[string]float64, error) {
 			}
 			text = m[2]
 		} else if !strings.HasPrefix(text, "   ") {
-			end() // a rule between stacks, or the heading
+			end() // a line between stacks, or the header
 			continue
 		}
 		stack = append(stack, strings.TrimSuffix(strings.TrimSpace(text), " (inline)"))
@@ -163,7 +161,7 @@ func memberSamples(in io.Reader) (map[string]float64, error) {
 	return samples, lines.Err()
 }
 
-// serverAreas tell by the innermost function. Functions of the kernel are marked by perf.
+// serverAreas are recognized by the innermost function. Functions of the kernel are marked by perf.
 var serverAreas = []profileArea{
 	{"kernel: files and sync", regexp.MustCompile(`^\[k\] .*(ext4|xfs|btrfs|overlay|ovl|jbd2|blk|bio|nvme|virtio|vfs|fsync|iomap|folio|pagecache|page_cache|iowrite16|inode|dquot|dentry|filemap|writeback|write_iter)`)},
 	{"kernel: network", regexp.MustCompile(`^\[k\] .*(tcp|sock|skb|inet|ip_|__ip|net_|netif|nf_|recv|send|epoll|ep_|loopback)`)},
@@ -176,7 +174,7 @@ var serverAreas = []profileArea{
 	{"values", regexp.MustCompile(`text|varstr|bytea|byte|json|int8|int4|uuid|datum|Datum|hashfunc|hash_any|detoast|collat|utf8|memcmp`)},
 }
 
-// serverSamples reads what perf report prints: a share, and the function.
+// serverSamples parses the output of perf report: a percentage and the function.
 func serverSamples(in io.Reader) (map[string]float64, error) {
 	samples := map[string]float64{}
 	lines := bufio.NewScanner(in)
@@ -203,7 +201,7 @@ func serverArea(function string) string {
 	return "PostgreSQL: the rest, and what has no names"
 }
 
-// printColumns prints a table with the areas that take most of the first workload on top.
+// printColumns prints a table, sorted by the cost of the first workload.
 func printColumns(out io.Writer, columns []stepCost) {
 	seen := map[string]bool{}
 	var areas []string

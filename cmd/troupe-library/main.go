@@ -1,11 +1,11 @@
 //go:build linux || darwin
 
-// troupe-library calls the function of a shared library, on hosts without Python: members and
-// workers find it beside their own program, or on the search path. It is a program of its own
-// because who loads libraries has to be linked dynamically, which troupe is not.
+// Command troupe-library calls a function of a shared library, on hosts without Python. Members and
+// workers find it beside their own program, or on the search path. It is a separate program because
+// a program that loads libraries must be linked dynamically, and troupe is not.
 //
-// It takes the library's path from ORK_LIBRARY and the input from ORK_INPUT_FILE or ORK_INPUT_JSON,
-// and says what came of it by ORK_OUTPUT or ORK_ERROR, as run_library.py of internal/program does.
+// It takes the library's path from ORK_LIBRARY and the input from ORK_INPUT_FILE or ORK_INPUT_JSON.
+// It prints the result as ORK_OUTPUT or ORK_ERROR, like run_library.py of internal/program.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 
 const mark = "ORK_OUTPUT:"
 
-// orkFailure are a failure in Ork's words.
+// orkFailure is an error in the wording of Ork.
 type orkFailure string
 
 func (w orkFailure) Error() string { return string(w) }
@@ -45,8 +45,8 @@ func main() {
 	os.Exit(code)
 }
 
-// redirectOutput is where the result goes. What the library itself prints cannot be taken for it:
-// that goes to the standard error.
+// redirectOutput returns the file for the result and redirects standard output to standard error,
+// so that output of the library is not taken for the result.
 func redirectOutput() (*os.File, error) {
 	fmt.Println("Loading library: " + os.Getenv("ORK_LIBRARY"))
 	copied, err := unix.Dup(1)
@@ -56,7 +56,7 @@ func redirectOutput() (*os.File, error) {
 	return os.NewFile(uintptr(copied), "result"), unix.Dup2(2, 1)
 }
 
-// runCall is what is said of a call, and the exit code.
+// runCall returns the output line of a call, and the exit code.
 func runCall(path string) (line string, code int) {
 	told, err := callLibrary(path)
 	var output string
@@ -64,7 +64,8 @@ func runCall(path string) (line string, code int) {
 		output, err = outputOf(told)
 	}
 	if err != nil {
-		text, _ := json.Marshal(map[string]string{"message": err.Error()}) // a text is always marshaled
+		// encoding strings cannot fail
+		text, _ := json.Marshal(map[string]string{"message": err.Error()})
 		return "ORK_ERROR:" + string(text), 1
 	}
 	return mark + output, 0
@@ -109,9 +110,9 @@ func callLibrary(path string) ([]byte, error) {
 	return copyCString(told), nil
 }
 
-// copyCString copies a text of C.
+// copyCString copies a C string.
 func copyCString(at uintptr) []byte {
-	start := *(*unsafe.Pointer)(unsafe.Pointer(&at)) // memory of C, which the collector knows nothing of
+	start := *(*unsafe.Pointer)(unsafe.Pointer(&at)) // C memory, unknown to the garbage collector
 	n := 0
 	for *(*byte)(unsafe.Add(start, n)) != 0 {
 		n++
@@ -119,8 +120,8 @@ func copyCString(at uintptr) []byte {
 	return bytes.Clone(unsafe.Slice((*byte)(start), n))
 }
 
-// crashAsOthers has a library that crashes end this program by the signal, as it ends others. Go
-// would tell its goroutines and exit with 2.
+// crashAsOthers restores the default signal actions. So a crash in the library ends this program by
+// the signal, as for any other program. Go would print its goroutines and exit with 2.
 func crashAsOthers() {
 	set, err := purego.Dlsym(purego.RTLD_DEFAULT, "signal")
 	if err != nil {
@@ -131,8 +132,8 @@ func crashAsOthers() {
 	}
 }
 
-// outputOf is the JSON that a library has returned, in one line. An object with nothing but an
-// error, and without the mark, tells that it failed.
+// outputOf returns a library's JSON result as one line. An unmarked object with only an error means
+// a failure.
 func outputOf(told []byte) (string, error) {
 	said := strings.TrimSpace(strings.ToValidUTF8(string(told), "\uFFFD"))
 	output, marked := strings.CutPrefix(said, mark)

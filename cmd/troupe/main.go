@@ -1,5 +1,5 @@
-// Command troupe runs a member of the workflow engine, its workers, and the commands that people
-// use to publish flows and to start and follow tasks. All of it is package internal/cli.
+// Command troupe runs a member of the workflow engine, its workers, and the commands to publish
+// flows and to start and follow tasks. All of it is in package internal/cli.
 package main
 
 import "github.com/troupe-engine/troupe/internal/cli"
