@@ -1,10 +1,10 @@
-// Package cloud adds to members what they need of clouds: jobs of Cloud Run and of Kubernetes are
-// begun and looked after, jobs of BigQuery and Dataproc looked after, secrets read from Secret
-// Manager, and buckets opened for large values and for workers that report by files.
+// Package cloud adds cloud features to members. They start and track jobs of Cloud Run and
+// Kubernetes, track jobs of BigQuery and Dataproc, read secrets from Secret Manager, and open
+// buckets for large values and for workers that report by files.
 //
-// Promises: Google Cloud is asked nothing before a task needs it, and Kubernetes nothing unless
-// namespaces are named, so a member without credentials starts as every other one does, and only
-// what needs them fails.
+// Promises: no request is sent to Google Cloud before a task needs it, and none to Kubernetes
+// unless namespaces are named. So a member without credentials starts normally, and only the tasks
+// that need them fail.
 package cloud
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/secrets"
 )
 
-// Addition are the settings of all that, one flag and one variable each.
+// Addition holds the settings of these features. Each has a flag and an environment variable.
 type Addition struct {
 	Endpoints map[string]string `name:"cloud-endpoint" env:"TROUPE_CLOUD_ENDPOINT" placeholder:"API=URL" group:"Clouds" help:"Where an API of Google Cloud is, if not where it always is: run, bigquery, dataproc or secretmanager; also TROUPE_RUN_ENDPOINT and the like."`
 	Project   string            `name:"cloud-project" env:"TROUPE_CLOUD_PROJECT,GCP_PROJECT" placeholder:"ID" group:"Clouds" help:"Project of Google Cloud that jobs and secrets are in which do not say."`
@@ -38,16 +38,16 @@ type Addition struct {
 
 const defaultRegion = "us-central1"
 
-// paths are the APIs whose endpoints may be given, and where they begin there.
+// paths maps the APIs with configurable endpoints to their base paths.
 var paths = map[string]string{"run": "", "bigquery": "bigquery/v2/", "dataproc": "", "secretmanager": ""}
 
-// Extend adds to a member's configuration.
+// Extend adds the features to a member's configuration.
 func (a *Addition) Extend(cfg *troupe.Config) error {
 	at, err := a.endpoints()
 	if err != nil {
 		return err
 	}
-	if a.Region == "" { // in a program of one's own
+	if a.Region == "" { // if the program does not use the flags
 		a.Region = defaultRegion
 	}
 	client := google.NewAccount().Client()
@@ -87,7 +87,7 @@ func (a *Addition) addSecrets(cfg *troupe.Config, client *http.Client, endpoint 
 	return nil
 }
 
-// with is a map with one more entry. The one that was given stays as it is.
+// with returns a copy of a map with one more entry.
 func with[V any](all map[string]V, name string, v V) map[string]V {
 	all = maps.Clone(all)
 	if all == nil {
@@ -97,7 +97,7 @@ func with[V any](all map[string]V, name string, v V) map[string]V {
 	return all
 }
 
-// endpoints are where APIs were said to be.
+// endpoints returns the configured endpoints of APIs.
 func (a *Addition) endpoints() (map[string]string, error) {
 	for name := range a.Endpoints {
 		if _, ok := paths[name]; !ok {

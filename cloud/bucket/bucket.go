@@ -1,10 +1,9 @@
-// Package bucket opens buckets of clouds for members: gs://BUCKET/PREFIX,
-// s3://BUCKET/PREFIX?region=…&endpoint=… and azblob://CONTAINER/PREFIX, and mem:// for tests. What
-// is in them are the files of workers that report by files, and large values.
+// Package bucket opens cloud buckets for members: gs://BUCKET/PREFIX,
+// s3://BUCKET/PREFIX?region=…&endpoint=… and azblob://CONTAINER/PREFIX, and mem:// for tests. They
+// hold the files of workers that report by files, and large values.
 //
-// Promises: those of objects.Bucket, which its suite holds them to as it does folders. Who may read
-// and write there is said by each cloud's usual settings, which are looked at when a bucket is
-// opened; nothing else of a cloud is asked.
+// Promises: those of objects.Bucket, verified by the same suite as for folders. Credentials come
+// from each cloud's usual settings, read when a bucket is opened. No other cloud service is used.
 package bucket
 
 import (
@@ -25,13 +24,13 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// Openers open buckets by the scheme of their URL.
+// Openers returns functions that open buckets, by URL scheme.
 func Openers() map[string]troupe.OpenBucket {
 	return map[string]troupe.OpenBucket{"gs": Open, "s3": Open, "azblob": Open, "mem": Open}
 }
 
-// Open opens the bucket that a URL names. Its path is what the keys of all objects begin with, its
-// query are settings that gocloud.dev knows.
+// Open opens the bucket of a URL. The path is the prefix of all keys, and the query holds settings
+// of gocloud.dev.
 func Open(ctx context.Context, at *url.URL) (troupe.Bucket, error) {
 	plain := *at
 	plain.Path, plain.RawPath = "", ""
@@ -46,18 +45,19 @@ func Open(ctx context.Context, at *url.URL) (troupe.Bucket, error) {
 	return b, nil
 }
 
-// Bucket is one of a cloud.
+// Bucket is a bucket of a cloud.
 type Bucket struct {
 	bucket *blob.Bucket
 	at     string
 }
 
-// Get reads an object, and no more of it than is wanted.
+// Get reads an object, at most one byte more than most.
 func (b *Bucket) Get(ctx context.Context, key string, most int) ([]byte, error) {
 	return b.readObject(ctx, key, func() (*blob.Reader, error) { return b.bucket.NewReader(ctx, key, nil) }, most+1)
 }
 
-// Range reads a part of one. Some clouds answer a part behind the end with an error.
+// Range reads a part of an object. It handles clouds that return an error for a range behind the
+// end.
 func (b *Bucket) Range(ctx context.Context, key string, from int64, most int) ([]byte, error) {
 	part, err := b.readObject(ctx, key, func() (*blob.Reader, error) { return b.bucket.NewRangeReader(ctx, key, from, int64(most), nil) }, most)
 	if err == nil || ctx.Err() != nil {
@@ -75,7 +75,7 @@ func (b *Bucket) readObject(ctx context.Context, key string, open func() (*blob.
 	}
 	r, err := open()
 	if err == nil {
-		defer r.Close() // of what was read nothing is lost by it
+		defer r.Close() // an error loses no data that was read
 		text, err = io.ReadAll(io.LimitReader(r, int64(most)))
 	}
 	return text, b.mapError("reading", key, err)
@@ -86,7 +86,7 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte) error {
 	return b.writeObject(ctx, key, value, &blob.WriterOptions{})
 }
 
-// Create writes one that is not there.
+// Create writes an object that does not exist yet.
 func (b *Bucket) Create(ctx context.Context, key string, value []byte) error {
 	err := b.writeObject(ctx, key, value, &blob.WriterOptions{IfNotExist: true})
 	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
@@ -103,8 +103,8 @@ func (b *Bucket) writeObject(ctx context.Context, key string, value []byte, o *b
 	return b.mapError("writing", key, b.bucket.WriteAll(ctx, key, value, o))
 }
 
-// List reads what is below a prefix. Without a hash of the content nothing tells whether an object
-// was written anew.
+// List lists the objects below a prefix. Without a hash of the content a change of an object cannot
+// be detected.
 func (b *Bucket) List(ctx context.Context, prefix string) (list []troupe.BucketObject, err error) {
 	err = b.forEachObject(ctx, &blob.ListOptions{Prefix: prefix}, func(o *blob.ListObject) error {
 		object := troupe.BucketObject{Key: o.Key, Written: o.ModTime}
@@ -117,7 +117,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) (list []troupe.BucketO
 	return list, err
 }
 
-// Folders reads the names right below a prefix that others are below.
+// Folders returns the names of the folders directly below a prefix.
 func (b *Bucket) Folders(ctx context.Context, prefix string) (names []string, err error) {
 	err = b.forEachObject(ctx, &blob.ListOptions{Prefix: prefix, Delimiter: "/"}, func(o *blob.ListObject) error {
 		if o.IsDir {
@@ -146,10 +146,10 @@ func (b *Bucket) forEachObject(ctx context.Context, o *blob.ListOptions, visit f
 	}
 }
 
-// deleteTries is how often a prefix is deleted into which somebody writes meanwhile.
+// deleteTries is the number of attempts to delete a prefix while objects are being written into it.
 const deleteTries = 100
 
-// Delete removes what is below a prefix, until nothing is.
+// Delete removes everything below a prefix, and repeats that until nothing is left.
 func (b *Bucket) Delete(ctx context.Context, prefix string) error {
 	for range deleteTries {
 		list, err := b.List(ctx, prefix)
@@ -177,10 +177,10 @@ func (b *Bucket) Remove(ctx context.Context, key string) error {
 	return b.mapError("deleting", key, err)
 }
 
-// Address is the URL of an object.
+// Address returns the URL of an object.
 func (b *Bucket) Address(key string) string { return b.at + key }
 
-// mapError is an error as callers know it.
+// mapError converts an error to the errors of objects.Bucket.
 func (b *Bucket) mapError(doing, key string, err error) error {
 	switch gcerrors.Code(err) {
 	case gcerrors.OK:

@@ -1,4 +1,4 @@
-// Command troupe-cloud is troupe, and begins and looks after jobs in clouds, too.
+// Command troupe-cloud is troupe with cloud features: it also starts and tracks jobs in clouds.
 package main
 
 import (

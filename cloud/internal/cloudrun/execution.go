@@ -11,16 +11,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// runExecution is what we have to know of one.
+// runExecution is the used part of an execution.
 type runExecution struct {
-	name, job, logs string // job = the id of ours; "" = it is nobody's
+	name, job, logs string // job is the id of our job; "" if it is not ours
 	created         time.Time
 	status          flow.ExternalStatus
 }
 
 func executionOf(e *run.GoogleCloudRunV2Execution) *runExecution {
 	x := &runExecution{name: e.Name, logs: e.LogUri, status: statusOf(e)}
-	x.created, _ = time.Parse(time.RFC3339Nano, e.CreateTime) // without it it counts as old
+	x.created, _ = time.Parse(time.RFC3339Nano, e.CreateTime) // without a time it counts as old
 	if e.Template == nil {
 		return x
 	}
@@ -34,8 +34,8 @@ func executionOf(e *run.GoogleCloudRunV2Execution) *runExecution {
 	return x
 }
 
-// statusOf tells how an execution is: its condition Completed says it, the others are about the way
-// there.
+// statusOf returns the status of an execution by its condition Completed. The other conditions
+// describe intermediate states.
 func statusOf(e *run.GoogleCloudRunV2Execution) flow.ExternalStatus {
 	status := flow.ExternalStatus{BeganAt: beganAt(e)}
 	if c := conditionOf(e, "Completed"); c != nil {
@@ -57,8 +57,8 @@ func conditionOf(e *run.GoogleCloudRunV2Execution, kind string) *run.GoogleCloud
 	return e.Conditions[i]
 }
 
-// beganAt is since when an execution runs, 0 when it waits for that: one may be pending for as long
-// as there is no room for it.
+// beganAt returns the start time of an execution; 0 if it is pending. It may be pending as long as
+// there is no capacity.
 func beganAt(e *run.GoogleCloudRunV2Execution) int64 {
 	if at, err := time.Parse(time.RFC3339Nano, e.StartTime); err == nil && at.UnixMilli() > 0 {
 		return at.UnixMilli()

@@ -12,43 +12,43 @@ import (
 const (
 	pageSize = 100
 	maxPages = 50
-	// many is from how many open executions of a job on they are looked at with a list.
+	// many is the number of open executions of a job from which they are read with a list.
 	many = 6
-	// openFor is how long an execution counts as open that was looked at.
+	// openFor is how long an execution counts as open after a look.
 	openFor = 30 * time.Second
-	// listIdleTime is how long a list is kept that nobody asks for.
+	// listIdleTime is how long an unused list is kept.
 	listIdleTime = 5 * time.Minute
 )
 
-// listCache are what executions jobs have, newest first.
+// listCache caches the executions of jobs, newest first.
 type listCache struct {
 	calls *run.ProjectsLocationsJobsExecutionsService
 	mu    sync.Mutex
 	of    map[string]*executionList // by the full names of jobs
 }
 
-// executionList is of one job.
+// executionList is the list of one job.
 type executionList struct {
 	calls *run.ProjectsLocationsJobsExecutionsService
 	job   string
-	turn  chan struct{} // has something while somebody lists
+	turn  chan struct{} // holds a value while a list request runs
 
 	mu      sync.Mutex
-	open    map[string]*askTimes // executions that are waited for
+	open    map[string]*askTimes // awaited executions
 	touched time.Time
 
-	last *listSnapshot // whoever has the turn may look
+	last *listSnapshot // guarded by turn
 }
 
-// askTimes is when somebody asked how an execution is, for the first time and for the last.
+// askTimes are the times of the first and the last look at an execution.
 type askTimes struct{ first, last time.Time }
 
-// listSnapshot is what a list has told.
+// listSnapshot is the result of a list request.
 type listSnapshot struct {
 	began         time.Time
 	byName, byJob map[string]*runExecution
 	oldest        time.Time
-	complete      bool // there are no more
+	complete      bool // the list was read to its end
 }
 
 func (l *listCache) listOf(job string) *executionList {
@@ -81,8 +81,8 @@ func (l *executionList) markTouched(now time.Time) {
 	l.touched = now
 }
 
-// findStatus tells how an execution is: by a call for it alone, or, with many others of its job, as
-// a list says that is no older than the pause between two looks.
+// findStatus returns the status of an execution. It uses a single request, or, if many executions
+// of the job are open, a list not older than the pause between two looks.
 func (l *listCache) findStatus(ctx context.Context, name string, pause time.Duration) (*runExecution, error) {
 	job, _, _ := strings.Cut(name, "/executions/")
 	one := l.listOf(job)
@@ -94,7 +94,7 @@ func (l *listCache) findStatus(ctx context.Context, name string, pause time.Dura
 		switch e := all.byName[name]; {
 		case e != nil:
 			return one.forgetEnded(e), nil
-		case since.After(all.began): // it is newer than the list: the next one has it
+		case since.After(all.began): // newer than the list; the next list contains it
 			return &runExecution{name: name}, nil
 		}
 	}
@@ -105,8 +105,8 @@ func (l *listCache) findStatus(ctx context.Context, name string, pause time.Dura
 	return one.forgetEnded(executionOf(answer)), nil
 }
 
-// noteWaiting says that somebody waits for an execution, and tells since when, and which ones are
-// waited for.
+// noteWaiting records that an execution is awaited. It returns since when, and all awaited
+// executions.
 func (l *executionList) noteWaiting(name string) (since time.Time, names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +125,7 @@ func (l *executionList) noteWaiting(name string) (since time.Time, names []strin
 	return l.open[name].first, names
 }
 
-// forgetEnded forgets an execution that has ended.
+// forgetEnded removes an execution that has ended.
 func (l *executionList) forgetEnded(e *runExecution) *runExecution {
 	if e.status.Ended {
 		l.mu.Lock()
@@ -135,8 +135,8 @@ func (l *executionList) forgetEnded(e *runExecution) *runExecution {
 	return e
 }
 
-// findExecution looks for the execution that was begun for a job of ours, which is not older than a
-// time; nil = there is none.
+// findExecution searches for the execution started for our job, not older than the given time; nil
+// if there is none.
 func (l *listCache) findExecution(ctx context.Context, job, ours string, notBefore time.Time) (*runExecution, error) {
 	enough := func(s *listSnapshot) bool { return s.byJob[ours] != nil || s.oldest.Before(notBefore) }
 	all, err := l.listOf(job).readSnapshot(ctx, time.Now(), enough, enough)
@@ -146,9 +146,9 @@ func (l *listCache) findExecution(ctx context.Context, job, ours string, notBefo
 	return all.byJob[ours], nil
 }
 
-// readSnapshot is a list that was not begun before a time: the last one, if it is whole or will do,
-// else one that is read until it shows enough. Those who ask meanwhile wait, and are served with
-// it, too.
+// readSnapshot returns a list that is not older than the given time. It uses the last list if that
+// is complete or sufficient, and otherwise reads until enough is shown. Concurrent callers wait and
+// share the result.
 func (l *executionList) readSnapshot(ctx context.Context, since time.Time, willDo, enough func(*listSnapshot) bool) (*listSnapshot, error) {
 	select {
 	case l.turn <- struct{}{}:

@@ -17,29 +17,31 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// execSpec is what a node says of its job, in the field exec of its params.
+// execSpec is the description of a job in a node, in the field exec of its params.
 type execSpec struct {
 	Job    string `json:"job"`
 	Config struct {
-		Project   string `json:"project"`
-		Region    string `json:"region"`
-		Container string `json:"container"` // which one gets the variables; "" = the only one
+		Project string `json:"project"`
+		Region  string `json:"region"`
+		// container that gets the variables; "" for the only one
+		Container string `json:"container"`
 	} `json:"config"`
 	Env map[string]json.RawMessage `json:"env"`
 }
 
-// executionPlan is an execution that is to be begun.
+// executionPlan describes an execution to be started.
 type executionPlan struct {
-	job, jobID string    // the full name of the job there, and the id of ours
+	job, jobID string    // full name of the Cloud Run job, and the id of our job
 	since      time.Time // no execution of it is older
 	request    *run.GoogleCloudRunV2RunJobRequest
 	files      *outside.Files
 }
 
-// clocks is by how much Google's clock and ours may differ.
+// clocks is the assumed maximal difference between Google's clock and ours.
 const clocks = 10 * time.Minute
 
-// planExecution says what to begin. An error of a kind will stay, whoever tries again.
+// planExecution returns the execution to be started. An error with a kind is permanent, so retries
+// do not help.
 func (s *Service) planExecution(ctx context.Context, job *flow.Job) (*executionPlan, error) {
 	var params struct {
 		Exec execSpec `json:"exec"`
@@ -67,10 +69,10 @@ func (s *Service) planExecution(ctx context.Context, job *flow.Job) (*executionP
 	return p, nil
 }
 
-// local is what Ork calls a project that there is not.
+// local is Ork's name for a missing project.
 const local = "local"
 
-// fullName is the job's name there.
+// fullName returns the full name of the Cloud Run job.
 func (s *Service) fullName(w *execSpec) (string, error) {
 	name := w.Job
 	if !strings.Contains(name, "/") {
@@ -89,14 +91,14 @@ func (s *Service) fullName(w *execSpec) (string, error) {
 	return name, nil
 }
 
-// maxVariable is how large a variable may be there.
+// maxVariable is the largest size of a variable in Cloud Run.
 const maxVariable = 32768
 
-// maxTimeout is how long a task of Cloud Run may take.
+// maxTimeout is the largest timeout of a Cloud Run task.
 const maxTimeout = 168 * time.Hour
 
-// executionTimeout is what the execution may take, if the node says how long it waits: else its own
-// definition says it.
+// executionTimeout returns the timeout of an execution if the node has one; otherwise the job's own
+// definition applies.
 func executionTimeout(job *flow.Job) string {
 	seconds := outside.Seconds(job)
 	if seconds == 0 {

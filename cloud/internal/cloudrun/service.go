@@ -1,9 +1,11 @@
-// Package cloudrun begins jobs of Cloud Run (API v2) and looks after their executions.
+// Package cloudrun starts jobs of Cloud Run (API v2) and tracks their executions.
 //
-// Promises: an attempt has one execution, which has the id of its job among its variables. Cloud
-// Run knows no names for what is begun, so whoever may have begun one before, or has not heard the
-// answer, looks for it first. An execution that cannot be looked at goes on; only what Cloud Run
-// says of it ends it. Many executions of one job are looked at with one list.
+// Promises:
+//   - An attempt has one execution, which holds the id of its job in a variable. Cloud Run has no
+//     names chosen by the caller. So a member that may have started an execution before, or has lost
+//     the answer, searches for it first.
+//   - An execution that cannot be read counts as running. Only an answer of Cloud Run ends it.
+//   - Many executions of one job are read with one list.
 package cloudrun
 
 import (
@@ -26,18 +28,18 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Name is what the service is called in flows, and in lists of what is waited for.
+// Name is the name of the service in flows, and in lists of external work.
 const Name = "cloudrun"
 
-// Options of a Service.
+// Options configure a Service.
 type Options struct {
 	Client          *http.Client
-	Endpoint        string // of the API; "" = where it always is
-	Project, Region string // of jobs that do not say
+	Endpoint        string // "" for the default endpoint
+	Project, Region string // defaults for jobs that do not specify them
 	Tools           troupe.ServiceTools
 }
 
-// Service is what begins jobs and looks after their executions.
+// Service starts jobs and tracks their executions.
 type Service struct {
 	opts  Options
 	calls *run.ProjectsLocationsJobsService
@@ -48,7 +50,7 @@ type Service struct {
 	work sync.WaitGroup
 }
 
-// New makes one. It is to be closed.
+// New returns a Service; the caller has to close it.
 func New(o Options) (*Service, error) {
 	o.Tools.Logger = cmp.Or(o.Tools.Logger, slog.Default())
 	api, err := run.NewService(context.Background(), google.Options(o.Client, o.Endpoint)...)
@@ -61,15 +63,15 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// Close stops. Executions go on.
+// Close stops the tracking. Executions keep running.
 func (s *Service) Close() error {
 	s.end()
 	s.work.Wait()
 	return nil
 }
 
-// executionNote is what has to be known of an execution: its full name, and where its files are.
-// What a task has begun itself says it in Ork's words.
+// executionNote is the stored information about an execution: its full name, and the place of its
+// files. For an execution started by a task itself, it has Ork's fields.
 type executionNote struct {
 	Execution string         `json:"execution,omitempty"`
 	Files     *outside.Files `json:"files,omitempty"`
@@ -84,7 +86,7 @@ var (
 	executionForm = regexp.MustCompile(`^projects/[\w.:-]+/locations/[\w-]+/jobs/[\w-]+/executions/[\w-]+$`)
 )
 
-// readNote says which execution a piece of work is.
+// readNote returns the execution of external work.
 func (s *Service) readNote(x flow.External) (n executionNote, err error) {
 	if err := json.Unmarshal(x.Data, &n); err != nil {
 		return n, fmt.Errorf("the execution %.100q has fields of the wrong type: %w", x.ID, err)
@@ -106,14 +108,14 @@ func (s *Service) checkForm(execution string) error {
 	return nil
 }
 
-// How often an execution is looked at: while it is young, and later.
+// Intervals between two looks at an execution: while it is young, and later.
 const (
 	youngPause = 2 * time.Second
 	oldPause   = 10 * time.Second
 	youngFor   = 5 * time.Minute
 )
 
-// Poll tells how an execution is.
+// Poll returns the status of an execution.
 func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
 	n, err := s.readNote(x)
 	if err != nil {
@@ -139,14 +141,14 @@ func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatu
 	return e.status, nil
 }
 
-// Cancel has an execution end that nobody waits for any longer.
+// Cancel ends an execution that is no longer needed.
 func (s *Service) Cancel(ctx context.Context, x flow.External) error {
 	n, err := s.readNote(x)
 	if err != nil {
 		return nil // there is none
 	}
 	if n.Files != nil {
-		_ = s.opts.Tools.Files.Cancel(ctx, n.Files.Of(x)) // for a worker that looks there
+		_ = s.opts.Tools.Files.Cancel(ctx, n.Files.Of(x)) // for a worker that checks for it
 	}
 	return s.cancelExecution(ctx, n.Execution)
 }
@@ -154,7 +156,7 @@ func (s *Service) Cancel(ctx context.Context, x flow.External) error {
 func (s *Service) cancelExecution(ctx context.Context, execution string) error {
 	_, err := s.calls.Executions.Cancel(execution, &run.GoogleCloudRunV2CancelExecutionRequest{}).Context(ctx).Do()
 	switch google.Status(err) {
-	case http.StatusNotFound, http.StatusBadRequest, http.StatusConflict: // it is over
+	case http.StatusNotFound, http.StatusBadRequest, http.StatusConflict: // it has ended
 		return nil
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Start begins an execution, or takes over the one that was begun for the attempt before.
+// Start starts an execution, or takes over the one started for the previous attempt.
 func (s *Service) Start(ctx context.Context, job flow.Job, lost bool) flow.Report {
 	p, err := s.planExecution(ctx, &job)
 	var e *runExecution
@@ -22,7 +22,7 @@ func (s *Service) Start(ctx context.Context, job flow.Job, lost bool) flow.Repor
 		e, err = s.beginExecution(ctx, p, lost)
 	}
 	if e != nil || p != nil && ctx.Err() != nil {
-		s.work.Go(func() { s.cancelOrphan(p, e) }) // nobody may wait for it any longer
+		s.work.Go(func() { s.cancelOrphan(p, e) }) // the execution may no longer be needed
 	}
 	if err != nil {
 		return flow.Report{Error: failureText(err), Fatal: flow.ErrorKindOf(err) != ""}
@@ -34,7 +34,7 @@ func (s *Service) Start(ctx context.Context, job flow.Job, lost bool) flow.Repor
 	return flow.Report{Worker: e.name, URL: e.logs, Deferred: []flow.External{{Service: Name, ID: e.name, Data: data, Pending: e.status.BeganAt == 0}}}
 }
 
-// beginExecution tries until an execution is begun, or Cloud Run says that it will not be.
+// beginExecution tries until an execution is started or Cloud Run rejects it.
 func (s *Service) beginExecution(ctx context.Context, p *executionPlan, lost bool) (e *runExecution, err error) {
 	err = outside.Try(ctx, func() (err error) {
 		e, err = s.tryOnce(ctx, p, &lost)
@@ -43,8 +43,8 @@ func (s *Service) beginExecution(ctx context.Context, p *executionPlan, lost boo
 	return e, err
 }
 
-// tryOnce looks for an execution that may have been begun before it begins one. lost says so, also
-// the next time.
+// tryOnce starts an execution. If lost is set, it searches first for one that may already have been
+// started. It sets lost for the next call.
 func (s *Service) tryOnce(ctx context.Context, p *executionPlan, lost *bool) (*runExecution, error) {
 	if *lost {
 		if e, err := s.lists.findExecution(ctx, p.job, p.jobID, p.since); e != nil || err != nil {
@@ -70,7 +70,7 @@ func (s *Service) tryOnce(ctx context.Context, p *executionPlan, lost *bool) (*r
 	return executionOf(&begun), nil
 }
 
-// failureText are what is said of an attempt that could not begin.
+// failureText returns the error of an attempt that could not start.
 func failureText(err error) string {
 	if status := google.Status(err); status != 0 {
 		return fmt.Sprintf("Cloud Run job execution failed with status %d: %s", status, google.Text(err))
@@ -78,15 +78,15 @@ func failureText(err error) string {
 	return google.Text(err)
 }
 
-// tidies are when it is looked for an execution that nobody may wait for: what was sent may be
+// tidies are the delays of searches for an orphaned execution, because a sent request may be
 // carried out a little later.
 var tidies = []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second}
 
 const tidyStays = time.Minute
 
-// cancelOrphan cancels an execution that was begun while its attempt came to an end, so that nobody
-// has heard of it. begun = nil: it is not known whether there is one. When it is the member that
-// goes, whoever has the task next takes it over.
+// cancelOrphan cancels an execution that started while its attempt ended, so that the task does not
+// know it. If begun is nil, it is unknown whether there is one. If only the member is stopping, the
+// next owner of the task takes the execution over.
 func (s *Service) cancelOrphan(p *executionPlan, begun *runExecution) {
 	for _, pause := range tidies {
 		select {
@@ -100,7 +100,7 @@ func (s *Service) cancelOrphan(p *executionPlan, begun *runExecution) {
 	}
 }
 
-// tidyOnce reports whether there is nothing left to do.
+// tidyOnce reports whether nothing is left to do.
 func (s *Service) tidyOnce(p *executionPlan, e *runExecution) (done bool) {
 	ctx, cancel := context.WithTimeout(s.ctx, tidyStays)
 	defer cancel()

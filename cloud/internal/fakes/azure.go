@@ -20,32 +20,32 @@ import (
 	"time"
 )
 
-// The account that the fake has, and its key.
+// Account of the fake, and its key.
 const (
 	AzureAccount = "troupe"
 	AzureKey     = "bm9ib2R5IGVsc2Uga25vd3MgaXQ="
 )
 
-// Azure is Azure Blob Storage: an account with containers of block blobs.
+// Azure is a fake of Azure Blob Storage: an account with containers of block blobs.
 type Azure struct {
 	URL string // of the account
 
 	server     *httptest.Server
 	mu         sync.Mutex
-	containers map[string]map[string]*azureBlob // by their names, and those of their blobs
-	staged     map[string][]byte                // blocks of which no blob was made yet, by container, blob and id
+	containers map[string]map[string]*azureBlob // blobs by container and name
+	staged     map[string][]byte                // uncommitted blocks, by container, blob and id
 	writes     int
 }
 
 type azureBlob struct {
 	value         []byte
 	kind          string
-	hash          []byte // of one that was written at once; nobody reckons that of many blocks
+	hash          []byte // of a blob written at once; blobs of several blocks have none
 	made, written time.Time
 	tag           string
 }
 
-// NewAzure listens until it is closed.
+// NewAzure starts a server; the caller has to close it.
 func NewAzure() *Azure {
 	a := &Azure{containers: map[string]map[string]*azureBlob{}, staged: map[string][]byte{}}
 	a.server = httptest.NewServer(a)
@@ -53,21 +53,21 @@ func NewAzure() *Azure {
 	return a
 }
 
-// Close ends it.
+// Close stops the server.
 func (a *Azure) Close() { a.server.Close() }
 
-// Make makes a container.
+// Make creates a container.
 func (a *Azure) Make(container string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.containers[container] = map[string]*azureBlob{}
 }
 
-// ServeHTTP answers what the API has of blobs and lists of them.
+// ServeHTTP implements the parts of the API about blobs and their lists.
 func (a *Azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // who has asked is gone
+		return // the client has disconnected
 	}
 	w.Header().Set("x-ms-version", r.Header.Get("x-ms-version"))
 	w.Header().Set("x-ms-request-id", rand.Text())
@@ -112,13 +112,13 @@ func (a *Azure) isSigned(r *http.Request) bool {
 		slices.Sort(query[name])
 		resource += "\n" + strings.ToLower(name) + ":" + strings.Join(query[name], ",")
 	}
-	key, _ := base64.StdEncoding.DecodeString(AzureKey) // it is ours
+	key, _ := base64.StdEncoding.DecodeString(AzureKey) // our key is valid
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(strings.Join(append(lines, resource), "\n")))
 	return h.Get("Authorization") == "SharedKey "+AzureAccount+":"+base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// refuseAzure answers as the API does.
+// refuseAzure writes an error in the format of the API.
 func refuseAzure(w http.ResponseWriter, status int, code, text string) {
 	w.Header().Set("x-ms-error-code", code)
 	w.Header().Set("Content-Type", "application/xml")
@@ -126,7 +126,7 @@ func refuseAzure(w http.ResponseWriter, status int, code, text string) {
 	fmt.Fprintf(w, `<?xml version="1.0" encoding="utf-8"?><Error><Code>%s</Code><Message>%s</Message></Error>`, code, text)
 }
 
-// writeBlob makes a blob: at once, or of blocks that were sent before.
+// writeBlob creates a blob: at once, or from blocks sent before.
 func (a *Azure) writeBlob(w http.ResponseWriter, r *http.Request, place string, blobs map[string]*azureBlob, name string, body []byte) {
 	comp, old := r.URL.Query().Get("comp"), blobs[name]
 	one := &azureBlob{kind: r.Header.Get("x-ms-blob-content-type"), written: time.Now().UTC(), made: time.Now().UTC()}
@@ -161,7 +161,7 @@ func (a *Azure) writeBlob(w http.ResponseWriter, r *http.Request, place string, 
 	w.WriteHeader(http.StatusCreated)
 }
 
-// joinBlocks puts the blocks of a list together.
+// joinBlocks joins the blocks of a list.
 func (a *Azure) joinBlocks(one *azureBlob, place string, body []byte) bool {
 	var list struct {
 		Latest []string `xml:"Latest"`
@@ -180,13 +180,13 @@ func (a *Azure) joinBlocks(one *azureBlob, place string, body []byte) bool {
 	return true
 }
 
-// setVersion says which writing of a blob it is.
+// setVersion sets the headers for the version of a blob.
 func (b *azureBlob) setVersion(h http.Header) {
 	h.Set("ETag", b.tag)
 	h.Set("Last-Modified", b.written.Format(http.TimeFormat))
 }
 
-// readAzure answers with a blob, a part of it or what is known of it, or deletes it.
+// readAzure returns a blob, a part of it or its properties, or deletes it.
 func readAzure(w http.ResponseWriter, r *http.Request, blobs map[string]*azureBlob, name string) {
 	b := blobs[name]
 	if b == nil {
@@ -218,10 +218,10 @@ func readAzure(w http.ResponseWriter, r *http.Request, blobs map[string]*azureBl
 	h.Set("x-ms-blob-type", "BlockBlob")
 	h.Set("x-ms-creation-time", b.made.Format(http.TimeFormat))
 	w.WriteHeader(status)
-	_, _ = w.Write(value) // of HEAD nothing is sent; who has gone asks again
+	_, _ = w.Write(value) // HEAD has no body; a disconnected client asks again
 }
 
-// partOf is the part that a range names, bytes=FROM-TO or bytes=FROM-, of what has so many bytes.
+// partOf parses a range, bytes=FROM-TO or bytes=FROM-, of size bytes.
 func partOf(text string, size int) (from, to int, ok bool) {
 	begin, end, _ := strings.Cut(strings.TrimPrefix(text, "bytes="), "-")
 	from, err := strconv.Atoi(begin)
@@ -262,7 +262,7 @@ type azureListed struct {
 	}
 }
 
-// listBlobs answers with a page of blobs, and of the folders between a prefix and a delimiter.
+// listBlobs returns a page of blobs, and of the folders between a prefix and a delimiter.
 func (a *Azure) listBlobs(w http.ResponseWriter, container string, query url.Values) {
 	answer := azureList{Endpoint: a.URL, Container: container, Prefix: query.Get("prefix"), Marker: query.Get("marker"), Delimiter: query.Get("delimiter"), MaxResults: 5000}
 	if most, err := strconv.Atoi(query.Get("maxresults")); err == nil {
@@ -288,8 +288,8 @@ func (a *Azure) listBlobs(w http.ResponseWriter, container string, query url.Val
 		answer.Blobs.Blob = append(answer.Blobs.Blob, blobs[name].listEntry(name))
 	}
 	w.Header().Set("Content-Type", "application/xml")
-	_, _ = io.WriteString(w, xml.Header)  // who has gone asks again
-	_ = xml.NewEncoder(w).Encode(&answer) // likewise
+	_, _ = io.WriteString(w, xml.Header) // a disconnected client asks again
+	_ = xml.NewEncoder(w).Encode(&answer)
 }
 
 func (b *azureBlob) listEntry(name string) (one azureListed) {

@@ -17,9 +17,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/ports"
 )
 
-// Buckets are those of all clouds, in this process.
+// Buckets are fake buckets of all clouds, in this process.
 type Buckets struct {
-	Env map[string]string // how clients of the vendors find them
+	Env map[string]string // variables by which the vendors' clients find them
 
 	google  *fakestorage.Server
 	backend *s3mem.Backend
@@ -28,7 +28,7 @@ type Buckets struct {
 	made    atomic.Int64
 }
 
-// NewBuckets listens until it is closed.
+// NewBuckets starts the servers; the caller has to close them.
 func NewBuckets() (*Buckets, error) {
 	address, err := ports.FreeAddress()
 	if err != nil {
@@ -54,14 +54,14 @@ func NewBuckets() (*Buckets, error) {
 	return b, nil
 }
 
-// Close ends them.
+// Close stops the servers.
 func (b *Buckets) Close() {
 	b.google.Stop()
 	b.s3.Close()
 	b.azure.Close()
 }
 
-// Make makes a bucket of a kind, gs, s3 or azblob, and tells the URL of a place in it.
+// Make creates a bucket of a kind (gs, s3 or azblob) and returns the URL of a place in it.
 func (b *Buckets) Make(kind string) (at string, err error) {
 	name := fmt.Sprint("bucket-", b.made.Add(1))
 	at = kind + "://" + name + "/some/where"

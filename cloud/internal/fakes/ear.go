@@ -9,55 +9,56 @@ import (
 	"time"
 )
 
-// Request is one that was heard.
+// Request is a recorded request.
 type Request struct {
 	At            time.Time
-	Method, Path  string // with the query
+	Method, Path  string // path with query
 	Authorization string
 }
 
-// Refusal is how a request is answered that is not carried out, or whose answer is lost.
+// Refusal is the answer to a request that is refused, or whose real answer is lost.
 type Refusal struct {
-	Match  string // the end of its method and path; "" = any
-	Status int    // 0 = the connection breaks
+	Match  string // end of its method and path; "" for any
+	Status int    // 0 to break the connection
 	Text   string
-	After  string // Retry-After
-	Done   bool   // it is carried out before
-	Then   func() // is called then, before the answer
+	After  string // Retry-After header
+	Done   bool   // the request is carried out before
+	Then   func() // called before the answer
 }
 
-// requestRecorder writes down what is requested, and refuses what is to be refused.
+// requestRecorder records requests and refuses those that it has to.
 type requestRecorder struct {
 	isAuthorized func(authorization string) bool
-	refuse       func(w http.ResponseWriter, status int, text string) // in the words of the API
+	// writes an error in the format of the API
+	refuse func(w http.ResponseWriter, status int, text string)
 
 	mu       sync.Mutex
 	requests []Request
 	next     []Refusal
 }
 
-// Refuse has the next matching request answered so; several are for one after the other.
+// Refuse sets the answers to the next matching requests, one each.
 func (e *requestRecorder) Refuse(list ...Refusal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.next = append(e.next, list...)
 }
 
-// Requests are those since the last Forget.
+// Requests returns the requests since the last Forget.
 func (e *requestRecorder) Requests() []Request {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.requests)
 }
 
-// Forget forgets what was requested.
+// Forget deletes the recorded requests.
 func (e *requestRecorder) Forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.requests = nil
 }
 
-// recordFirst has everything heard before it is carried out.
+// recordFirst records every request before it is carried out.
 func (e *requestRecorder) recordFirst(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		authorization := r.Header.Get("Authorization")

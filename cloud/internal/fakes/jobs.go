@@ -6,15 +6,14 @@ import (
 	"sync"
 )
 
-// Job is one of BigQuery or Dataproc: what is told of it, one status after the other; the last one
+// Job is a job of BigQuery or Dataproc. Its statuses are returned one after the other; the last one
 // stays.
 type Job struct {
 	Statuses []map[string]any
 	Cancels  int
 }
 
-// Jobs are those of BigQuery and Dataproc by their ids, and secrets of Secret Manager by their
-// names.
+// Jobs holds the jobs of BigQuery and Dataproc by id, and the secrets of Secret Manager by name.
 type Jobs struct {
 	mu      sync.Mutex
 	jobs    map[string]*Job
@@ -57,21 +56,21 @@ func cutVerb(text, verb string) (string, bool) {
 	return "", false
 }
 
-// Put has a job with these statuses.
+// Put adds a job with these statuses.
 func (f *Jobs) Put(id string, statuses ...map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.jobs[id] = &Job{Statuses: statuses}
 }
 
-// Cancels is how often a job was canceled.
+// Cancels returns how often a job was canceled.
 func (f *Jobs) Cancels(id string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.jobs[id].Cancels
 }
 
-// Keep has a secret.
+// Keep adds a secret.
 func (f *Jobs) Keep(secret, value string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Kubernetes is an API server with jobs and their pods, which run as their images are said to
-// behave.
+// Kubernetes is a fake API server with jobs and their pods. A pod behaves as configured for its
+// image.
 type Kubernetes struct {
 	URL    string
 	server *httptest.Server
@@ -29,18 +29,18 @@ type Kubernetes struct {
 	held   sync.Mutex
 	images map[string]Image
 	jobs   []*kubeJob
-	bodies [][]byte // that were sent to create jobs
+	bodies [][]byte // bodies of requests that create jobs
 }
 
-// Image is what its containers do.
+// Image is the behavior of an image's containers.
 type Image struct {
-	Prints  []string        // lines
-	Takes   time.Duration   // from the first to the end
-	Until   <-chan struct{} // it goes on until this is closed; nil = it does not wait
+	Prints  []string        // printed lines
+	Takes   time.Duration   // time from the first line to the end
+	Until   <-chan struct{} // the container runs until it is closed; nil for no wait
 	Exit    int
 	OOM     bool
-	Waits   string // the reason for which it never starts
-	Evicted bool   // its host is lost
+	Waits   string // reason why it never starts
+	Evicted bool   // its node is lost
 	Work    func(env map[string]string)
 }
 
@@ -57,7 +57,7 @@ type kubeJob struct {
 
 const kubeToken = "kube-token"
 
-// NewKubernetes listens until the test ends.
+// NewKubernetes starts a server that runs until the test ends.
 func NewKubernetes(t testing.TB) *Kubernetes {
 	k := &Kubernetes{images: map[string]Image{}}
 	mux := http.NewServeMux()
@@ -78,13 +78,13 @@ func NewKubernetes(t testing.TB) *Kubernetes {
 	return k
 }
 
-// Config writes a kubeconfig of an account that the fake knows, and returns the path of the file.
+// Config writes a kubeconfig with a valid account and returns the path of the file.
 func (k *Kubernetes) Config(t testing.TB) string {
 	t.Helper()
 	return k.writeConfig(t, "token: "+kubeToken)
 }
 
-// LoginConfig is a kubeconfig whose user asks another program for a token, a script beside it.
+// LoginConfig writes a kubeconfig whose user gets a token from another program, a script beside it.
 func (k *Kubernetes) LoginConfig(t testing.TB) string {
 	t.Helper()
 	path := k.writeConfig(t, "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./login, interactiveMode: Never}")
@@ -115,14 +115,14 @@ users:
 	return path
 }
 
-// Behave says what containers of an image do from now on.
+// Behave sets the behavior of an image's containers from now on.
 func (k *Kubernetes) Behave(image string, i Image) {
 	k.held.Lock()
 	defer k.held.Unlock()
 	k.images[image] = i
 }
 
-// KubernetesJob is a job as somebody else sees it.
+// KubernetesJob is the external view of a job.
 type KubernetesJob struct {
 	Namespace, Name string
 	Body            map[string]any
@@ -131,7 +131,7 @@ type KubernetesJob struct {
 	Gone            bool
 }
 
-// Made are all jobs that were made, also those that are gone.
+// Made returns all jobs ever created, including deleted ones.
 func (k *Kubernetes) Made() (all []KubernetesJob) {
 	k.held.Lock()
 	defer k.held.Unlock()
@@ -141,17 +141,17 @@ func (k *Kubernetes) Made() (all []KubernetesJob) {
 	return all
 }
 
-// Bodies are what was sent to create jobs.
+// Bodies returns the bodies of requests that create jobs.
 func (k *Kubernetes) Bodies() [][]byte {
 	k.held.Lock()
 	defer k.held.Unlock()
 	return slices.Clone(k.bodies)
 }
 
-// reasons are the words of API servers for some statuses.
+// reasons are the status reasons used by API servers.
 var reasons = map[int]string{http.StatusUnauthorized: "Unauthorized", http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "TooManyRequests"}
 
-// kubeRefuse answers as API servers do.
+// kubeRefuse writes an error in the format of API servers.
 func kubeRefuse(w http.ResponseWriter, code int, reason, text string) {
 	writeJSON(w, code, map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure", "message": text, "reason": reason, "code": code})
 }
@@ -181,7 +181,7 @@ func (k *Kubernetes) createJob(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusCreated, j.jobJSON())
 }
 
-// parseJob reads a job as it was sent. Whether that is one is for the vendor's own types to judge.
+// parseJob parses a job. The vendor's own types validate it elsewhere.
 func (j *kubeJob) parseJob(text []byte) error {
 	if err := json.Unmarshal(text, &j.body); err != nil {
 		return err
@@ -202,7 +202,8 @@ func (j *kubeJob) parseJob(text []byte) error {
 	return nil
 }
 
-// expandText is a text as a container sees it: Kubernetes fills in $(NAME), and takes $$ for $.
+// expandText returns a text as a container sees it: Kubernetes expands $(NAME) and replaces $$ by
+// $.
 func expandText(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -240,7 +241,7 @@ func (k *Kubernetes) findJob(namespace, name string) *kubeJob {
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// jobJSON is the job with what the cluster adds to it.
+// jobJSON returns the job with the fields added by the cluster.
 func (j *kubeJob) jobJSON() map[string]any {
 	body := maps.Clone(j.body)
 	meta := maps.Clone(j.objectMeta())
@@ -282,7 +283,7 @@ func (k *Kubernetes) listJobs(w http.ResponseWriter, r *http.Request) {
 		"metadata": map[string]any{"resourceVersion": "9"}, "items": items})
 }
 
-// matchesSelector reports whether labels are those of a selector of the form NAME=VALUE.
+// matchesSelector reports whether labels match a selector of the form NAME=VALUE.
 func matchesSelector(meta map[string]any, selector string) bool {
 	name, value, _ := strings.Cut(selector, "=")
 	labels, _ := meta["labels"].(map[string]any)
@@ -350,7 +351,7 @@ func (j *kubeJob) podJSON(of map[string]any, spec any) map[string]any {
 	return map[string]any{"metadata": meta, "spec": spec, "status": status}
 }
 
-// serveLog gives the lines of a pod: at once, or, when it is followed, as they come.
+// serveLog writes the log of a pod: at once, or as it grows if the client follows it.
 func (k *Kubernetes) serveLog(w http.ResponseWriter, r *http.Request) {
 	k.held.Lock()
 	var j *kubeJob
@@ -378,7 +379,7 @@ func (k *Kubernetes) serveLog(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		fmt.Fprintln(w, line)
-		_ = http.NewResponseController(w).Flush() // who has gone reads no more
+		_ = http.NewResponseController(w).Flush() // a disconnected client does not matter
 	}
 	if r.FormValue("follow") != "true" {
 		return

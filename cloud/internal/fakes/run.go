@@ -12,35 +12,35 @@ import (
 	"time"
 )
 
-// Run is Cloud Run: each job is there that is asked for.
+// Run is a fake of Cloud Run in which every requested job exists.
 type Run struct {
 	mu         sync.Mutex
-	behave     map[string]Behavior // of the executions of jobs, by their short names
+	behave     map[string]Behavior // behavior of a job's executions, by its short name
 	executions []*Execution        // of all jobs, oldest first
 }
 
-// Behavior is how executions of a job go.
+// Behavior is the behavior of a job's executions.
 type Behavior struct {
-	Looks int             // how often it is found to go on before it has ended
-	Pends int             // how many of these times it has yet to begin
-	Takes time.Duration   // how long it takes at least
-	Until <-chan struct{} // it goes on until this is closed; nil = it does not wait
-	Fails string          // with this message; "" = it succeeds
+	Looks int             // number of looks that show it unfinished
+	Pends int             // number of these looks that show it pending
+	Takes time.Duration   // minimal duration
+	Until <-chan struct{} // the execution runs until it is closed; nil for no wait
+	Fails string          // error message; "" for success
 	Mute  bool            // it fails without a message
-	Gone  bool            // somebody deletes it
-	// Work is what it does when it is begun.
+	Gone  bool            // it is deleted from outside
+	// Work is called when the execution starts.
 	Work func(env map[string]string)
 }
 
-// Execution is one that was begun.
+// Execution is an execution of a job.
 type Execution struct {
-	Name      string // the full one
-	Job       string // likewise
+	Name      string // full name
+	Job       string // full name
 	Env       map[string]string
 	TaskCount int
 	Timeout   string
 	Begun     time.Time
-	Cancels   int // how often it was canceled
+	Cancels   int // number of cancellations
 
 	behavior Behavior
 	looks    int
@@ -48,14 +48,14 @@ type Execution struct {
 
 func newRun() *Run { return &Run{behave: map[string]Behavior{}} }
 
-// Behave says how executions of a job go from now on.
+// Behave sets the behavior of a job's executions from now on.
 func (f *Run) Behave(job string, b Behavior) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.behave[job] = b
 }
 
-// Executions are those of a job, oldest first.
+// Executions returns the executions of a job, oldest first.
 func (f *Run) Executions(job string) (all []Execution) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,7 +69,7 @@ func (f *Run) Executions(job string) (all []Execution) {
 	return all
 }
 
-// ServeHTTP answers what API v2 has of jobs and executions.
+// ServeHTTP implements the parts of API v2 about jobs and executions.
 func (f *Run) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/v2/")
 	parts := strings.Split(path, "/")
@@ -97,7 +97,7 @@ func (f *Run) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// runRequest is what may be asked for; any other field is refused, as the vendor does.
+// runRequest is an accepted request. Any other field is refused, as by the vendor.
 type runRequest struct {
 	Etag         string `json:"etag"`
 	ValidateOnly bool   `json:"validateOnly"`
@@ -116,7 +116,7 @@ type runRequest struct {
 	} `json:"overrides"`
 }
 
-// maxValue is how long the value of a variable may be.
+// maxValue is the maximal length of a variable's value.
 const maxValue = 32768
 
 func (f *Run) runJob(w http.ResponseWriter, r *http.Request, job string) {
@@ -209,7 +209,7 @@ func (e *Execution) isOver() bool {
 	return e.Cancels > 0 || e.looks >= e.behavior.Looks && time.Since(e.Begun) >= e.behavior.Takes && isClosed(e.behavior.Until)
 }
 
-// isClosed reports whether a channel is, if there is one.
+// isClosed reports whether a channel is closed; true if it is nil.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -219,7 +219,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// lookJSON is how it is told to somebody who looks.
+// lookJSON returns the status of an execution and counts the look.
 func (e *Execution) lookJSON() map[string]any {
 	told := e.executionJSON(e.looks < e.behavior.Pends)
 	e.looks++
@@ -264,7 +264,7 @@ func (e *Execution) executionJSON(pending bool) map[string]any {
 	return told
 }
 
-// Cancel cancels all executions of a job, as somebody else would.
+// Cancel cancels all executions of a job, as another user could.
 func (f *Run) Cancel(job string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

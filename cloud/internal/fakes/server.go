@@ -1,9 +1,9 @@
-// Package fakes has the APIs of clouds as far as we ask them, in this process: for tests, which
-// have no account.
+// Package fakes implements the used parts of cloud APIs in this process, for tests without an
+// account.
 //
-// Promises: they answer in shapes of their own making, which the vendors' own clients read in this
-// package's tests; a path that the vendor does not have is not found, and a request without the
-// right token is refused.
+// Promises: the answers have independently written formats, which the vendors' own clients parse in
+// this package's tests. An unknown path is not found, and a request without the right token is
+// refused.
 package fakes
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Google are APIs of Google Cloud at one address, and who gives tokens for them.
+// Google fakes the APIs of Google Cloud at one address, with their token server.
 type Google struct {
 	URL    string
 	Run    *Run
@@ -32,10 +32,10 @@ type Google struct {
 	requestRecorder
 
 	tokensMu sync.Mutex
-	tokens   map[string]bool // by what a request shows; false = it has ended
+	tokens   map[string]bool // by the Authorization header; false if expired
 }
 
-// NewGoogle listens until the test ends.
+// NewGoogle starts a server that runs until the test ends.
 func NewGoogle(t testing.TB) *Google {
 	mux := http.NewServeMux()
 	g := &Google{Run: newRun(), Jobs: newJobs(mux), tokens: map[string]bool{}}
@@ -51,8 +51,8 @@ func NewGoogle(t testing.TB) *Google {
 	return g
 }
 
-// issueToken gives one for an hour. Each is another one, and those before it stay good: several
-// processes have one account.
+// issueToken returns a token for an hour. Each token differs, and earlier ones stay valid, because
+// several processes share one account.
 func (g *Google) issueToken(w http.ResponseWriter, r *http.Request) {
 	if r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || r.FormValue("assertion") == "" {
 		http.Error(w, `{"error": "invalid_grant"}`, http.StatusBadRequest)
@@ -71,7 +71,7 @@ func (g *Google) isValidToken(authorization string) bool {
 	return g.tokens[authorization]
 }
 
-// Expire has all tokens end at once.
+// Expire expires all tokens.
 func (g *Google) Expire() {
 	g.tokensMu.Lock()
 	defer g.tokensMu.Unlock()
@@ -80,14 +80,14 @@ func (g *Google) Expire() {
 	}
 }
 
-// Tokens is how many there have been.
+// Tokens returns the number of issued tokens.
 func (g *Google) Tokens() int {
 	g.tokensMu.Lock()
 	defer g.tokensMu.Unlock()
 	return len(g.tokens)
 }
 
-// writeRefusal answers as Google's APIs do.
+// writeRefusal writes an error in the format of Google's APIs.
 func writeRefusal(w http.ResponseWriter, status int, word, text string) {
 	writeJSON(w, status, map[string]any{"error": map[string]any{"code": status, "message": text, "status": word}})
 }
@@ -95,10 +95,10 @@ func writeRefusal(w http.ResponseWriter, status int, word, text string) {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // who has gone asks again
+	_ = json.NewEncoder(w).Encode(body) // a disconnected client asks again
 }
 
-// Credentials writes those of an account that the fake knows, and returns the path of the file.
+// Credentials writes the credentials of a valid account and returns the path of the file.
 func (g *Google) Credentials(t testing.TB) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -1,9 +1,9 @@
-// Package google reaches the APIs of Google Cloud as the account that this process has there: its
-// application default credentials.
+// Package google calls the APIs of Google Cloud with the account of this process: its application
+// default credentials.
 //
-// Promises: they are looked for when they are first needed, and again as long as there are none; a
-// token is used until shortly before its end, and given up when an API does not take it, so
-// credentials that were replaced are found.
+// Promises: credentials are searched at the first use, and again as long as there are none. A token
+// is used until shortly before its expiry, and dropped if an API rejects it, so replaced
+// credentials take effect.
 package google
 
 import (
@@ -22,35 +22,35 @@ import (
 
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// Account gives requests its token. It is a transport.
+// Account is a transport that adds a token to requests.
 type Account struct {
 	base http.RoundTripper
 
 	mu       sync.Mutex
-	source   oauth2.TokenSource // nil = they have to be looked for
-	failure  error              // of the last time
+	source   oauth2.TokenSource // nil if credentials have to be searched
+	failure  error              // error of the last search
 	failedAt time.Time
 }
 
-// How long a token may take, a call may take, and for how long it is believed that there are no
-// credentials: where nobody answers it takes seconds to find that out.
+// Time limits for a token and for a call, and the time for which missing credentials are cached.
+// Where no metadata server answers, a search takes seconds.
 const (
 	tokenStays = 20 * time.Second
 	callStays  = 60 * time.Second
 	failureTTL = 10 * time.Second
 )
 
-// NewAccount is the account of this process.
+// NewAccount returns the account of this process.
 func NewAccount() *Account {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = 50
 	return &Account{base: base}
 }
 
-// Client calls APIs as the account.
+// Client returns a client that calls APIs with the account.
 func (a *Account) Client() *http.Client { return &http.Client{Transport: a, Timeout: callStays} }
 
-// Options are those of the clients of APIs; an endpoint "" is where the API always is.
+// Options returns the options of API clients; an endpoint "" means the default.
 func Options(client *http.Client, endpoint string) []option.ClientOption {
 	all := []option.ClientOption{option.WithHTTPClient(client)}
 	if endpoint != "" {
@@ -59,7 +59,7 @@ func Options(client *http.Client, endpoint string) []option.ClientOption {
 	return all
 }
 
-// CredentialsError says why there is no token.
+// CredentialsError is the reason for a missing token.
 type CredentialsError struct{ err error }
 
 func (e *CredentialsError) Error() string {
@@ -68,7 +68,8 @@ func (e *CredentialsError) Error() string {
 
 func (e *CredentialsError) Unwrap() error { return e.err }
 
-// RoundTrip sends a request with a token, once more if the first one is not taken.
+// RoundTrip sends a request with a token, and retries once with a new token if the first one is
+// rejected.
 func (a *Account) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, token, err := a.sendAuthorized(r, r.Body)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
@@ -77,9 +78,10 @@ func (a *Account) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.dropToken(token)
 	body, err := reopenBody(r)
 	if err != nil {
-		return resp, nil // it cannot be sent twice
+		return resp, nil // the body cannot be sent twice
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
+	// so that the connection can be reused
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 	resp.Body.Close()
 	resp, _, err = a.sendAuthorized(r, body)
 	return resp, err
@@ -110,7 +112,7 @@ func (a *Account) sendAuthorized(r *http.Request, body io.ReadCloser) (*http.Res
 	return resp, token, err
 }
 
-// validToken is one that is good for a while yet.
+// validToken returns a token that is valid for a while.
 func (a *Account) validToken() (*oauth2.Token, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,7 +130,7 @@ func (a *Account) validToken() (*oauth2.Token, error) {
 	return a.source.Token()
 }
 
-// dropToken has credentials looked for anew, unless somebody else has done so meanwhile.
+// dropToken causes a new search for credentials, unless a concurrent call has already done so.
 func (a *Account) dropToken(token *oauth2.Token) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

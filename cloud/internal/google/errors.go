@@ -12,7 +12,7 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-// Status is how an API has answered with an error; 0 = it has not answered.
+// Status returns the HTTP status of an API error; 0 if there was no answer.
 func Status(err error) int {
 	var answer *googleapi.Error
 	if errors.As(err, &answer) {
@@ -21,7 +21,7 @@ func Status(err error) int {
 	return 0
 }
 
-// Passing says that trying again may help: the API could not be reached, or has too much to do.
+// Passing reports whether a retry may help: the API could not be reached, or is overloaded.
 func Passing(err error) bool {
 	if credentials := (*CredentialsError)(nil); errors.As(err, &credentials) {
 		return false
@@ -30,10 +30,10 @@ func Passing(err error) bool {
 	return slices.Contains(passing, Status(err))
 }
 
-// mostText is how much of an answer is told.
+// mostText is the maximal length of a reported answer.
 const mostText = 1000
 
-// Text is what an API has answered, or why it has not, without the URL.
+// Text returns the API's error text, or the reason for a missing answer, without the URL.
 func Text(err error) string {
 	var answer *googleapi.Error
 	var unreached *url.Error
@@ -56,12 +56,12 @@ func Text(err error) string {
 	return text
 }
 
-// RetryAfter is when an API asks to be asked again; 0 = it does not say.
+// RetryAfter returns the pause requested by an API; 0 if none.
 func RetryAfter(err error) time.Duration {
 	var answer *googleapi.Error
 	if !errors.As(err, &answer) || answer.Header == nil {
 		return 0
 	}
-	seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // a date is none
+	seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // a date counts as 0
 	return min(max(time.Duration(seconds)*time.Second, 0), time.Hour)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/google"
 )
 
-// BigQuery looks after its jobs: {"service_type": "bigquery", "job_id": …, "project": …,
+// BigQuery tracks jobs of BigQuery: {"service_type": "bigquery", "job_id": …, "project": …,
 // "location": …}.
 type BigQuery struct {
 	opts Options
 	jobs *bigquery.JobsService
 }
 
-// NewBigQuery makes a tracker.
+// NewBigQuery returns a tracker.
 func NewBigQuery(o Options) (*BigQuery, error) {
 	api, err := bigquery.NewService(context.Background(), google.Options(o.Client, o.Endpoint)...)
 	if err != nil {
@@ -26,7 +26,7 @@ func NewBigQuery(o Options) (*BigQuery, error) {
 	return &BigQuery{o, api.Jobs}, nil
 }
 
-// Poll tells how a job is.
+// Poll returns the status of a job.
 func (b *BigQuery) Poll(ctx context.Context, x troupe.External) (troupe.ExternalStatus, error) {
 	a, failed, ok := readRef(x, "BigQuery", b.opts.Project)
 	if !ok {
@@ -48,7 +48,7 @@ func (b *BigQuery) Poll(ctx context.Context, x troupe.External) (troupe.External
 	return troupe.ExternalStatus{Ended: true}, nil
 }
 
-// Cancel asks for the end of a job.
+// Cancel requests the cancellation of a job.
 func (b *BigQuery) Cancel(ctx context.Context, x troupe.External) error {
 	a, _, ok := readRef(x, "BigQuery", b.opts.Project)
 	if !ok {

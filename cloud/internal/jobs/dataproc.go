@@ -11,14 +11,14 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/google"
 )
 
-// Dataproc looks after its jobs: {"service_type": "dataproc", "job_id": …, "project": …, "region":
-// …, "cluster_name": …}.
+// Dataproc tracks jobs of Dataproc: {"service_type": "dataproc", "job_id": …, "project": …,
+// "region": …, "cluster_name": …}.
 type Dataproc struct {
 	opts Options
 	jobs *dataproc.ProjectsRegionsJobsService
 }
 
-// NewDataproc makes a tracker.
+// NewDataproc returns a tracker.
 func NewDataproc(o Options) (*Dataproc, error) {
 	api, err := dataproc.NewService(context.Background(), google.Options(o.Client, o.Endpoint)...)
 	if err != nil {
@@ -27,7 +27,8 @@ func NewDataproc(o Options) (*Dataproc, error) {
 	return &Dataproc{o, api.Projects.Regions.Jobs}, nil
 }
 
-// Poll tells how a job is. One whose attempt has failed goes on: Dataproc tries it again.
+// Poll returns the status of a job. A job with a failed attempt is still running, because Dataproc
+// retries it.
 func (d *Dataproc) Poll(ctx context.Context, x troupe.External) (troupe.ExternalStatus, error) {
 	a, failed, ok := readRef(x, "Dataproc", d.opts.Project)
 	if !ok {
@@ -51,7 +52,7 @@ func (d *Dataproc) Poll(ctx context.Context, x troupe.External) (troupe.External
 	return troupe.ExternalStatus{}, nil
 }
 
-// Cancel asks for the end of a job.
+// Cancel requests the cancellation of a job.
 func (d *Dataproc) Cancel(ctx context.Context, x troupe.External) error {
 	a, _, ok := readRef(x, "Dataproc", d.opts.Project)
 	if !ok {

@@ -1,7 +1,7 @@
-// Package jobs looks after jobs of BigQuery and Dataproc that tasks have begun themselves.
+// Package jobs tracks jobs of BigQuery and Dataproc that tasks have started themselves.
 //
-// Promises: what cannot be looked at is looked at again; only what the service says of a job ends
-// it, or that there is none.
+// Promises: a failed look is repeated. A job ends only by a status of the service, or by its answer
+// that there is no such job.
 package jobs
 
 import (
@@ -14,17 +14,18 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/google"
 )
 
-// jobRef is what a task says of a job.
+// jobRef is a task's reference to a job.
 type jobRef struct {
 	Project  string `json:"project"`
 	Location string `json:"location"` // of BigQuery
 	Region   string `json:"region"`   // of Dataproc
 }
 
-// form is that of the parts of names: none of them leads elsewhere.
+// form is the form of all parts of names. It prevents a name from leading to another resource.
 var form = regexp.MustCompile(`^[\w.:-]+$`)
 
-// readRef is false, with how a job has failed, when what a task says of it makes no sense.
+// readRef parses a task's reference to a job. For an invalid one it returns false and the status of
+// a failed job.
 func readRef(x troupe.External, service, defaultProject string) (a jobRef, failed troupe.ExternalStatus, ok bool) {
 	if err := json.Unmarshal(x.Data, &a); err != nil {
 		return a, endedStatus(fmt.Sprintf("the job %.100q has fields of the wrong type: %v", x.ID, err)), false
@@ -44,7 +45,7 @@ func endedStatus(text string) troupe.ExternalStatus {
 	return troupe.ExternalStatus{Ended: true, Error: text}
 }
 
-// lookError is what is said when a job could not be looked at.
+// lookError returns the result of a failed look at a job.
 func lookError(service string, err error) (troupe.ExternalStatus, error) {
 	switch status := google.Status(err); status {
 	case http.StatusNotFound, http.StatusBadRequest:
@@ -53,8 +54,8 @@ func lookError(service string, err error) (troupe.ExternalStatus, error) {
 	return troupe.ExternalStatus{Again: google.RetryAfter(err)}, fmt.Errorf("%s: %s", service, google.Text(err))
 }
 
-// cancelError says what came of calling a job off: of one that is over, or gone, there is nothing
-// to say.
+// cancelError returns the error of a cancellation, or nil for a job that has ended or does not
+// exist.
 func cancelError(err error) error {
 	switch google.Status(err) {
 	case http.StatusNotFound, http.StatusBadRequest, http.StatusConflict:
@@ -63,9 +64,9 @@ func cancelError(err error) error {
 	return err
 }
 
-// Options of a tracker.
+// Options configure a tracker.
 type Options struct {
 	Client          *http.Client
-	Endpoint        string // of the API; "" = where it always is
-	Project, Region string // of jobs that do not say
+	Endpoint        string // "" for the default endpoint
+	Project, Region string // defaults for jobs that do not specify them
 }

@@ -2,8 +2,7 @@ package kube
 
 import "time"
 
-// What is asked of Kubernetes, and what it answers, as far as we look at it: parts of batch/v1 and
-// v1.
+// The used parts of requests to Kubernetes and its answers: parts of batch/v1 and v1.
 
 type objectMeta struct {
 	Name              string            `json:"name,omitempty"`
@@ -115,7 +114,7 @@ type terminatedState struct {
 	StartedAt *time.Time `json:"startedAt"`
 }
 
-// apiStatus is how an error is answered.
+// apiStatus is an error answer.
 type apiStatus struct {
 	Message string `json:"message"`
 	Reason  string `json:"reason"`

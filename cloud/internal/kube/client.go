@@ -15,23 +15,23 @@ import (
 	"time"
 )
 
-// kubeClient asks an API server.
+// kubeClient calls an API server.
 type kubeClient struct {
 	clusterAccess
 	http *http.Client
 }
 
-// apiError is an answer that is none.
+// apiError is an error answer.
 type apiError struct {
 	code       int
-	reason     string // a word
+	reason     string // machine-readable word
 	text       string
 	retryAfter time.Duration
 }
 
 func (e *apiError) Error() string { return fmt.Sprintf("Kubernetes answers %d: %s", e.code, e.text) }
 
-// codeOf is how an API server has answered; 0 = it has not.
+// codeOf returns the HTTP status of an API error; 0 if there was no answer.
 func codeOf(err error) int {
 	var answer *apiError
 	if errors.As(err, &answer) {
@@ -40,7 +40,7 @@ func codeOf(err error) int {
 	return 0
 }
 
-// isTransient says that trying again may help.
+// isTransient reports whether a retry may help.
 func isTransient(err error) bool {
 	code := codeOf(err)
 	return code == 0 || code == http.StatusTooManyRequests || code >= 500
@@ -54,8 +54,8 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// sendRequest sends a request, once more if its token was not taken and there may be another one.
-// Whoever gets an answer closes it.
+// sendRequest sends a request. It retries once if the token was rejected and a new one may be
+// available. The caller has to close the answer.
 func (c *kubeClient) sendRequest(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	var sent []byte
 	if body != nil {
@@ -118,7 +118,7 @@ func (c *kubeClient) bearerToken(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// hideURL is an error without the URL.
+// hideURL returns an error without the URL.
 func hideURL(err error) error {
 	if e := (*url.Error)(nil); errors.As(err, &e) {
 		return fmt.Errorf("the API server of Kubernetes: %w", e.Err)
@@ -130,7 +130,7 @@ const maxText = 1000
 
 func responseError(resp *http.Response) error {
 	e := &apiError{code: resp.StatusCode}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what can be read of it is told
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // report as much as can be read
 	var s apiStatus
 	if json.Unmarshal(text, &s) == nil && s.Message != "" {
 		e.text, e.reason = s.Message, s.Reason
@@ -147,7 +147,7 @@ func responseError(resp *http.Response) error {
 
 const maxAnswer = 64 << 20
 
-// requestJSON sends a request and reads the answer into v, if that is not nil.
+// requestJSON sends a request and decodes the answer into v, unless that is nil.
 func (c *kubeClient) requestJSON(ctx context.Context, method, path string, query url.Values, body, v any) error {
 	resp, err := c.sendRequest(ctx, method, path, query, body)
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *kubeClient) getJob(ctx context.Context, namespace, name string) (found 
 	return found, err
 }
 
-// deleteJob deletes a job with its pods. One that is gone is none that cannot be deleted.
+// deleteJob deletes a job with its pods. A missing job is no error.
 func (c *kubeClient) deleteJob(ctx context.Context, namespace, name string) error {
 	err := c.requestJSON(ctx, http.MethodDelete, jobsIn(namespace)+"/"+url.PathEscape(name), url.Values{"propagationPolicy": {"Background"}}, nil, nil)
 	if codeOf(err) == http.StatusNotFound {
@@ -188,7 +188,7 @@ func (c *kubeClient) deleteJob(ctx context.Context, namespace, name string) erro
 	return err
 }
 
-// listJobs tells which jobs with a label there are, a page at a time.
+// listJobs calls each with all jobs that match a label selector, page by page.
 func (c *kubeClient) listJobs(ctx context.Context, namespace, selector string, each func(kubeJob)) error {
 	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
 	for {
@@ -212,8 +212,8 @@ func (c *kubeClient) listPods(ctx context.Context, namespace, selector string) (
 	return all.Items, err
 }
 
-// openLog is what a container of a pod has printed, from its first line, and prints as long as it
-// is followed.
+// openLog opens the log of a container from its first line. With follow it continues as the log
+// grows.
 func (c *kubeClient) openLog(ctx context.Context, namespace, pod, container string, follow bool) (io.ReadCloser, error) {
 	query := url.Values{"container": {container}}
 	if follow {

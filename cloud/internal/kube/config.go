@@ -16,20 +16,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mounted is where a pod finds its own account.
+// mounted is the folder with the service account of a pod.
 const mounted = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// clusterAccess is how an API server is reached, and as whom.
+// clusterAccess holds the address of an API server and the credentials for it.
 type clusterAccess struct {
 	server    string
 	tls       *tls.Config
-	token     string     // "" = tokenFile, login, or none
-	tokenFile string     // read anew for each request: who mounts it replaces it
-	login     *execLogin // asks another program; nil = none
+	token     string     // "" for tokenFile, login, or none
+	tokenFile string     // read for each request, because it may be replaced
+	login     *execLogin // gets tokens from another program; nil if none
 }
 
-// newClient makes a client of a kubeconfig file, "" = what KUBECONFIG says, this pod's own account,
-// or ~/.kube/config.
+// newClient returns a client for a kubeconfig file; "" means KUBECONFIG, this pod's own account, or
+// ~/.kube/config.
 func newClient(path string) (*kubeClient, error) {
 	c, err := findCluster(path)
 	if err != nil {
@@ -41,8 +41,8 @@ func newClient(path string) (*kubeClient, error) {
 	return &kubeClient{clusterAccess: *c, http: &http.Client{Transport: transport}}, nil
 }
 
-// answerStays is how long an API server may think about its answer; what follows, such as a log,
-// may take longer.
+// answerStays is the time limit for the headers of an answer. Its body, such as a log, may take
+// longer.
 const answerStays = 30 * time.Second
 
 func findCluster(path string) (*clusterAccess, error) {
@@ -62,7 +62,7 @@ func findCluster(path string) (*clusterAccess, error) {
 	return readKubeconfig(filepath.Join(home, ".kube", "config"))
 }
 
-// inClusterAccess is the cluster that this process is in.
+// inClusterAccess returns the access to the cluster in which this process runs.
 func inClusterAccess(host, port, account string) (*clusterAccess, error) {
 	authorities, err := os.ReadFile(filepath.Join(account, "ca.crt"))
 	if err != nil {
@@ -80,7 +80,7 @@ func trustAuthorities(to *tls.Config, authorities []byte) error {
 	return nil
 }
 
-// kubeconfig is the part of such a file that we know.
+// kubeconfig is the supported part of a kubeconfig file.
 type kubeconfig struct {
 	Current  string `yaml:"current-context"`
 	Contexts []struct {
@@ -112,7 +112,7 @@ type clusterPart struct {
 	} `yaml:"extensions"`
 }
 
-// findExtension is what a cluster says in one of its extensions, nil if nothing.
+// findExtension returns an extension of a cluster; nil if there is none.
 func (c *clusterPart) findExtension(name string) any {
 	for _, e := range c.Extensions {
 		if e.Name == name {
@@ -134,7 +134,7 @@ type userPart struct {
 	Exec *loginPart `yaml:"exec"`
 }
 
-// readKubeconfig reads a kubeconfig file: its current context.
+// readKubeconfig reads the current context of a kubeconfig file.
 func readKubeconfig(path string) (*clusterAccess, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -155,7 +155,7 @@ func readKubeconfig(path string) (*clusterAccess, error) {
 	return c, nil
 }
 
-// currentContext is the cluster of the current context, and the user.
+// currentContext returns the cluster and the user of the current context.
 func (k *kubeconfig) currentContext() (of *clusterPart, as *userPart, err error) {
 	for _, c := range k.Contexts {
 		if c.Name != k.Current {
@@ -183,7 +183,8 @@ func (k *kubeconfig) currentContext() (of *clusterPart, as *userPart, err error)
 	return of, as, nil
 }
 
-// resolveAccess says how a cluster is reached as a user. Paths begin at the folder of the file.
+// resolveAccess returns the access to a cluster as a user. Paths are relative to the folder of the
+// file.
 func resolveAccess(of *clusterPart, as *userPart, dir string) (*clusterAccess, error) {
 	c := &clusterAccess{server: strings.TrimSuffix(of.Server, "/"), token: as.Token, tls: &tls.Config{ServerName: of.ServerName, InsecureSkipVerify: of.Insecure}}
 	if as.TokenFile != "" && as.Token == "" {
@@ -219,7 +220,7 @@ func resolvePath(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// readData is what is in the file itself, or in another one.
+// readData returns data that is embedded in the file, or in another file.
 func readData(dir, path, data string) ([]byte, error) {
 	switch {
 	case data != "":

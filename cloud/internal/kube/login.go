@@ -15,30 +15,30 @@ import (
 	"time"
 )
 
-// execLogin asks another program for tokens, as what a kubeconfig calls exec says: a credential
-// plugin of client-go.
+// execLogin gets tokens from another program, a credential plugin of client-go, as configured by
+// exec in a kubeconfig.
 type execLogin struct {
 	path    string
 	args    []string
-	env     []string // beside this process's
-	version string   // of what the program is told and tells
-	hint    string   // what to do where there is no such program
+	env     []string // in addition to this process's environment
+	version string   // API version of the plugin protocol
+	hint    string   // instruction if the program is missing
 
-	mu        sync.Mutex // held while the program runs: who comes then waits for its token
-	token     string     // "" = it has to be asked for
-	expiresAt time.Time  // zero = as long as it is taken
-	failure   error      // of the last time
+	mu        sync.Mutex // held while the program runs; concurrent callers wait for its token
+	token     string     // "" if the program has to run
+	expiresAt time.Time  // zero if unlimited
+	failure   error      // error of the last run
 	askedAt   time.Time
 }
 
-// How long the program may take, and for how long it is not asked again when it has failed or its
-// token was not taken.
+// loginStays is the time limit of the program. loginsSooner is the minimal time between runs after
+// a failure or a rejected token.
 const (
 	loginStays   = 30 * time.Second
 	loginsSooner = 10 * time.Second
 )
 
-// loginPart is what a kubeconfig says of the program.
+// loginPart is the exec part of a kubeconfig.
 type loginPart struct {
 	Version string   `yaml:"apiVersion"`
 	Command string   `yaml:"command"`
@@ -55,11 +55,11 @@ type loginPart struct {
 const (
 	loginGroup = "client.authentication.k8s.io/"
 	loginKind  = "ExecCredential"
-	loginInfo  = "KUBERNETES_EXEC_INFO" // the variable that has what the program is told
-	clusterOwn = loginGroup + "exec"    // the extension of a cluster that is for the program
+	loginInfo  = "KUBERNETES_EXEC_INFO" // variable with the input of the program
+	clusterOwn = loginGroup + "exec"    // extension of a cluster that is passed to the program
 )
 
-// execCredential is what the program is told, and what it tells.
+// execCredential is the input and output of the program.
 type execCredential struct {
 	Version string `json:"apiVersion"`
 	Kind    string `json:"kind"`
@@ -74,7 +74,7 @@ type execCredential struct {
 	} `json:"status,omitempty"`
 }
 
-// clusterInfo is what the program is told of a cluster.
+// clusterInfo is the part of the input about a cluster.
 type clusterInfo struct {
 	Server      string `json:"server"`
 	ServerName  string `json:"tls-server-name,omitempty"`
@@ -83,8 +83,8 @@ type clusterInfo struct {
 	Config      any    `json:"config,omitempty"`
 }
 
-// loginTo is how a kubeconfig in a folder has tokens for a cluster asked for, nil if not. What it
-// says itself goes before that.
+// loginTo returns the login of a user for a cluster; nil if none. A token or certificate in the
+// kubeconfig takes precedence.
 func loginTo(of *clusterPart, authorities []byte, user *userPart, dir string) (*execLogin, error) {
 	as := user.Exec
 	switch {
@@ -113,7 +113,7 @@ func loginTo(of *clusterPart, authorities []byte, user *userPart, dir string) (*
 	return l, err
 }
 
-// bearerToken is a token that has not ended.
+// bearerToken returns an unexpired token.
 func (l *execLogin) bearerToken(ctx context.Context) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,14 +124,14 @@ func (l *execLogin) bearerToken(ctx context.Context) (string, error) {
 		return "", l.failure
 	}
 	token, until, err := l.runPlugin(ctx)
-	if err != nil && ctx.Err() != nil { // it is not the program's fault
+	if err != nil && ctx.Err() != nil { // not an error of the program
 		return "", err
 	}
 	l.token, l.expiresAt, l.failure, l.askedAt = token, until, err, time.Now()
 	return token, err
 }
 
-// dropToken forgets a token that was not taken. false = it is not worth another try.
+// dropToken drops a rejected token. It returns false if a retry is not useful.
 func (l *execLogin) dropToken(token string) bool {
 	if l == nil {
 		return false
@@ -139,7 +139,7 @@ func (l *execLogin) dropToken(token string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.token != token {
-		return true // somebody else has got another one
+		return true // a concurrent caller has got another one
 	}
 	if time.Since(l.askedAt) < loginsSooner {
 		return false
@@ -164,7 +164,7 @@ func (l *execLogin) runPlugin(ctx context.Context) (token string, until time.Tim
 	return token, until, err
 }
 
-// parseCredential reads what the program has told.
+// parseCredential parses the output of the program.
 func (l *execLogin) parseCredential(text []byte) (token string, until time.Time, err error) {
 	var c execCredential
 	switch err := json.Unmarshal(text, &c); {
@@ -182,8 +182,8 @@ func (l *execLogin) parseCredential(text []byte) (token string, until time.Time,
 	return c.Status.Token, until, nil
 }
 
-// explainError is an error with what the program has said last, or with what to do where there is
-// none.
+// explainError adds the last error line of the program to an error, or the instruction if the
+// program is missing.
 func (l *execLogin) explainError(err error) error {
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 		lines := bytes.Split(bytes.TrimSpace(failed.Stderr), []byte("\n"))

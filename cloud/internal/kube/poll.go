@@ -14,14 +14,13 @@ import (
 	jobs "github.com/troupe-engine/troupe/job"
 )
 
-// Pauses between two looks at a job: the first, then each twice as long as the one before, up to
-// the last.
+// Pauses between two looks at a job: the first one, doubled each time, up to the last one.
 const (
 	firstLook = 250 * time.Millisecond
 	lastLook  = 2 * time.Second
 )
 
-// Poll tells how a job is. One that has ended stays until its end is stored.
+// Poll returns the status of a job. An ended job is kept until its end is stored.
 func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
 	n, err := s.readNote(x)
 	if err != nil {
@@ -66,7 +65,7 @@ func (s *Service) pollJob(ctx context.Context, c *kubeClient, x flow.External, n
 	return s.endedStatus(ctx, c, x, n, p, end)
 }
 
-// endCondition is how a job has ended; nil = it goes on.
+// endCondition returns the condition that shows how a job has ended; nil if it is still running.
 func (j *kubeJob) endCondition() *jobCondition {
 	i := slices.IndexFunc(j.Status.Conditions, func(c jobCondition) bool {
 		return (c.Type == "Complete" || c.Type == "Failed") && c.Status == "True"
@@ -77,8 +76,7 @@ func (j *kubeJob) endCondition() *jobCondition {
 	return &j.Status.Conditions[i]
 }
 
-// newestPod is the pod that was made last; there is no other one, unless somebody has deleted the
-// first.
+// newestPod returns the newest pod. There is only one, unless the first was deleted from outside.
 func newestPod(pods []pod) (last *pod) {
 	for i := range pods {
 		if p := &pods[i]; last == nil || p.Metadata.CreationTimestamp != nil && last.Metadata.CreationTimestamp != nil && p.Metadata.CreationTimestamp.After(*last.Metadata.CreationTimestamp) {
@@ -88,11 +86,11 @@ func newestPod(pods []pod) (last *pod) {
 	return last
 }
 
-// fatalReasons are reasons for which a container waits that do not pass by themselves.
+// fatalReasons are the reasons for a waiting container that do not pass by themselves.
 var fatalReasons = []string{"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName",
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
-// runningStatus is how a job is that goes on. From when it runs on its log is followed.
+// runningStatus returns the status of an unfinished job. Once it is running, its log is followed.
 func (s *Service) runningStatus(c *kubeClient, x flow.External, n *jobNote, p *pod) flow.ExternalStatus {
 	waits, over := p.findWaiting(), p.findTerminated()
 	switch {
@@ -101,7 +99,7 @@ func (s *Service) runningStatus(c *kubeClient, x flow.External, n *jobNote, p *p
 	case waits != nil:
 	case p.Status.Phase == "Running" || over != nil:
 		w := s.followLog(c, x, n, p.Metadata.Name, over != nil)
-		if over == nil && w.isDone() { // the API server went away in between
+		if over == nil && w.isDone() { // the API server was unavailable in between
 			s.stopWatch(x.ID)
 		}
 		return flow.ExternalStatus{BeganAt: p.beganAt()}
@@ -109,7 +107,7 @@ func (s *Service) runningStatus(c *kubeClient, x flow.External, n *jobNote, p *p
 	return flow.ExternalStatus{}
 }
 
-// beganAt is since when the container of a pod runs that does, or has.
+// beganAt returns the start time of a pod's container.
 func (p *pod) beganAt() int64 {
 	for _, c := range p.Status.ContainerStatuses {
 		switch r, t := c.State.Running, c.State.Terminated; {
@@ -141,17 +139,17 @@ func (p *pod) findTerminated() *terminatedState {
 	return nil
 }
 
-// endedStatus is what a job has come to: how its container has ended, and what it has printed.
+// endedStatus returns the result of an ended job: the end of its container, and its output.
 func (s *Service) endedStatus(ctx context.Context, c *kubeClient, x flow.External, n *jobNote, p *pod,
 	end *jobCondition) (flow.ExternalStatus, error) {
 	over := p.findTerminated()
-	if over == nil { // it was ended before it had begun, or with the host
+	if over == nil { // it ended before its start, or together with its node
 		return failedStatus(cmp.Or(p.Status.Message, end.Message, end.Reason, "it has ended before it ran")), nil
 	}
 	w := s.followLog(c, x, n, p.Metadata.Name, true)
 	select {
 	case <-w.done:
-	case <-ctx.Done(): // there is much to read
+	case <-ctx.Done(): // the log is long
 		return flow.ExternalStatus{}, nil
 	}
 	if w.err != nil {
@@ -170,8 +168,8 @@ func (s *Service) endedStatus(ctx context.Context, c *kubeClient, x flow.Externa
 	return filed, err
 }
 
-// buildResult is what a job has said, and how it has ended. It is asked for once more when its task
-// has not taken it.
+// buildResult returns the result of a job from its output and its end. It is called again if the
+// task has not accepted the result.
 func (w *logWatch) buildResult(over *terminatedState, n *jobNote) flow.ExternalStatus {
 	w.hearing.Lock()
 	defer w.hearing.Unlock()
@@ -188,8 +186,8 @@ func (w *logWatch) buildResult(over *terminatedState, n *jobNote) flow.ExternalS
 	return *w.result
 }
 
-// exitText is what is said of a container that has ended badly; "" = well. When it is sure, nothing
-// that it has said matters.
+// exitText returns the error of a failed container; "" for success. If sure is true, the output
+// does not matter.
 func (t *terminatedState) exitText(n *jobNote) (text string, sure bool) {
 	switch {
 	case t.Reason == "OOMKilled" && n.Memory != "":
@@ -202,18 +200,18 @@ func (t *terminatedState) exitText(n *jobNote) (text string, sure bool) {
 	return "exit status " + strconv.Itoa(t.ExitCode), false
 }
 
-// Cancel ends a job that nobody waits for any longer, and deletes it.
+// Cancel ends and deletes a job that is no longer needed.
 func (s *Service) Cancel(ctx context.Context, x flow.External) error {
 	n, err := s.readNote(x)
 	if err != nil {
-		return nil // it is none of ours
+		return nil // it is not ours
 	}
 	c, err := s.apiClient()
 	if err != nil {
 		return err
 	}
 	if n.Files != nil {
-		_ = s.opts.Tools.Files.Cancel(ctx, n.Files.Of(x)) // for a worker that looks there
+		_ = s.opts.Tools.Files.Cancel(ctx, n.Files.Of(x)) // for a worker that checks for it
 	}
 	err = c.deleteJob(ctx, n.Namespace, x.ID)
 	s.stopWatch(x.ID)

@@ -13,10 +13,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// execSpec is what a node says of its job, in the field exec of its params.
+// execSpec is the description of a job in a node, in the field exec of its params.
 type execSpec struct {
-	Image     string          `json:"image"`
-	Command   json.RawMessage `json:"command"` // a list goes to what the image starts, a text to its shell
+	Image string `json:"image"`
+	// a list is passed to the image's entrypoint, a string to its shell
+	Command   json.RawMessage `json:"command"`
 	Resources struct {
 		CPU    json.RawMessage `json:"cpu"`
 		Memory json.RawMessage `json:"memory"`
@@ -29,14 +30,14 @@ type execSpec struct {
 	Env map[string]json.RawMessage `json:"env"`
 }
 
-// Start begins a job, or takes over the one that was begun for the attempt before.
+// Start starts a job, or takes over the one started for the previous attempt.
 func (s *Service) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
 	j, n, err := s.planJob(ctx, &job)
 	if err == nil {
 		err = s.beginJob(ctx, j)
 	}
 	if ctx.Err() != nil {
-		s.scheduleSweep() // nobody may wait for it any longer
+		s.scheduleSweep() // the job may no longer be needed
 	}
 	var data []byte
 	if err == nil {
@@ -49,7 +50,7 @@ func (s *Service) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
 		Deferred: []flow.External{{Service: Name, ID: j.Metadata.Name, Data: data, Pending: true}}}
 }
 
-// beginJob tries until the job is there. Whoever does so once more finds it.
+// beginJob tries until the job exists. A repeated call finds the existing job.
 func (s *Service) beginJob(ctx context.Context, j *kubeJob) error {
 	c, err := s.apiClient()
 	if err != nil {
@@ -67,13 +68,13 @@ func (s *Service) beginJob(ctx context.Context, j *kubeJob) error {
 	}, isTransient, retryAfter)
 }
 
-// errForeign is told of a name that somebody else has, errGoing of a job that somebody deletes.
+// errForeign reports that another job has the name. errGoing reports that the job is being deleted.
 var (
 	errForeign = &apiError{code: http.StatusConflict, text: "there is a job of that name that is not ours"}
 	errGoing   = &apiError{code: http.StatusConflict, text: "somebody deletes the job"}
 )
 
-// adoptJob takes over the job of a name, if it is that of the attempt.
+// adoptJob takes over an existing job if it belongs to the attempt.
 func (s *Service) adoptJob(ctx context.Context, c *kubeClient, j *kubeJob) error {
 	there, err := c.getJob(ctx, j.Metadata.Namespace, j.Metadata.Name)
 	switch {
@@ -87,7 +88,7 @@ func (s *Service) adoptJob(ctx context.Context, c *kubeClient, j *kubeJob) error
 	return nil
 }
 
-// planJob says what to begin. An error of a kind will stay, whoever tries again.
+// planJob returns the job to be started. An error with a kind is permanent, so retries do not help.
 func (s *Service) planJob(ctx context.Context, of *flow.Job) (*kubeJob, jobNote, error) {
 	var params struct {
 		Exec execSpec `json:"exec"`
@@ -119,11 +120,11 @@ func (s *Service) planJob(ctx context.Context, of *flow.Job) (*kubeJob, jobNote,
 	return s.buildJob(of, n.Namespace, podSpec{RestartPolicy: "Never", ServiceAccountName: w.Config.ServiceAccount, Containers: []podContainer{c}}), n, nil
 }
 
-// maxVariable is how large a variable may be: a kernel takes no more than 128 KiB for one.
+// maxVariable is the largest size of a variable. The kernel accepts at most 128 KiB per variable.
 const maxVariable = 96 << 10
 
-// slack is by how many seconds Kubernetes waits longer than we do, should nobody of us be there to
-// end a job in time.
+// slack is how many seconds longer than Troupe Kubernetes waits before it ends a job, in case no
+// member is there to do so.
 const slack = 60
 
 func (s *Service) buildJob(of *flow.Job, namespace string, spec podSpec) *kubeJob {
@@ -138,7 +139,7 @@ func (s *Service) buildJob(of *flow.Job, namespace string, spec podSpec) *kubeJo
 	return j
 }
 
-// pulls are what a flow says of fetching its image, as Kubernetes calls it.
+// pulls maps the pull policies of flows to those of Kubernetes.
 var pulls = map[string]string{"": "", flow.PullMissing: "IfNotPresent", flow.PullAlways: "Always", flow.PullNever: "Never"}
 
 func (w *execSpec) buildContainer(vars map[string]string) (podContainer, error) {
@@ -169,10 +170,10 @@ func (w *execSpec) buildContainer(vars map[string]string) (podContainer, error) 
 	return c, nil
 }
 
-// escapeDollars is a text in which Kubernetes fills in nothing.
+// escapeDollars escapes a text so that Kubernetes expands nothing in it.
 func escapeDollars(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
-// toText is a text or a number as a text.
+// toText converts a string or a number to text.
 func toText(v json.RawMessage) string {
 	if s, ok := expr.String(v); ok {
 		return s

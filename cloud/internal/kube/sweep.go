@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// What is left over is looked for every sweepEvery, and that may take askStays.
+// sweepEvery is the interval of sweeps for leftover jobs, and requestTimeout is the time limit of a
+// sweep.
 const (
 	sweepEvery     = time.Minute
 	requestTimeout = 30 * time.Second
 )
 
-// scheduleSweep has somebody look for what is left over.
+// scheduleSweep triggers a sweep.
 func (s *Service) scheduleSweep() {
 	select {
 	case s.sweep <- struct{}{}:
@@ -20,7 +21,7 @@ func (s *Service) scheduleSweep() {
 	}
 }
 
-// sweepLoop deletes what is left over: jobs that were begun, and nobody waits for.
+// sweepLoop deletes leftover jobs: those that no attempt waits for.
 func (s *Service) sweepLoop() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -55,14 +56,14 @@ func (s *Service) sweepOnce() (failed error) {
 		var all []kubeJob
 		err := c.listJobs(ctx, namespace, labelStore+"="+s.opts.Tools.Store, func(j kubeJob) { all = append(all, kubeJob{Metadata: j.Metadata}) })
 		failed = errors.Join(failed, err)
-		for _, j := range all { // one that cannot be deleted is no reason to keep the others
+		for _, j := range all { // a job that cannot be deleted must not keep the others
 			failed = errors.Join(failed, s.sweepOne(ctx, c, namespace, j.Metadata))
 		}
 	}
 	return failed
 }
 
-// sweepOne deletes a job that nobody waits for.
+// sweepOne deletes a job that no attempt waits for.
 func (s *Service) sweepOne(ctx context.Context, c *kubeClient, namespace string, of objectMeta) error {
 	if of.DeletionTimestamp != nil {
 		return nil

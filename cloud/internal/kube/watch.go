@@ -12,31 +12,32 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// logWatch follows what a pod prints, from its first line to its last. Kubernetes does not tell
+// logWatch reads the log of a pod from its first line to its last. Kubernetes does not distinguish
 // standard error from standard output.
 type logWatch struct {
 	end     context.CancelFunc
-	touched time.Time     // when somebody asked for it; the service's lock is held
-	done    chan struct{} // closed when all is read
+	touched time.Time     // time of the last request for it; guarded by the service's lock
+	done    chan struct{} // closed when the log is read completely
 
-	// When done is closed:
+	// Valid when done is closed:
 	listener *program.Listener
 	log      *logs.Writer
-	err      error // why it could not be read
+	err      error // reason why it could not be read
 
 	hearing sync.Mutex
-	result  *flow.ExternalStatus // what it has come to; nil = nobody has asked yet
+	result  *flow.ExternalStatus // result of the job; nil until it is requested
 }
 
-// watchIdleTime is how long a pod is followed that nobody asks for: another member has its task, or
-// nobody.
+// watchIdleTime is how long a log is read without requests. After that another member has its task,
+// or no attempt waits for it.
 const watchIdleTime = 2 * time.Minute
 
-// sourceOf numbers the lines of logs. They are numbered alike whoever reads them, from the first
-// one on, so each line is stored once.
+// sourceOf is the source under which log lines are numbered. All readers number them equally from
+// the first line on, so each line is stored once.
 const sourceOf = "kubernetes"
 
-// followLog follows a pod, or goes on doing so. What has ended is not followed, but read.
+// followLog starts to follow the log of a pod, or continues. The log of an ended pod is read
+// completely.
 func (s *Service) followLog(c *kubeClient, x flow.External, n *jobNote, pod string, ended bool) *logWatch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +56,7 @@ func (s *Service) followLog(c *kubeClient, x flow.External, n *jobNote, pod stri
 	return w
 }
 
-// isDone says that all is read, or could not be.
+// isDone reports whether the log was read completely, or could not be read.
 func (w *logWatch) isDone() bool {
 	select {
 	case <-w.done:
@@ -75,7 +76,7 @@ func (w *logWatch) readLog(ctx context.Context, c *kubeClient, namespace, pod st
 	return err
 }
 
-// stopWatch ends the following of a job.
+// stopWatch stops following the log of a job.
 func (s *Service) stopWatch(name string) {
 	s.mu.Lock()
 	w := s.watches[name]
@@ -86,7 +87,7 @@ func (s *Service) stopWatch(name string) {
 	}
 }
 
-// forgetUnasked ends the following of jobs that nobody asks for.
+// forgetUnasked stops following logs without recent requests.
 func (s *Service) forgetUnasked() {
 	s.mu.Lock()
 	var names []string

@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	// JobVariable has the id of the job that something was begun for.
+	// JobVariable is the variable with the id of our job.
 	JobVariable  = "TROUPE_JOB"
 	specVariable = "TASK_SPEC_PATH"
 )
 
-// Place is where jobs are begun, as far as their variables are concerned.
+// Place describes a cloud service, as far as the variables of jobs depend on it.
 type Place struct {
-	Name  string // as it is called in what is told
-	Most  int    // how many bytes a variable may have
+	Name  string // its name in messages
+	Most  int    // largest size of a variable in bytes
 	Tools troupe.ServiceTools
 }
 
-// Files are those of an attempt, as their tracker has to know them.
+// Files identifies the files of an attempt for their tracker.
 type Files struct {
 	ID   string          `json:"id"`
 	Data json.RawMessage `json:"data"`
 }
 
-// Of is the work outside that the files are.
+// Of returns the external work of the files.
 func (f *Files) Of(x flow.External) flow.External {
 	x.Service, x.ID, x.Data, x.Memo = flow.ObjectStore, f.ID, f.Data, nil
 	return x
 }
 
-// Variables are what a job finds in its environment. An input that is too large for that is in a
-// file, if there is somewhere to put it: files are nil otherwise. An error of a kind will stay,
-// whoever tries again.
+// Variables returns the environment variables of a job. An input too large for a variable is put
+// into a file, if there is a place for files; otherwise files is nil. An error with a kind is
+// permanent, so retries do not help.
 func (p *Place) Variables(ctx context.Context, job *flow.Job, env map[string]json.RawMessage) (vars map[string]string, files *Files, err error) {
 	of := program.Job{Type: job.Exec.Type, Program: &flow.Program{}, Facts: programs.Facts(job)}
 	input := program.Input(job.Input)
@@ -66,7 +66,7 @@ func (p *Place) Variables(ctx context.Context, job *flow.Job, env map[string]jso
 	return vars, files, nil
 }
 
-// addVariables adds the variables that a node says itself: texts, numbers and truths.
+// addVariables adds the variables set by a node: strings, numbers and booleans.
 func (p *Place) addVariables(vars map[string]string, env map[string]json.RawMessage) error {
 	for name, v := range env {
 		text, isText := expr.String(v)
@@ -81,7 +81,7 @@ func (p *Place) addVariables(vars map[string]string, env map[string]json.RawMess
 	return nil
 }
 
-// Seconds is how long a job may take, if the node says how long it waits; 0 = it does not.
+// Seconds returns the timeout of a job; 0 if the node has none.
 func Seconds(job *flow.Job) int64 {
 	if isPatient(job) {
 		return 0
@@ -89,7 +89,7 @@ func Seconds(job *flow.Job) int64 {
 	return (job.TimeoutMS + 999) / 1000
 }
 
-// isPatient says that the timeout of a node does not go on while it waits.
+// isPatient reports whether the timeout of a node stops while it waits.
 func isPatient(job *flow.Job) bool {
 	if job.Plan == nil {
 		return false

@@ -1,5 +1,5 @@
-// Package outside has what all do alike that begin jobs in clouds: how long they try, and what a
-// job finds in its environment.
+// Package outside holds the common parts of services that start cloud jobs: retries, and the
+// environment of a job.
 package outside
 
 import (
@@ -10,17 +10,16 @@ import (
 	"github.com/troupe-engine/troupe/internal/tenure"
 )
 
-// Patience is how long a cloud may be out of reach, or have too much to do, until an attempt has
-// failed.
+// Patience is how long a cloud may be unreachable or overloaded before an attempt fails.
 const Patience = 60 * time.Second
 
 const firstPause, longestPause = 500 * time.Millisecond, 8 * time.Second
 
-// ErrLeaseLost is told by a member that slept too long.
+// ErrLeaseLost is the error of a member that was suspended for too long.
 var ErrLeaseLost = errors.New("this member has lost its lease, and begins no job any more")
 
-// Held is asked directly before a job is begun: whoever lost his lease begins none, another member
-// may have begun it.
+// Held is called directly before a job is started. A member without its lease must not start it,
+// because another member may have done so.
 func Held(ctx context.Context) error {
 	if !tenure.Held(ctx) {
 		return ErrLeaseLost
@@ -28,8 +27,8 @@ func Held(ctx context.Context) error {
 	return nil
 }
 
-// Try does something until it is done, or there is no sense in it. passing says that trying again
-// may help, after how long the other side wants that; 0 = it does not say.
+// Try calls do until it succeeds or a retry does not help. The function passing reports whether a
+// retry may help; after returns the pause requested by the service, 0 if none.
 func Try(ctx context.Context, do func() error, passing func(error) bool, after func(error) time.Duration) error {
 	until := time.Now().Add(Patience)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {

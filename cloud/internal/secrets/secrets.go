@@ -1,7 +1,7 @@
-// Package secrets reads secrets of Secret Manager, for flows that name them.
+// Package secrets reads secrets of Secret Manager for flows that name them.
 //
-// Promises: only what the operator lists is read, anew each time; an error names a secret and never
-// tells its value.
+// Promises: only secrets listed by the operator are read, each time from the API. An error names a
+// secret and never reveals its value.
 package secrets
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/google"
 )
 
-// Options of a Manager.
+// Options configure a Manager.
 type Options struct {
 	Client   *http.Client
-	Endpoint string // of the API; "" = where it always is
-	Project  string // of secrets that do not say
+	Endpoint string // "" for the default endpoint
+	Project  string // default for secrets that do not specify one
 }
 
 // Manager reads secrets.
@@ -32,7 +32,7 @@ type Manager struct {
 	versions *secretmanager.ProjectsSecretsVersionsService
 }
 
-// New makes a Manager.
+// New returns a Manager.
 func New(o Options) (*Manager, error) {
 	api, err := secretmanager.NewService(context.Background(), google.Options(o.Client, o.Endpoint)...)
 	if err != nil {
@@ -43,8 +43,8 @@ func New(o Options) (*Manager, error) {
 
 var versionForm = regexp.MustCompile(`^projects/[\w.:-]+/secrets/[\w-]+/versions/[\w-]+$`)
 
-// versionName is the full name of what a text names: a secret of the default project, or a full
-// name, with a version or without.
+// versionName returns the full version name for a text: the name of a secret in the default
+// project, or a full name with or without a version.
 func (m *Manager) versionName(text string) (string, error) {
 	name := text
 	if !strings.Contains(name, "/") {
@@ -62,10 +62,10 @@ func (m *Manager) versionName(text string) (string, error) {
 	return name, nil
 }
 
-// stays is how long an answer may take.
+// stays is the time limit for an answer.
 const stays = 20 * time.Second
 
-// Secret is one that can be read.
+// Secret returns a function that reads the secret.
 func (m *Manager) Secret(text string) (troupe.ReadSecret, error) {
 	name, err := m.versionName(text)
 	if err != nil {
