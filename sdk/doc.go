@@ -1,10 +1,9 @@
-// Package sdk has nothing for Go programs: they have packages worker and api/client. Below it are
-// the SDKs of other languages, for workers and clients, each with its own README; here are the
-// tests that run theirs.
+// Package sdk holds no code for Go programs, which use the packages worker and api/client. Below it
+// are the SDKs for other languages, for workers and clients, each with its own README. This package
+// has the tests that run their tests.
 //
-// What is tested is each SDK as its users get it, against members in processes of their own, over
-// HTTP on loopback. python3 (3.9 or newer), node (20.11 or newer) and npm have to be there; without
-// one of them a test fails and says what to install. The first run on a machine installs
-// TypeScript's compiler and Connect below sdk/typescript, in the versions and with the hashes that
-// its lock file names.
+// Each SDK is tested in the form its users get, against members in processes of their own, over
+// HTTP on loopback. The tests need python3 (3.9 or newer), node (20.11 or newer) and npm; if one is
+// missing, they fail and name it. The first run on a machine installs the TypeScript compiler and
+// Connect below sdk/typescript, in the versions and with the hashes of its lock file.
 package sdk

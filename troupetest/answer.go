@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Answer is what a mock says, or one thing after the other.
+// Answer is the answer of a mock, or a sequence of answers.
 type Answer struct {
 	list []cases.Given
 	err  error
@@ -24,8 +24,8 @@ func newAnswer(g cases.Given) Answer {
 	return Answer{list: []cases.Given{g}}
 }
 
-// unsaid is how often an answer is given of which nothing is said: once, and the last one from then
-// on.
+// unsaid is the Times of an answer without a number: it is given once, or without limit if it is
+// the last one.
 const unsaid = -1
 
 // Returns answers with a value, as JSON.
@@ -36,10 +36,10 @@ func Returns(v any) Answer {
 	return a
 }
 
-// Fails answers with an error. What retries the node has are made.
+// Fails answers with an error. The retries of the node apply.
 func Fails(text string) Answer { return newAnswer(cases.Given{Error: text, Failed: true}) }
 
-// FailsForGood answers with an error after which trying again is of no use.
+// FailsForGood answers with an error that is not retried.
 func FailsForGood(text string) Answer {
 	return newAnswer(cases.Given{Error: text, Failed: true, Fatal: true})
 }
@@ -50,14 +50,14 @@ func Echo() Answer { return newAnswer(cases.Given{Echo: true}) }
 // Silent never answers.
 func Silent() Answer { return newAnswer(cases.Given{Silent: true}) }
 
-// Func has a handler answer, which sees the whole job, as troupe and worker call it. A panic is an
-// error; a fatal error is not tried again.
+// Func lets a handler answer. It sees the whole job, as in troupe and worker. A panic is an error;
+// a fatal error is not retried.
 func Func(f job.Handler) Answer {
 	return newAnswer(cases.Given{Func: func(c *rehearse.Call) rehearse.Answer { return askHandler(f, c) }})
 }
 
-// Handler has a function answer that takes its input as a value of Go, as troupe.Handle and
-// worker.Handle have it.
+// Handler lets a function answer that takes its input as a Go value, as in troupe.Handle and
+// worker.Handle.
 func Handler[In, Out any](f func(context.Context, In) (Out, error)) Answer {
 	typed, err := job.Typed("of the mock", f)
 	a := Func(typed)
@@ -82,14 +82,14 @@ func askHandler(f job.Handler, c *rehearse.Call) (a rehearse.Answer) {
 	return a
 }
 
-// changeLast changes the answer that was named last.
+// changeLast changes the last answer of the sequence.
 func (a Answer) changeLast(change func(*cases.Given) error) Answer {
 	a.list = append([]cases.Given(nil), a.list...)
 	a.err = errors.Join(a.err, change(&a.list[len(a.list)-1]))
 	return a
 }
 
-// Times says how often it is given.
+// Times sets how often the answer is given.
 func (a Answer) Times(n int) Answer {
 	return a.changeLast(func(g *cases.Given) error {
 		g.Times = n
@@ -100,7 +100,7 @@ func (a Answer) Times(n int) Answer {
 	})
 }
 
-// After says how long it takes, such as 3s or 2d.
+// After sets how long the call takes, such as 3s or 2d.
 func (a Answer) After(span string) Answer {
 	return a.changeLast(func(g *cases.Given) (err error) {
 		g.After, err = rehearse.ParseSpan(span)
@@ -108,7 +108,7 @@ func (a Answer) After(span string) Answer {
 	})
 }
 
-// Unit gives it to one unit of a step only, counted from 0.
+// Unit restricts the answer to one unit of a step, counted from 0.
 func (a Answer) Unit(unit int) Answer {
 	return a.changeLast(func(g *cases.Given) error {
 		g.Unit = unit
@@ -116,8 +116,8 @@ func (a Answer) Unit(unit int) Answer {
 	})
 }
 
-// When gives it only when an expression in CEL holds, which knows input, params, attempt, unit,
-// visit and call.
+// When restricts the answer to calls for which a CEL expression holds. Its variables are input,
+// params, attempt, unit, visit and call.
 func (a Answer) When(cel string) Answer {
 	return a.changeLast(func(g *cases.Given) (err error) {
 		g.When, err = cases.CallCondition(cel)
@@ -125,12 +125,12 @@ func (a Answer) When(cel string) Answer {
 	})
 }
 
-// Then goes on with another answer when this one has been given.
+// Then adds another answer to the sequence.
 func (a Answer) Then(next Answer) Answer {
 	return Answer{list: append(append([]cases.Given(nil), a.list...), next.list...), err: errors.Join(a.err, next.err)}
 }
 
-// toMock is a sequence of answers as cases have it.
+// toMock converts the sequence to a mock of package cases.
 func (a Answer) toMock() *cases.Mock {
 	m := &cases.Mock{Answers: append([]cases.Given(nil), a.list...)}
 	for i := range m.Answers {

@@ -1,5 +1,5 @@
-// Package troupetest tests flows within Go's own tests: a task is played in virtual time, so that a
-// flow of three weeks takes less than a millisecond, without a server and without a store.
+// Package troupetest tests flows within Go's own tests. A task runs in virtual time, so a flow of
+// three weeks takes less than a millisecond, without a server and without a store.
 //
 //	f := troupetest.New(t, definition)
 //	f.Mock("charge", troupetest.Fails("declined").Times(2).Then(troupetest.Returns(map[string]any{"id": "c1"})))
@@ -7,13 +7,13 @@
 //	r := f.Run(map[string]any{"order": 7})
 //	require.Equal(t, "completed", r.State)
 //
-// What is mocked is named by its node, or by its service or function. Handlers of yours may answer
-// as well (Handler, Func); they are called in the test's own goroutine, one after the other.
+// A mock is named by its node, or by its service or function. Your own handlers can answer as well
+// (Handler, Func); they are called sequentially in the test's own goroutine.
 //
-// Seeds plays the same under misfortunes: results, signals and crashes in another order, reports
-// that come twice, calls that fail. What is given to it has to hold in every one of these stories;
-// the first one in which it does not is made as small as it can be before it is told. The
-// environment variable TROUPETEST_SEED=N plays the seed N alone.
+// Seeds runs the same task under faults: results, signals and crashes in another order, duplicate
+// reports, failing calls. The given check has to hold in every one of these stories. The first
+// story in which it fails is reduced to the smallest one before it is reported. The environment
+// variable TROUPETEST_SEED=N runs only seed N.
 //
-// File plays the cases of a file, which troupe flow test reads, too.
+// File runs the cases of a file in the format of troupe flow test.
 package troupetest

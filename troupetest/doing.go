@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Doing is something that is about to be done from outside.
+// Doing is an action from outside that is being described.
 type Doing struct {
 	f       *Test
 	at      time.Duration
@@ -16,7 +16,7 @@ type Doing struct {
 	unit    int
 }
 
-// At is a time after the task's start, such as 90s, 2d or 3w.
+// At describes an action at a time after the task's start, such as 90s, 2d or 3w.
 func (f *Test) At(span string) *Doing {
 	f.t.Helper()
 	d, err := rehearse.ParseSpan(span)
@@ -24,11 +24,12 @@ func (f *Test) At(span string) *Doing {
 	return &Doing{f: f, at: d}
 }
 
-// WhenWaiting is when a step begins: a node, or one that waits for a key. Said several times of one
-// name, the first is for the first such wait, and the last for all after it.
+// WhenWaiting describes an action when a step begins to wait: a node, or a step that waits for a
+// key. If it is used several times for one name, the first is for the first such wait, and the last
+// for all later waits.
 func (f *Test) WhenWaiting(name string) *Doing { return &Doing{f: f, waiting: name} }
 
-// After is so much later.
+// After delays the action.
 func (d *Doing) After(span string) *Doing {
 	d.f.t.Helper()
 	more, err := rehearse.ParseSpan(span)
@@ -37,13 +38,13 @@ func (d *Doing) After(span string) *Doing {
 	return d
 }
 
-// Unit says which unit of the step is meant, counted from 0.
+// Unit selects the unit of the step, counted from 0.
 func (d *Doing) Unit(unit int) *Doing {
 	d.unit = unit
 	return d
 }
 
-// addAct has it done.
+// addAct adds the action to the test.
 func (d *Doing) addAct(a rehearse.Act) *Test {
 	a.At, a.Waiting, a.Unit = d.at, d.waiting, d.unit
 	a.ID = "at " + rehearse.Span(a.At)
@@ -88,35 +89,35 @@ func (d *Doing) Signal(key string, value any) *Test {
 	return d.addAct(rehearse.Act{Kind: rehearse.ActSignal, Target: key, Value: d.marshalJSON(value)})
 }
 
-// Answer gives the step that waits what it waits for. It goes with WhenWaiting.
+// Answer gives the waiting step its answer. It is used with WhenWaiting.
 func (d *Doing) Answer(value any) *Test {
 	d.f.t.Helper()
 	return d.addAct(rehearse.Act{Kind: rehearse.ActAnswer, Target: d.waiting, Value: d.marshalJSON(value)})
 }
 
-// Approve decides an approval, Reject the other way.
+// Approve approves an approval.
 func (d *Doing) Approve(node string) *Test {
 	return d.addAct(rehearse.Act{Kind: rehearse.ActApprove, Target: node})
 }
 
-// Reject decides an approval.
+// Reject rejects an approval.
 func (d *Doing) Reject(node string) *Test {
 	return d.addAct(rehearse.Act{Kind: rehearse.ActReject, Target: node})
 }
 
-// Complete finishes a unit of a step with the route direct.
+// Complete completes a unit of a step with the route direct.
 func (d *Doing) Complete(node string, output any) *Test {
 	d.f.t.Helper()
 	return d.addAct(rehearse.Act{Kind: rehearse.ActComplete, Target: node, Value: d.marshalJSON(output)})
 }
 
-// Fail does so with an error.
+// Fail completes such a unit with an error.
 func (d *Doing) Fail(node, text string) *Test {
 	d.f.t.Helper()
 	return d.addAct(rehearse.Act{Kind: rehearse.ActFail, Target: node, Value: d.marshalJSON(text)})
 }
 
-// Append adds units to a fan-out that has begun.
+// Append adds units to a fanout that has begun.
 func (d *Doing) Append(node string, items ...any) *Test {
 	d.f.t.Helper()
 	a := rehearse.Act{Kind: rehearse.ActAppend, Target: node}
@@ -126,17 +127,17 @@ func (d *Doing) Append(node string, items ...any) *Test {
 	return d.addAct(a)
 }
 
-// Cancel ends the task.
+// Cancel cancels the task.
 func (d *Doing) Cancel() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActCancel}) }
 
-// CancelGently ends it when nothing is under way any more.
+// CancelGently cancels the task when its running work is done.
 func (d *Doing) CancelGently() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActCancelGently}) }
 
-// Pause keeps anything new from starting.
+// Pause prevents new work from starting.
 func (d *Doing) Pause() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActPause}) }
 
-// Resume undoes Pause.
+// Resume reverts Pause.
 func (d *Doing) Resume() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActResume}) }
 
-// Retry has a failed task go on where it failed.
+// Retry continues a failed task where it failed.
 func (d *Doing) Retry() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActRetry}) }

@@ -10,25 +10,26 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Result is what came of a task.
+// Result is the result of a task.
 type Result struct {
-	State string // completed, failed, canceled; or running, paused, canceling, when nothing brings it on
+	// completed, failed, canceled; or running, paused, canceling, if nothing continues it
+	State string
 	Error string
-	Value json.RawMessage // its result
-	Took  time.Duration   // in virtual time
+	Value json.RawMessage // result of the task
+	Took  time.Duration   // virtual time
 	Calls []Call
-	Steps []string // nodes that were entered, in order
+	Steps []string // entered nodes, in order
 
 	story *rehearse.Story
 }
 
-// Call is an attempt that somebody was asked to carry out. One that was delivered twice is one
-// call: its job has the same id.
+// Call is an attempt that a worker was asked to carry out. A repeated delivery is the same call,
+// because its job has the same id.
 type Call struct {
 	Node, Service string
 	Input, Output json.RawMessage
 	Error         string
-	OK            bool // it went well, and its report was taken
+	OK            bool // it succeeded, and its report was accepted
 	Began, Ended  time.Duration
 	Unit, Attempt int
 	Deliveries    int
@@ -45,7 +46,7 @@ func resultOf(s *rehearse.Story) *Result {
 	return r
 }
 
-// CallsOf are those of a node, service or function.
+// CallsOf returns the calls of a node, service or function.
 func (r *Result) CallsOf(name string) (all []Call) {
 	for _, c := range r.Calls {
 		if cases.Matches(c.call, name) {
@@ -55,7 +56,7 @@ func (r *Result) CallsOf(name string) (all []Call) {
 	return all
 }
 
-// Called reports whether a node, service or function was called and answered well.
+// Called reports whether a node, service or function was called and succeeded.
 func (r *Result) Called(name string) bool {
 	for _, c := range r.CallsOf(name) {
 		if c.OK {
@@ -65,7 +66,7 @@ func (r *Result) Called(name string) bool {
 	return false
 }
 
-// Shared is what the task's shared state has under a key, nil if nothing.
+// Shared returns the task's shared value under a key; nil if none.
 func (r *Result) Shared(key string) json.RawMessage {
 	if r.story.State.Root == nil {
 		return nil
@@ -73,10 +74,10 @@ func (r *Result) Shared(key string) json.RawMessage {
 	return r.story.State.Root.Shared[key]
 }
 
-// Read reads the result into a value.
+// Read decodes the result into a value.
 func (r *Result) Read(v any) error { return json.Unmarshal(r.Value, v) }
 
-// Text tells what happened, line by line.
+// Text describes the events, line by line.
 func (r *Result) Text() string {
 	var b strings.Builder
 	for _, l := range r.story.Tell() {

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Test is a flow that is tested. Its methods end the test when they are used wrongly.
+// Test tests a flow. Its methods fail the test if they are used wrongly.
 type Test struct {
 	t     testing.TB
 	names *cases.Names
@@ -22,21 +22,22 @@ type Test struct {
 	may   []string
 }
 
-// New tests a definition in YAML or JSON.
+// New returns a Test of a definition in YAML or JSON.
 func New(t testing.TB, definition string) *Test {
 	t.Helper()
 	plan, problems, err := cases.Compile([]byte(definition), "")
 	return newTest(t, plan, problems, err)
 }
 
-// Load tests the definition in a file. What it embeds by name is looked for beside it.
+// Load returns a Test of the definition in a file. Embedded flows are looked up by name beside the
+// file.
 func Load(t testing.TB, path string) *Test {
 	t.Helper()
 	plan, problems, err := cases.Load(path)
 	return newTest(t, plan, problems, err)
 }
 
-// Built tests a definition that was built in Go, by package define.
+// Built returns a Test of a definition built in Go with package define.
 func Built(t testing.TB, b *define.Builder) *Test {
 	t.Helper()
 	text, err := b.JSON()
@@ -59,7 +60,7 @@ func newTest(t testing.TB, plan *flow.Plan, problems define.Problems, err error)
 	return f
 }
 
-// Mock says who answers for a node, a service or a function.
+// Mock sets the answers of a node, a service or a function.
 func (f *Test) Mock(name string, answer Answer) *Test {
 	f.t.Helper()
 	f.checkName(name)
@@ -68,7 +69,7 @@ func (f *Test) Mock(name string, answer Answer) *Test {
 	return f
 }
 
-// checkName ends the test when nothing in the flow has that name.
+// checkName fails the test if the flow uses no such name.
 func (f *Test) checkName(name string) {
 	f.t.Helper()
 	if err := f.names.Check(name); err != nil {
@@ -83,7 +84,7 @@ func (f *Test) requireNoError(err error) {
 	}
 }
 
-// Until leaves the task at that time after its start, such as 2d, wherever it is.
+// Until stops the task at a time after its start, such as 2d, in any state.
 func (f *Test) Until(span string) *Test {
 	f.t.Helper()
 	d, err := rehearse.ParseSpan(span)
@@ -92,8 +93,8 @@ func (f *Test) Until(span string) *Test {
 	return f
 }
 
-// Faults says what seeds may draw: order, repeat and crash, which they draw if nothing is said,
-// timeouts and errors.
+// Faults sets the faults that seeds may draw: order, repeat and crash (the default), timeouts and
+// errors.
 func (f *Test) Faults(words ...string) *Test {
 	f.t.Helper()
 	f.play.Kinds = rehearse.Kinds{}
@@ -105,7 +106,7 @@ func (f *Test) Faults(words ...string) *Test {
 	return f
 }
 
-// MayFail has calls of these nodes, services or functions fail under seeds, and those of no others.
+// MayFail restricts failing calls under seeds to these nodes, services or functions.
 func (f *Test) MayFail(names ...string) *Test {
 	f.t.Helper()
 	for _, name := range names {
@@ -124,7 +125,7 @@ func (f *Test) MayFail(names ...string) *Test {
 	return f
 }
 
-// preparePlay is the play with its params.
+// preparePlay returns the rehearsal with its params.
 func (f *Test) preparePlay(params any) *rehearse.Play {
 	f.t.Helper()
 	p := f.play
@@ -136,7 +137,7 @@ func (f *Test) preparePlay(params any) *rehearse.Play {
 	return &p
 }
 
-// Run plays a task undisturbed. What happened is logged when the test fails.
+// Run runs a task without faults. If the test fails, the events are logged.
 func (f *Test) Run(params any) *Result {
 	f.t.Helper()
 	r := resultOf(rehearse.Run(f.preparePlay(params)))
@@ -156,9 +157,9 @@ func (f *Test) Run(params any) *Result {
 	return r
 }
 
-// Seeds plays a task undisturbed and then under the misfortunes of n seeds. What check says has to
-// hold each time. The first story in which it does not is made as small as it can be, and ends the
-// test.
+// Seeds runs a task without faults and then under the faults of n seeds. The function check has to
+// return nil each time. The first story in which it does not is reduced to the smallest one and
+// fails the test.
 func (f *Test) Seeds(n int, params any, check func(*Result) error) {
 	f.t.Helper()
 	p := f.preparePlay(params)
@@ -185,7 +186,7 @@ func (f *Test) Seeds(n int, params any, check func(*Result) error) {
 	}
 }
 
-// seedRange is which seeds are played.
+// seedRange returns the range of seeds to run.
 func (f *Test) seedRange(n int) (first, last uint64) {
 	f.t.Helper()
 	if only := os.Getenv("TROUPETEST_SEED"); only != "" {
@@ -198,7 +199,7 @@ func (f *Test) seedRange(n int) (first, last uint64) {
 	return 1, uint64(n)
 }
 
-// File plays the cases of a file, each as a test of its own, undisturbed and under n seeds.
+// File runs the cases of a file, each as a subtest, without faults and under n seeds.
 func File(t *testing.T, path string, n int) {
 	t.Helper()
 	file, err := cases.Open(path, "")

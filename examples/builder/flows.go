@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// parcelFlow is a dag: a unit for each item of an order, at most two at a time. Only what is dear
-// is insured; the parcel is shipped either way.
+// parcelFlow is a dag with a unit for each item of an order, at most two at a time. Only expensive
+// parcels are insured; every parcel is shipped.
 func parcelFlow() *define.Builder {
 	b := define.NewDag("parcels").Shape(flow.ShapeDeps)
 	pack := b.Fanout("pack", "$run.items").Func("pack").Concurrency(2).Retry(3, 100*time.Millisecond)
@@ -18,8 +18,8 @@ func parcelFlow() *define.Builder {
 	return b
 }
 
-// bookingFlow is a graph: groups are booked elsewhere than single guests, and what has been booked
-// is canceled if it cannot be paid.
+// bookingFlow is a graph: groups are booked differently from single guests, and a booking is
+// canceled if it cannot be paid.
 func bookingFlow() *define.Builder {
 	b := define.NewGraph("booking").Result("booking").FailFast()
 	size := b.Choice("size").Case("group", "params.people > 8").Otherwise("single")

@@ -1,6 +1,6 @@
-// Command builder is a program with a workflow engine inside whose flows are built in Go, one of
-// each mode: nodes are variables, so that none can be misspelled; everything else is checked when a
-// flow is published.
+// Command builder is a program with an embedded workflow engine whose flows are built in Go, one of
+// each mode. Nodes are variables, so their names cannot be misspelled. Everything else is checked
+// when a flow is published.
 package main
 
 import (
@@ -31,7 +31,7 @@ func runExample(ctx context.Context, store string) (err error) {
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	registerFunctions(engine)
 	return errors.Join(
-		engine.PublishFlow(ctx, parcelFlow()), // tells every mistake in it at once
+		engine.PublishFlow(ctx, parcelFlow()), // reports all mistakes at once
 		showResult(ctx, engine, "parcels", map[string]any{"items": []string{"lamp", "vase"}, "value": 250}),
 		showResult(ctx, engine, "parcels", map[string]any{"items": []string{"book"}, "value": 12}),
 		engine.PublishFlow(ctx, bookingFlow()),
@@ -40,7 +40,7 @@ func runExample(ctx context.Context, store string) (err error) {
 	)
 }
 
-// showResult runs a task and says how it ended.
+// showResult runs a task and prints how it ended.
 func showResult(ctx context.Context, engine *troupe.Engine, slug string, input any) error {
 	id, err := engine.Start(ctx, slug, input)
 	if err != nil {
@@ -58,8 +58,8 @@ func showResult(ctx context.Context, engine *troupe.Engine, slug string, input a
 	return nil
 }
 
-// registerFunctions registers the functions that nodes name. What they take is the input of their
-// node, or its params where it has none.
+// registerFunctions registers the functions named by nodes. Their argument is the input of the
+// node, or the params if it has none.
 func registerFunctions(engine *troupe.Engine) {
 	troupe.Handle(engine, "pack", func(_ context.Context, item string) (string, error) { return "box with a " + item, nil })
 	troupe.Handle(engine, "insure", func(context.Context, any) (string, error) { return "insured", nil })

@@ -1,11 +1,10 @@
 //go:build unix
 
-// Command cluster shows what a cluster is for: three members and an attached worker, in processes
-// of their own on this machine, carry out some hundred tasks, and one of the members is killed
-// while they do. It tells what happened, and exits with 0 only if every task has ended as it
-// should.
+// Command cluster demonstrates a cluster. Three members and an attached worker, in processes of
+// their own on this machine, carry out some hundred tasks, and one of the members is killed
+// meanwhile. It prints the events, and exits with 0 only if every task has ended correctly.
 //
-//	go run ./examples/cluster                         with a PostgreSQL server of its own, which is thrown away
+//	go run ./examples/cluster                         with a temporary PostgreSQL server
 //	go run ./examples/cluster -store postgres://…     with an empty database of yours
 package main
 
@@ -36,7 +35,7 @@ func main() {
 	}
 }
 
-// runExample has it all happen, and tells it.
+// runExample runs and reports everything.
 func runExample(ctx context.Context, out io.Writer, store string) (err error) {
 	if store == "" {
 		server, err := pgtest.StartServer(ctx, "")

@@ -18,18 +18,18 @@ import (
 
 const (
 	tasks   = 300
-	callers = 24 // each starts a task and follows it to its end, then the next one
-	before  = 80 // tasks that have ended when a member is killed
+	callers = 24 // each starts a task, follows it to its end, and continues with the next one
+	before  = 80 // number of ended tasks before a member is killed
 )
 
-// task is a task as its caller saw it.
+// task is a task as seen by its caller.
 type task struct {
 	id         string
-	eventTimes []time.Time // when an event of it came
+	eventTimes []time.Time // arrival times of its events
 	ended      bool
 }
 
-// taskRecord is all tasks as their callers saw them.
+// taskRecord holds all tasks as seen by their callers.
 type taskRecord struct {
 	mu    sync.Mutex
 	tasks []*task
@@ -41,7 +41,7 @@ func (r *taskRecord) withLock(do func()) {
 	do()
 }
 
-// underWay are the tasks that have not ended and whose shard a member owns.
+// underWay returns the unfinished tasks whose shard a member owns.
 func (r *taskRecord) underWay(owners []wire.Shard, member string) (found []*task) {
 	r.withLock(func() {
 		for _, t := range r.tasks {
@@ -53,10 +53,10 @@ func (r *taskRecord) underWay(owners []wire.Shard, member string) (found []*task
 	return found
 }
 
-// runTasks has the tasks carried out, kills a member meanwhile, and tells what came of it.
+// runTasks runs the tasks, kills a member meanwhile, and prints the result.
 func (s *demoCluster) runTasks(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the callers, too
+	defer cancel() // also ends the callers
 	s.printLine("Three members (%s, %s, %s) share one PostgreSQL; a worker is attached to %s.", names[0], names[1], names[2], names[0])
 	if err := s.printOwners(ctx); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *demoCluster) runTasks(ctx context.Context) error {
 	return s.checkExecutions()
 }
 
-// runCaller is one caller. It tells of each task how it ended.
+// runCaller is one caller. It reports how each task ended.
 func (s *demoCluster) runCaller(ctx context.Context, n int, seen *taskRecord, numbers <-chan int, ended chan<- error) {
 	c, err := s.clientOf(n)
 	if err == nil {
@@ -107,7 +107,7 @@ func (s *demoCluster) runCaller(ctx context.Context, n int, seen *taskRecord, nu
 	}
 }
 
-// followTask starts a task, hears of its events until it has ended, and looks at what came of it.
+// followTask starts a task, follows its events until it has ended, and checks its result.
 func (s *demoCluster) followTask(ctx context.Context, c *client.Client, seen *taskRecord, number int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -134,14 +134,14 @@ func (s *demoCluster) followTask(ctx context.Context, c *client.Client, seen *ta
 	return nil
 }
 
-// memberLoss is what a killed member had, and when.
+// memberLoss is what a killed member owned, and the time of its end.
 type memberLoss struct {
 	at           time.Time
 	tasks        []*task
-	takeoverTime time.Duration // until its shards were others'
+	takeoverTime time.Duration // time until other members owned its shards
 }
 
-// killMember ends a member without warning and waits until others have its shards.
+// killMember kills a member without warning and waits until other members own its shards.
 func (s *demoCluster) killMember(ctx context.Context, seen *taskRecord) (*memberLoss, error) {
 	shards, err := s.client.Shards(ctx, "")
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *demoCluster) killMember(ctx context.Context, seen *taskRecord) (*member
 	return m, err
 }
 
-// victimOf is which member of the list was killed.
+// victimOf returns the index of the killed member in the list.
 func victimOf(c *wire.Cluster) int {
 	for i, m := range c.Items {
 		if m.Name == names[victim] {
@@ -168,7 +168,7 @@ func victimOf(c *wire.Cluster) int {
 	return 0
 }
 
-// printLoss says how long its tasks stood still.
+// printLoss prints how long its tasks were interrupted.
 func (m *memberLoss) printLoss(s *demoCluster, seen *taskRecord) {
 	last := time.Duration(0)
 	seen.withLock(func() {
@@ -185,7 +185,7 @@ func (m *memberLoss) printLoss(s *demoCluster, seen *taskRecord) {
 	s.printLine("The last of its tasks moved again %.1f s after the kill. Those of the others went on meanwhile.", last.Seconds())
 }
 
-// printOwners says who owns how much.
+// printOwners prints how many shards each member owns.
 func (s *demoCluster) printOwners(ctx context.Context) error {
 	c, err := s.client.Members(ctx)
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *demoCluster) printOwners(ctx context.Context) error {
 	return nil
 }
 
-// checkExecutions looks at what the worker noted.
+// checkExecutions checks the worker's records.
 func (s *demoCluster) checkExecutions() error {
 	times, err := s.countExecutions()
 	if err != nil {

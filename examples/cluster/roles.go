@@ -19,10 +19,10 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// roleEnv tells this program, when it starts itself, which part to play.
+// roleEnv is the variable that selects the role of this program when it starts itself.
 const roleEnv = "TROUPE_EXAMPLE_ROLE"
 
-// roleCommand is this program with a part to play.
+// roleCommand returns a command that starts this program in a role.
 func roleCommand(words ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -33,7 +33,7 @@ func roleCommand(words ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// runRole plays a part until it is asked to end, and gives the exit status.
+// runRole runs a role until it is asked to end, and returns the exit status.
 func runRole(role string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -52,8 +52,8 @@ func runRole(role string) int {
 	return 0
 }
 
-// beMember is all that a member of a cluster needs: a name, an address, and the store that the
-// others have, too.
+// beMember runs a member of a cluster. It needs only a name, an address, and the store shared with
+// the others.
 func beMember(ctx context.Context, name, address, store string) error {
 	engine, err := troupe.Open(ctx, troupe.Config{Store: store, Name: name, Listen: address, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
@@ -62,7 +62,7 @@ func beMember(ctx context.Context, name, address, store string) error {
 	return errors.Join(engine.Serve(ctx, nil), engine.Close())
 }
 
-// beWorker doubles numbers, and notes in a file which jobs it had.
+// beWorker doubles numbers, and records its jobs in a file.
 func beWorker(ctx context.Context, servers, notes string) error {
 	file, err := os.OpenFile(notes, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

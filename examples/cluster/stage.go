@@ -20,22 +20,22 @@ import (
 //go:embed double.yaml
 var definition []byte
 
-// names of the members. The second one is killed.
+// names are the names of the members. The second one is killed.
 var names = []string{"ant", "bee", "cat"}
 
 const victim = 1
 
-// patience is how long anything may take that should happen by itself.
+// patience is the time limit for everything that should happen by itself.
 const patience = 30 * time.Second
 
-// demoCluster is the members, the worker, and what is known of them.
+// demoCluster holds the members and the worker.
 type demoCluster struct {
 	store, dir string
 	out        io.Writer
 	members    []*process.Process
 	servers    []string // addresses of the members
 	worker     *process.Process
-	client     *client.Client // that knows all of them
+	client     *client.Client // knows all members
 }
 
 func (s *demoCluster) printLine(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
@@ -79,10 +79,10 @@ func (s *demoCluster) startProcess(name string, words ...string) (*process.Proce
 	return process.Start(s.dir, name, cmd)
 }
 
-// notesFile is the file in which the worker notes its jobs.
+// notesFile returns the file in which the worker records its jobs.
 func (s *demoCluster) notesFile() string { return filepath.Join(s.dir, "jobs") }
 
-// clientOf knows all members, and speaks with one of them first.
+// clientOf returns a client that knows all members and prefers one of them.
 func (s *demoCluster) clientOf(first int) (*client.Client, error) {
 	first %= len(s.servers)
 	return client.New(strings.Join(append(s.servers[first:len(s.servers):len(s.servers)], s.servers[:first]...), ","), client.Options{})
@@ -102,7 +102,7 @@ func (s *demoCluster) isBalanced(ctx context.Context) bool {
 	return true
 }
 
-// awaitCondition waits until something is so.
+// awaitCondition waits until so returns true.
 func (s *demoCluster) awaitCondition(ctx context.Context, what string, so func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -116,7 +116,7 @@ func (s *demoCluster) awaitCondition(ctx context.Context, what string, so func(c
 	return nil
 }
 
-// stopAll ends the processes, the worker first.
+// stopAll stops the processes, the worker first.
 func (s *demoCluster) stopAll() {
 	if s.client != nil {
 		s.client.Close()
@@ -133,7 +133,7 @@ func (s *demoCluster) stopAll() {
 	}
 }
 
-// countExecutions tells how often the worker was given each job.
+// countExecutions returns how often the worker got each job.
 func (s *demoCluster) countExecutions() (map[string]int, error) {
 	text, err := os.ReadFile(s.notesFile())
 	if err != nil {

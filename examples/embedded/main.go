@@ -1,5 +1,5 @@
-// Command embedded is a program with a workflow engine inside: one SQLite file, no server, no
-// worker. Kill it while it runs and start it again: the task goes on where it was.
+// Command embedded is a program with an embedded workflow engine: one SQLite file, no server, no
+// worker. Kill it while it runs and start it again: the task continues where it was.
 package main
 
 import (
@@ -60,7 +60,7 @@ func runExample(ctx context.Context, store string) (err error) {
 	if err := engine.Publish(ctx, "invitations", []byte(invitations)); err != nil {
 		return err
 	}
-	// With the key this task is started once, however often the program is.
+	// The key makes this task start once, however often the program runs.
 	id, err := engine.Start(ctx, "invitations", map[string]any{"guests": []string{"Ada", "Grace", "Edsger"}}, troupe.WithKey("party"))
 	if err != nil {
 		return err
@@ -73,8 +73,8 @@ func runExample(ctx context.Context, store string) (err error) {
 	return nil
 }
 
-// inviteGuest gets one guest. The engine may call it again for the same guest, after a crash for
-// example.
+// inviteGuest handles one guest. The engine may call it again for the same guest, for example after
+// a crash.
 func inviteGuest(_ context.Context, guest string) (string, error) { return "Dear " + guest, nil }
 
 func sumUp(_ context.Context, letters []string) (string, error) {

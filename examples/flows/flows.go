@@ -1,5 +1,5 @@
-// Package flows holds example flows, one for each thing that flows can do, and what tasks of them
-// end as. They need only the services of the demo workers and scripts. Play carries out one such
+// Package flows holds example flows, one for each feature of flows, and the expected results of
+// their tasks. They need only the services of the demo workers and scripts. Play runs one such
 // task.
 //
 //go:generate go test -count=1 -run TestTheTablesOfFieldsAreUpToDate . -args -update
@@ -18,38 +18,37 @@ import (
 //go:embed *.yaml
 var Files embed.FS
 
-// What is expected of them is in a folder of its own: whoever publishes all files here wants flows
-// only.
+// The expected results are in a folder of their own, so that this folder contains only flows to be
+// published.
 //
 //go:embed demo/expect.yaml
 var expect []byte
 
-// Expectation is one entry of demo/expect.yaml: a task, what is done to it, and how it must end.
-// What it does not say about the end is not looked at.
+// Expectation is one entry of demo/expect.yaml: a task, the actions on it, and its expected end.
+// Absent fields are not checked.
 type Expectation struct {
 	File     string          `json:"file"`
 	Params   json.RawMessage `json:"params"` // object, or nil
-	Input    json.RawMessage `json:"input"`  // the same for a dag: any JSON
+	Input    json.RawMessage `json:"input"`  // for a dag: any JSON
 	Signals  []Signal        `json:"signals"`
 	Complete []Completion    `json:"complete"`
 
 	State   string            `json:"state"`
-	Error   string            `json:"error"`   // a part of it
-	Shared  json.RawMessage   `json:"shared"`  // all of it, at the end
-	Result  json.RawMessage   `json:"result"`  // the same
-	Steps   map[string]string `json:"steps"`   // how these ended, by slug; "" = not at all
-	Closing []string          `json:"closing"` // what undid and cleaned up, in that order
+	Error   string            `json:"error"`   // part of the error
+	Shared  json.RawMessage   `json:"shared"`  // complete shared values at the end
+	Result  json.RawMessage   `json:"result"`  // complete result
+	Steps   map[string]string `json:"steps"`   // end of each step, by slug; "" if it did not run
+	Closing []string          `json:"closing"` // nodes that undid and cleaned up, in order
 }
 
-// Signal is to be sent some time after the start of its task.
+// Signal is sent some time after the start of its task.
 type Signal struct {
 	Key     string          `json:"key"`
 	Value   json.RawMessage `json:"value"`
 	AfterMS int             `json:"after_ms"`
 }
 
-// Completion ends a unit whose route is direct, as soon as its step has begun: with an output or an
-// error.
+// Completion completes a direct unit as soon as its step has begun, with an output or an error.
 type Completion struct {
 	Step   string          `json:"step"`
 	Unit   int             `json:"unit"`

@@ -15,16 +15,16 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Outcome is how a task ended.
+// Outcome is the result of a task.
 type Outcome struct {
 	ID             string
 	State, Error   string
 	Shared, Result json.RawMessage
-	Steps          map[string]string // how they ended last, by slug
+	Steps          map[string]string // last end of each step, by slug
 	Closing        []string
 }
 
-// flowRun is an expectation that is being carried out.
+// flowRun is a running expectation.
 type flowRun struct {
 	*Expectation
 	server *client.Client
@@ -35,8 +35,8 @@ type flowRun struct {
 	failed []error
 }
 
-// Play starts a task of the flow with this slug, does to it what is to be done, and follows it to
-// its end. look hears of every event. The Outcome has the task's id as soon as it has been started.
+// Play starts a task of the flow with this slug, performs its actions, and follows it to its end.
+// It calls look for every event. The Outcome contains the task's id as soon as it has started.
 func (e *Expectation) Play(ctx context.Context, server *client.Client, slug string, look func(*wire.Event)) (*Outcome, error) {
 	started, err := server.Start(ctx, wire.Start{Flow: slug, Params: e.Params, Input: e.Input})
 	if err != nil {
@@ -51,7 +51,7 @@ func (e *Expectation) Play(ctx context.Context, server *client.Client, slug stri
 	return &p.out, errors.Join(append(p.failed, err)...)
 }
 
-// startAction does something to the task while it goes on.
+// startAction performs an action on the running task.
 func (p *flowRun) startAction(do func() error) {
 	p.wait.Go(func() {
 		if err := do(); err != nil {
@@ -89,7 +89,7 @@ func (p *flowRun) followTask(ctx context.Context, look func(*wire.Event)) error 
 	return err
 }
 
-// handleEvent notes what an event tells, and completes the units of a step that has begun.
+// handleEvent records an event, and completes the units of a step that has begun.
 func (p *flowRun) handleEvent(ctx context.Context, e *wire.Event) {
 	switch e.Type {
 	case "step_entered":
@@ -107,7 +107,7 @@ func (p *flowRun) handleEvent(ctx context.Context, e *wire.Event) {
 	}
 }
 
-// Judge says what is different from what was expected; "" = nothing.
+// Judge returns the difference from the expected result; "" if there is none.
 func (e *Expectation) Judge(out *Outcome) string {
 	switch {
 	case out.State != e.State:
@@ -129,7 +129,7 @@ func (e *Expectation) Judge(out *Outcome) string {
 	return ""
 }
 
-// matchesExpected reports whether a value is what was expected, if something was.
+// matchesExpected reports whether a value equals the expected one, if there is one.
 func matchesExpected(got, want json.RawMessage) bool {
 	if want == nil {
 		return true

@@ -1,6 +1,6 @@
-// Command nightly is a program that writes a report each night: its flow says when. It shows what a
-// schedule does without waiting for a night: when it fires next, around the night in which clocks
-// are put forward, and the reports of three nights that have passed.
+// Command nightly is a program that writes a report each night, at the time set in its flow. To
+// show a schedule without waiting, it prints the next fire times, around the night when clocks go
+// forward, and writes the reports of three past nights.
 package main
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// report adds up what was sold and sends it. Each night there is one task of it, whatever happens
-// to the program meanwhile.
+// report adds up the sales and sends the result. Each night has exactly one task, even if the
+// program restarts meanwhile.
 const report = `
 name: report
 start: add_up
@@ -72,7 +72,7 @@ func runExample(ctx context.Context, store string) (err error) {
 	return backfillNights(ctx, engine)
 }
 
-// printSlots prints when it fires around the night in which there is no 02:30.
+// printSlots prints the fire times around the night without 02:30.
 func printSlots(ctx context.Context, engine *troupe.Engine) error {
 	slots, err := engine.NextSlots(ctx, "report", 2, time.Date(2026, 3, 28, 0, 0, 0, 0, time.UTC))
 	if err != nil {
@@ -87,7 +87,7 @@ func printSlots(ctx context.Context, engine *troupe.Engine) error {
 	return nil
 }
 
-// backfillNights has the reports of three nights written, those that are there already not again.
+// backfillNights writes the reports of three nights, except existing ones.
 func backfillNights(ctx context.Context, engine *troupe.Engine) error {
 	night := func(day int) wire.Time { return wire.Time{Time: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)} }
 	filled, err := engine.BackfillSchedule(ctx, "report", troupe.Backfill{From: night(1), To: night(4)})

@@ -1,5 +1,5 @@
-// Command order reserves what was ordered, waits for an approval, charges with retries, and ships.
-// Started again, it goes on where it was.
+// Command order reserves the ordered goods, waits for an approval, charges with retries, and ships.
+// After a restart it continues where it was.
 package main
 
 import (
@@ -17,9 +17,9 @@ func reserve(_ context.Context, o order) (string, error) { return "parcel " + o.
 
 func charge(ctx context.Context, o order) (string, error) {
 	if o.Card == "" {
-		return "", fmt.Errorf("there is no card to charge for order %s", o.ID) // is tried again
+		return "", fmt.Errorf("there is no card to charge for order %s", o.ID) // is retried
 	}
-	return "charged under " + troupe.JobFrom(ctx).Key(), nil // the same key for all tries
+	return "charged under " + troupe.JobFrom(ctx).Key(), nil // same key for all attempts
 }
 
 func ship(_ context.Context, parcel string) (string, error) { return parcel + " is on its way", nil }

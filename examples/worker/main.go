@@ -1,5 +1,5 @@
-// Command worker carries out the service "resize" for a member. It asks for its jobs, so it works
-// behind any firewall; with Push: true in its Config it would be called instead.
+// Command worker carries out the service "resize" for a member. It polls for jobs, so it works
+// behind any firewall. With Push: true in its Config the member would call it instead.
 //
 //	troupe serve &
 //	go run ./examples/worker
@@ -38,10 +38,11 @@ type imageSize struct {
 	Height int `json:"height"`
 }
 
-// fitThumbnail finds the size of a thumbnail. What it writes to the log of its job is kept.
+// fitThumbnail computes the size of a thumbnail. Its output to the job's log is stored.
 func fitThumbnail(ctx context.Context, in imageSize) (imageSize, error) {
 	if in.Width <= 0 || in.Height <= 0 {
-		return in, worker.Fatal(errors.New("an image has at least one pixel")) // trying again would not help
+		// retries would not help
+		return in, worker.Fatal(errors.New("an image has at least one pixel"))
 	}
 	const longest = 200
 	scale := float64(longest) / float64(max(in.Width, in.Height))
