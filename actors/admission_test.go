@@ -20,7 +20,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// gate is a store whose commits wait while it is shut, or fail while it is broken.
+// gate is a store whose commits wait while it is shut, and fail while it is broken.
 type gate struct {
 	persistence.Store
 	shut   sync.RWMutex

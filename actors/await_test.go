@@ -15,14 +15,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// standstill is the store of a member that stands still: what it hears of a task, that there is
-// none or that its end is written, it takes in only when somebody has asked it for the end of one.
-// That it has lost its lease it does not hear at all.
+// standstill is the store of a member that is suspended. The member receives the results about a
+// task, that it does not exist or that its end is written, only after a caller waits for the task's
+// end. The member never learns that it has lost its lease.
 type standstill struct {
 	*lagging
 	stands, goesOn sync.Once
-	still, on      chan struct{} // closed when it stands still, and when it goes on
-	asked          atomic.Bool   // somebody is about to ask
+	still, on      chan struct{} // closed when it is suspended, and when it continues
+	asked          atomic.Bool   // a caller is about to wait
 }
 
 func newStandstill(store persistence.Store) *standstill {
@@ -52,7 +52,7 @@ func (s *standstill) Commit(ctx context.Context, incarnation string, batch []per
 
 func (s *standstill) goOn() { s.goesOn.Do(func() { close(s.on) }) }
 
-// start begins the member.
+// start starts the member.
 func (s *standstill) start(t *testing.T, cfg actors.Config) *harness {
 	cfg.Store = s
 	cfg.Host.Park = func(func() bool) {
@@ -61,12 +61,12 @@ func (s *standstill) start(t *testing.T, cfg actors.Config) *harness {
 		}
 	}
 	th := start(t, cfg)
-	t.Cleanup(s.goOn) // or the member could not be ended
+	t.Cleanup(s.goOn) // otherwise the member could not be stopped
 	s.armed.Store(true)
 	return th
 }
 
-// await asks the member, which goes on then, how a task has ended.
+// await waits for the end of a task at the member, which continues then.
 func (s *standstill) await(t *testing.T, th *harness, id string) (flow.TaskStatus, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -22,7 +22,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// forgetful says after a moment that everything is written, and keeps nothing of it.
+// forgetful is a store that confirms every write after a moment, and keeps nothing.
 type forgetful struct {
 	persistence.Store
 	takes time.Duration
@@ -35,8 +35,8 @@ func (f forgetful) Commit(_ context.Context, _ string, batch []persistence.Commi
 	return make([]error, len(batch)), nil
 }
 
-// BenchmarkChain is what a step costs a member beside its store: of processor time, not of time.
-// How long a chain is tells what a task's start and end cost.
+// BenchmarkChain measures the processor time of a step in a member without its store. The lengths
+// of the chains show the cost of a task's start and end.
 func BenchmarkChain(b *testing.B) {
 	for _, steps := range []int{10, 100} {
 		b.Run(fmt.Sprint(steps), func(b *testing.B) { benchChain(b, steps) })
@@ -78,7 +78,7 @@ func longChain(steps int) []byte {
 	return []byte(d.String())
 }
 
-// inFlight calls f n times, so many at once.
+// inFlight calls f n times, with the given concurrency.
 func inFlight(n, concurrency int, f func()) {
 	var left atomic.Int64
 	left.Store(int64(n))
@@ -99,7 +99,7 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkTally is what counting the end of an attempt takes, beside others who count the same.
+// BenchmarkTally measures the cost of counting the end of an attempt, with concurrent callers.
 func BenchmarkTally(b *testing.B) {
 	m, err := actors.Start(b.Context(), actors.Config{Store: model.New(model.Options{})})
 	require.NoError(b, err)

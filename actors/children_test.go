@@ -22,7 +22,7 @@ import (
 type gates struct {
 	mu    sync.Mutex
 	begun map[string]int
-	open  map[string]chan struct{} // by node; without one a step's jobs are not held
+	open  map[string]chan struct{} // by node; a step without one is not held
 }
 
 func newGates(nodes ...string) *gates {
@@ -47,7 +47,7 @@ func (g *gates) carry(ctx context.Context, j flow.Job) flow.Report {
 	return flow.Report{Output: json.RawMessage(`1`)}
 }
 
-// counts are how many jobs were begun, and how many of them more than once.
+// counts returns how many jobs were started, and how many of them more than once.
 func (g *gates) counts() (jobs, again int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,7 +64,7 @@ func (g *gates) await(t *testing.T, jobs int) {
 	require.Eventually(t, func() bool { n, _ := g.counts(); return n == jobs }, patience, time.Millisecond)
 }
 
-// slow is a clock on which the moment never ends that a step's first report waits for others.
+// slow is a clock on which the linger time of a step's first report never ends.
 type slow struct{ actors.Clock }
 
 func (slow) Now() time.Time { return time.Now() }
@@ -84,7 +84,7 @@ nodes:
   two: {func: f, route: local_func, each: {count: 20}}
 `
 
-// starts counts how often actors of a kind began.
+// starts counts the starts of actors by kind.
 type starts struct{ task, step atomic.Int64 }
 
 func (s *starts) note(kind string, message any) {
@@ -160,7 +160,7 @@ func TestAStepActorThatKeepsCrashingFailsItsStepAlone(t *testing.T) {
 	require.Zero(t, again)
 }
 
-// aShortWait is a subflow that waits, with a timeout of its own.
+// aShortWait is a subflow that waits, with its own timeout.
 const aShortWait = `
 start: sub
 nodes:
@@ -253,7 +253,7 @@ func TestNestedStepsAreCarriedBelowTheOneAroundThem(t *testing.T) {
 	th.eventuallySteps(t, 1)
 	require.EqualValues(t, 3, stopped.Load(), "one crashed, came again and was over, and so was the one around it")
 	crash.Store(true)
-	close(g.open["last"]) // the outermost gathers what plain steps in it report
+	close(g.open["last"]) // the outermost step collects the reports of its plain steps
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 	_, again := g.counts()
 	require.Zero(t, again)

@@ -19,15 +19,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// circuit is members on one store that reach each other. Who owns what is up to the test.
+// circuit is a set of members on one store that reach each other. The test determines the owners.
 type circuit struct {
 	store persistence.Store
 
 	mu      sync.Mutex
-	members map[string]*harness // that live, by incarnation
+	members map[string]*harness // live members, by incarnation
 	owner   [persistence.Shards]*harness
 	lines   map[*harness]*line
-	unseen  string // an incarnation that the others do not know to live yet
+	unseen  string // an incarnation that the others do not know yet
 }
 
 func newCircuit(store persistence.Store) *circuit {
@@ -37,7 +37,7 @@ func newCircuit(store persistence.Store) *circuit {
 	return &circuit{store: store, members: map[string]*harness{}, lines: map[*harness]*line{}}
 }
 
-// newPair is two members, the first of which owns everything, and the ledger of what both carry.
+// newPair returns two members, of which the first owns everything, and a ledger of their jobs.
 func newPair(t *testing.T, store persistence.Store) (c *circuit, l *ledger, a, b *harness) {
 	t.Helper()
 	c, l = newCircuit(store), newLedger()
@@ -59,7 +59,7 @@ func (c *circuit) join(t *testing.T, cfg actors.Config) *harness {
 	return th
 }
 
-// move has a member own shards, which may be another one's until then.
+// move makes a member the owner of shards, which another one may own until then.
 func (c *circuit) move(t *testing.T, to *harness, shards ...int) {
 	t.Helper()
 	if from := c.at(shards[0]); from != nil {
@@ -68,7 +68,7 @@ func (c *circuit) move(t *testing.T, to *harness, shards ...int) {
 	c.give(to, shards...)
 }
 
-// give has a member own shards that nobody owns any more.
+// give makes a member the owner of shards without an owner.
 func (c *circuit) give(to *harness, shards ...int) {
 	c.mu.Lock()
 	for _, shard := range shards {
@@ -84,7 +84,7 @@ func (c *circuit) at(shard int) *harness {
 	return c.owner[shard]
 }
 
-// die ends a member as a crash would, and has the store fence it.
+// die ends a member as a crash would, and fences it in the store.
 func (c *circuit) die(t *testing.T, th *harness) {
 	t.Helper()
 	th.Kill()
@@ -94,31 +94,31 @@ func (c *circuit) die(t *testing.T, th *harness) {
 	require.NoError(t, c.store.Leave(t.Context(), th.Incarnation()))
 }
 
-// hide has the others not know yet that a member lives; "" = they know all.
+// hide hides a live member from the others; "" hides none.
 func (c *circuit) hide(incarnation string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unseen = incarnation
 }
 
-// leave forgets a member that has left by itself.
+// leave removes a member that has left by itself.
 func (c *circuit) leave(th *harness) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.members, th.Incarnation())
 }
 
-// line is how one member reaches the others: in bytes.
+// line is a member's connection to the others. Everything passes it in encoded form.
 type line struct {
 	circuit *circuit
 	self    string
-	hold    func(engine.Order)      // before an order is brought
-	after   func(engine.Order)      // before its answer is there
-	cut     func(engine.Order) bool // there is no way for it
-	late    func() string           // who it takes for the owner of all tasks; "" = who is
-	drop    func() bool             // errands are lost, though they seem to arrive
-	mute    bool                    // nobody is told of jobs
-	largest atomic.Int64            // bytes of jobs in one answer
+	hold    func(engine.Order)      // called before an order is delivered
+	after   func(engine.Order)      // called before its answer is returned
+	cut     func(engine.Order) bool // reports whether the order is lost
+	late    func() string           // returns the assumed owner of all tasks; "" for the real one
+	drop    func() bool             // reports whether errands are lost without an error
+	mute    bool                    // jobs are not announced
+	largest atomic.Int64            // largest bytes of jobs in one answer
 }
 
 func (l *line) Do(ctx context.Context, orders engine.Orders) engine.Outcomes {
@@ -144,7 +144,7 @@ func (l *line) Do(ctx context.Context, orders engine.Orders) engine.Outcomes {
 	return outcomes
 }
 
-// deliver asks whoever owns the task until somebody does.
+// deliver sends an order to the owner of the task, and retries until one accepts it.
 func (l *line) deliver(ctx context.Context, o engine.Order) engine.Outcome {
 	out := engine.Outcome{Err: flow.Errorf(flow.Busy, "nobody has the task")}
 	for ctx.Err() == nil {
@@ -157,13 +157,13 @@ func (l *line) deliver(ctx context.Context, o engine.Order) engine.Outcome {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Millisecond): // before it asks again
+		case <-time.After(time.Millisecond): // before the retry
 		}
 	}
 	return out
 }
 
-// travel has a member carry out an order that comes, and is answered, in bytes.
+// travel makes a member carry out an order, with order and answer in encoded form.
 func travel(ctx context.Context, th *harness, o engine.Order) engine.Outcome {
 	sent, err := engine.Marshal(&engine.Orders{o})
 	if err != nil {
@@ -217,7 +217,7 @@ func (l *line) Credits(c *engine.Credits) {
 	defer l.circuit.mu.Unlock()
 	for incarnation, th := range l.circuit.members {
 		if incarnation != l.self {
-			go th.Credited(c) // on its way it may be overtaken
+			go th.Credited(c) // it may be overtaken
 		}
 	}
 }
@@ -254,10 +254,10 @@ func (l *line) Wanted(jobs []engine.Offer) {
 	}
 }
 
-// shardOf is a task's shard, as a list.
+// shardOf returns a task's shard, as a list.
 func shardOf(task string) []int { return []int{persistence.ShardOf(task)} }
 
-// neighbor is the id of a task of the same shard, which there is not.
+// neighbor returns the id of a nonexistent task in the same shard.
 func neighbor(task string) string {
 	for i := 0; ; i++ {
 		if id := fmt.Sprint("no-task-", i); persistence.ShardOf(id) == persistence.ShardOf(task) {
@@ -266,7 +266,7 @@ func neighbor(task string) string {
 	}
 }
 
-// ledger counts how often jobs were carried out, and holds them until it is told to let go.
+// ledger counts how often jobs were carried out, and holds them until they are freed.
 type ledger struct {
 	mu    sync.Mutex
 	times map[string]int
@@ -278,13 +278,13 @@ func newLedger() *ledger {
 	return &ledger{times: map[string]int{}, begun: make(chan string, 10_000), free: make(chan struct{})}
 }
 
-// freed lets all jobs go at once.
+// freed frees all jobs at once.
 func (l *ledger) freed() *ledger {
 	close(l.free)
 	return l
 }
 
-// carrier is a function of one member.
+// carrier returns the function of one member.
 func (l *ledger) carrier(name string) carry {
 	return func(ctx context.Context, j flow.Job) flow.Report {
 		l.mu.Lock()
@@ -311,7 +311,7 @@ func (l *ledger) repeated() (ids []string) {
 	return ids
 }
 
-// await waits for a task's end at whoever owns it by then.
+// ended waits for a task's end at its current owner.
 func (c *circuit) ended(t *testing.T, task string) *persistence.View {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

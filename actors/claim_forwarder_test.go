@@ -20,13 +20,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// halves are the shards, divided.
+// halves returns the shards in two halves.
 func halves() (one, other []int) {
 	all := persistence.AllShards()
 	return all[:len(all)/2], all[len(all)/2:]
 }
 
-// beginIn begins tasks at a member until so many of them are its own.
+// beginIn starts tasks at a member until it owns the given number of them.
 func beginIn(t *testing.T, th *harness, version, params string, n int) {
 	t.Helper()
 	for n > 0 {
@@ -79,7 +79,8 @@ func TestClaimsThatWaitForOneOwnerAreAnsweredWhenItDoesNot(t *testing.T) {
 	polls.Wait()
 }
 
-// A member may hear of a job from its new owner before it hears that the one of before has gone.
+// A member may learn of a job from its new owner before it learns that the previous owner has
+// departed.
 func TestAJobThatWasClaimedOfAMemberThatHasGoneIsFoundAtItsNewOwner(t *testing.T) {
 	c := newCircuit(nil)
 	late := actors.Config{Host: actors.Host{Clock: lazy{}}}
@@ -111,7 +112,7 @@ func TestAJobThatWasClaimedOfAMemberThatHasGoneIsFoundAtItsNewOwner(t *testing.T
 		}
 	}()
 	c.give(heir, persistence.AllShards()...)
-	<-asked // there was word of a job, whose owner is thought to be the one of before
+	<-asked // the job was announced, and its owner is assumed to be the previous one
 	old.Store(false)
 	heir.Gone(gone.Incarnation(), false)
 	b.Gone(gone.Incarnation(), false)
@@ -141,7 +142,7 @@ func drainChannel[T any](c chan T) {
 	}
 }
 
-// stuck is a store that does not give one task until it is to.
+// stuck is a store that does not return one task until it is released.
 type stuck struct {
 	persistence.Store
 	task    atomic.Value
@@ -155,7 +156,7 @@ func (s *stuck) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	return s.Store.Load(ctx, ids)
 }
 
-// withOneStuck is a member with a task of a version at rest, which the store does not give.
+// withOneStuck returns a member with a resting task of a version, which the store does not return.
 func withOneStuck(t *testing.T, definition string) (th *harness, version, id string, s *stuck) {
 	t.Helper()
 	s = &stuck{Store: model.New(model.Options{}), release: make(chan struct{})}
@@ -181,7 +182,7 @@ func TestAPollThatHasGotAJobDoesNotWaitLongForOthers(t *testing.T) {
 	require.Zero(t, again[0].Job.Deliveries)
 }
 
-// TestTheAnswerToALotOfClaimsIsBounded has many pollers claim large jobs of one owner at once.
+// TestTheAnswerToALotOfClaimsIsBounded lets many pollers claim large jobs of one owner at once.
 func TestTheAnswerToALotOfClaimsIsBounded(t *testing.T) {
 	const jobs = 40
 	c := newCircuit(nil)
@@ -207,7 +208,7 @@ func TestTheAnswerToALotOfClaimsIsBounded(t *testing.T) {
 		}()
 	}
 	<-polling
-	// Behind all of them through the mailbox of those who wait: they have claimed.
+	// This passes the sessions actor's mailbox after all of them: they have claimed.
 	require.Empty(t, b.poll(t, 0, 1, "y"))
 	close(release)
 	for range jobs {

@@ -12,15 +12,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// quick is a clock by which everything takes a hundredth of its time.
+// quick is a clock that runs a hundred times as fast.
 type quick struct{ began time.Time }
 
 func (q quick) Now() time.Time { return q.began.Add(100 * time.Since(q.began)) }
 
 func (q quick) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d/100, f).Stop }
 
-// lazy is a clock by which what is to happen in some seconds happens in an hour: nobody finds by
-// looking every now and then what he was not told.
+// lazy is a clock on which timers of more than two seconds take an hour. So periodic checks find
+// nothing for which a notice is missing.
 type lazy struct{}
 
 func (lazy) Now() time.Time { return time.Now() }
@@ -32,7 +32,7 @@ func (lazy) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// noting is a lazy clock that tells when somebody begins to wait for just so long.
+// noting is a lazy clock that reports when a timer of the given duration starts.
 type noting struct {
 	lazy
 	wait  time.Duration
@@ -51,8 +51,7 @@ func (n noting) AfterFunc(d time.Duration, f func()) func() bool {
 	return n.lazy.AfterFunc(d, f)
 }
 
-// catching is a lazy clock by which what is to happen after just so long happens when the test says
-// so.
+// catching is a lazy clock whose timers of the given duration fire when the test decides.
 type catching struct {
 	lazy
 	wait   time.Duration
@@ -71,7 +70,7 @@ func (c catching) AfterFunc(d time.Duration, f func()) func() bool {
 	return func() bool { return true }
 }
 
-// next is what is to happen next.
+// next returns the function of the next timer.
 func (c catching) next(t *testing.T) func() {
 	t.Helper()
 	select {
@@ -83,8 +82,8 @@ func (c catching) next(t *testing.T) func() {
 	}
 }
 
-// eager is a clock by which what is to happen in minutes happens in a moment: a lease of an hour,
-// which nobody could miss, is renewed often.
+// eager is a clock on which timers of minutes fire in a moment. So a lease of an hour is renewed
+// often.
 type eager struct{}
 
 func (eager) Now() time.Time { return time.Now() }
@@ -96,7 +95,7 @@ func (eager) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// leaping is a store whose clock can be put forward. Nobody waits there for a lease to run out.
+// leaping is a store whose clock can be advanced. There, no member waits for a lease to expire.
 type leaping struct {
 	persistence.Store
 	ahead atomic.Int64

@@ -113,7 +113,7 @@ func TestThatAJobHasBegunIsToldToWhoeverHasItsTask(t *testing.T) {
 	b, e := c.join(t, busy), c.join(t, withFunc(l.carrier("e")))
 	version := a.publish(t, oneJob)
 	id, other := a.begin(t, version, `{}`), a.begin(t, version, `{}`)
-	for _, gone := range []*harness{a, e} { // what was returned only once nobody tells of
+	for _, gone := range []*harness{a, e} { // no event records a job that was returned only once
 		if gone == e {
 			c.give(e, persistence.AllShards()...)
 		}
@@ -121,7 +121,7 @@ func TestThatAJobHasBegunIsToldToWhoeverHasItsTask(t *testing.T) {
 		<-l.begun
 		c.die(t, gone)
 	}
-	c.give(b, persistence.AllShards()...) // one of them waits in line there
+	c.give(b, persistence.AllShards()...) // one of them waits in the queue there
 	first := <-l.begun
 	d := c.join(t, withFunc(l.carrier("d")))
 	c.move(t, d, persistence.AllShards()...)
@@ -158,7 +158,7 @@ func TestTimeDoesNotRunBackwardsForATaskThatMoves(t *testing.T) {
 	a := c.join(t, withFunc(increment))
 	c.give(a, persistence.AllShards()...)
 	id := a.begin(t, a.publish(t, `{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`), `{}`)
-	behind.Store(int64(time.Minute)) // as the next owner has it, which may be a little behind by its own fault
+	behind.Store(int64(time.Minute)) // the clock of the next owner, which may be slightly behind
 	b := c.join(t, withFunc(increment))
 	c.move(t, b, persistence.AllShards()...)
 	require.NoError(t, b.Do(t.Context(), id, flow.Signal{Key: "ok", Value: []byte(`true`)}, ""))

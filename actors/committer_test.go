@@ -51,7 +51,7 @@ func TestAWatcherIsToldOfARowWhoseAnswerGotLost(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	var armed atomic.Bool
-	clock := newNoting(10 * time.Second) // as a watcher does who was not told
+	clock := newNoting(10 * time.Second) // like a watcher that got no notice
 	th := start(t, actors.Config{Host: actors.Host{Clock: clock}, Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
 		if armed.Swap(false) {
 			return faulty.Lose()

@@ -41,8 +41,8 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 		go ask()
 	}
 	require.Eventually(t, func() bool { return th.Stats().Messages == n }, patience, time.Millisecond)
-	// Behind them through the mailbox of all tasks: when this is answered they are in that of
-	// theirs.
+	// This passes the mailbox of all tasks after them: when it is answered, they are in the task's
+	// mailbox.
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(th.Do(ctx, "nobody", flow.Cancel{}, "")))
 	close(crash)
 	for range n {
@@ -92,7 +92,7 @@ func TestWhatHasLandedIsNotLostWithTheActorOfItsTask(t *testing.T) {
 		}
 		return r
 	})
-	cfg.Host.Clock = slow{} // so the reports of the first half lie in the inbox of their step
+	cfg.Host.Clock = slow{} // so the reports of the first half are in the inbox of their step
 	cfg.Host.Probe = func(kind string, message any) {
 		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.taskCommand" && crash.Swap(false) {
 			panic("a planted crash")
@@ -104,7 +104,7 @@ func TestWhatHasLandedIsNotLostWithTheActorOfItsTask(t *testing.T) {
 	crash.Store(true)
 	note := flow.Signal{Key: "k", Value: json.RawMessage(`1`)}
 	require.Equal(t, flow.Busy, flow.ErrorKindOf(th.Do(t.Context(), id, note, "")))
-	close(held) // the second half lands while there is no actor, or another one
+	close(held) // the second half reports while there is no actor, or another one
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 	_, again := g.counts()
 	require.Zero(t, again)
@@ -124,7 +124,7 @@ func TestAJobWhoseReportTheStoreRefusesIsNotCarriedOutAgain(t *testing.T) {
 	require.EqualValues(t, 1, calls.Load())
 }
 
-// refusing is a store that refuses whatever holds a text.
+// refusing is a store that refuses events containing a text.
 func refusing(text string) persistence.Store {
 	return faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
 		for _, c := range batch {
@@ -136,7 +136,7 @@ func refusing(text string) persistence.Store {
 	}})
 }
 
-// over is a tracker whose jobs have ended, with an output.
+// over is a tracker whose jobs have ended with an output.
 type over string
 
 func (o over) Poll(context.Context, flow.External) (flow.ExternalStatus, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// overtaken is a relay that hears of credits after something else has happened.
+// overtaken is a relay that receives credits after another event.
 type overtaken struct {
 	*attached.Sessions
 	before func()

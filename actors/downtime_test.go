@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// afterDowntime is a member that comes when a claim of another one's time has run out, and that
-// claim.
+// afterDowntime returns a member that starts after the claim of another member's time has expired,
+// and that claim.
 func afterDowntime(t *testing.T, visibility time.Duration) (*harness, engine.Claimed) {
 	store := newLeaping()
 	before := start(t, actors.Config{Store: store, Visibility: time.Hour})

@@ -71,7 +71,8 @@ func TestACallThatTheStoreNeverAnswersIsTriedAgain(t *testing.T) {
 	defer cancel()
 	id := th.insist(t, engine.NewTask{VersionID: th.publish(t, untilApproved), Key: "k"})
 	th.eventuallyEmpty(t)
-	require.Eventually(t, func() bool { // its clock is quick, so a store that is slow for a moment counts as away
+	// its clock is quick, so a store that is slow for a moment counts as unavailable
+	require.Eventually(t, func() bool {
 		err := th.Do(ctx, id, flow.Cancel{}, "")
 		return err == nil || !assert.ErrorIs(t, err, engine.ErrUnavailable)
 	}, patience, time.Millisecond)

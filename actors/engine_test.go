@@ -60,7 +60,7 @@ func TestAMemberThatIsAwayRefusesOrdersEachInItsPlace(t *testing.T) {
 	}
 }
 
-// away is a store that cannot be reached for reading.
+// away is a store that cannot be read.
 type away struct{ persistence.Store }
 
 func (away) Task(context.Context, string) (*persistence.TaskRow, error) {

@@ -23,7 +23,7 @@ const twoInARow = `{"start":"a","nodes":{
 	"b":{"exec_type":"queue","service":"x"}},
 	"edges":[{"from":"a","action":"next","to":"b"}]}`
 
-// exchange reports the end of a job, and asks for so many others.
+// exchange reports the end of a job, and asks for up to limit others.
 func (th *harness) exchange(ctx context.Context, done engine.Claimed, limit int, services ...string) (engine.Exchanged, error) {
 	order, err := engine.Completing(done.Job.ID(), flow.Report{Output: json.RawMessage(`1`), Token: done.Token})
 	if err != nil {
@@ -32,9 +32,8 @@ func (th *harness) exchange(ctx context.Context, done engine.Claimed, limit int,
 	return th.Member.Exchange(ctx, engine.Exchange{Orders: engine.Orders{order}, Next: engine.Poll{Worker: "w", Services: services, Max: limit, Unlisted: true}})
 }
 
-// firstOf is the only job there is, taken by a poll that has waited until the queue knows of no
-// other in the store: what a report begins is given to its sender only when the queue knows that
-// nothing older waits.
+// firstOf returns the only job, taken by a poll that waited until the queue knows of no other job
+// in the store. Only then does a report's sender get the job that the report starts.
 func (th *harness) firstOf(t *testing.T, service string) engine.Claimed {
 	t.Helper()
 	got := th.poll(t, 0, 2, service)
@@ -42,7 +41,7 @@ func (th *harness) firstOf(t *testing.T, service string) engine.Claimed {
 	return got[0]
 }
 
-// awaitReady waits until the queue has as many jobs in memory.
+// awaitReady waits until the queue has the given number of jobs in memory.
 func (th *harness) awaitReady(t *testing.T, jobs int64) {
 	t.Helper()
 	require.Eventually(t, func() bool { return th.Stats().Ready == jobs }, patience, time.Millisecond)
@@ -95,7 +94,7 @@ func TestAReportBringsTheJobsThatWait(t *testing.T) {
 	require.ElementsMatch(t, []string{first.Job.Task, other}, []string{both.Jobs[0].Job.Task, both.Jobs[1].Job.Task})
 }
 
-// A job may come to wait between the report and the job that begins by it.
+// A job may be queued between the report and the job that it starts.
 func TestAReportBringsTheJobThatHasWaitedLongest(t *testing.T) {
 	var hold atomic.Bool
 	held, release := make(chan struct{}), make(chan struct{})
@@ -127,7 +126,7 @@ func TestAReportBringsTheJobThatHasWaitedLongest(t *testing.T) {
 	require.Equal(t, older, jobs[0].Job.Task)
 }
 
-// Whoever has gone before its report is stored gets neither its answer nor the job.
+// A caller that has gone before its report is stored gets neither the answer nor the job.
 func TestAJobOfOneWhoDoesNotWaitForItGoesToTheNext(t *testing.T) {
 	store := openStore(t, t.TempDir()+"/troupe.db")
 	t.Cleanup(func() { store.Close() })

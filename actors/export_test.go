@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Shared are the jobs that a step's actor is sent, if a message is that.
+// Shared returns the jobs in a message to a step's actor, if it contains effects.
 func Shared(message any) (jobs []flow.Job) {
 	m, _ := message.(effectShare)
 	for _, e := range m.effects {
@@ -20,7 +20,7 @@ func Shared(message any) (jobs []flow.Job) {
 	return jobs
 }
 
-// Bringing is how many orders a member has yet to bring to others.
+// Bringing returns how many orders for other members a member has not delivered yet.
 func (m *Member) Bringing() (n int) {
 	m.orderForwarder.mu.Lock()
 	defer m.orderForwarder.mu.Unlock()
@@ -30,14 +30,14 @@ func (m *Member) Bringing() (n int) {
 	return n
 }
 
-// Departed is how many members are remembered to have gone.
+// Departed returns how many departed members are remembered.
 func (m *Member) Departed() int {
 	m.goneMu.Lock()
 	defer m.goneMu.Unlock()
 	return len(m.goneMembers)
 }
 
-// Waiting reports whether a job of a task waits to be given to another member.
+// Waiting reports whether a job of a task waits to be sent to another member.
 func (m *Member) Waiting(carrier, task string) bool {
 	m.jobForwarder.mu.Lock()
 	defer m.jobForwarder.mu.Unlock()
@@ -45,18 +45,19 @@ func (m *Member) Waiting(carrier, task string) bool {
 	return line != nil && slices.ContainsFunc(line.waiting, func(l pendingErrand) bool { return l.Job.Task == task })
 }
 
-// SnapshotsAtOnce is how many bytes of snapshots may be on their way to the store before no more
-// are taken.
+// SnapshotsAtOnce is the number of snapshot bytes on their way to the store above which no more are
+// taken.
 const SnapshotsAtOnce = maxSnapshotBytes
 
-// Snapshots are the bytes of those on their way to the store, and how many tasks wait with theirs.
+// Snapshots returns the bytes of snapshots on their way to the store, and how many tasks wait to
+// write theirs.
 func (m *Member) Snapshots() (bytes, waiting int) {
 	m.snapshots.mu.Lock()
 	defer m.snapshots.mu.Unlock()
 	return m.snapshots.bytes, len(m.snapshots.waiting)
 }
 
-// Tally counts the end of an attempt, as the actor of its task does.
+// Tally counts the end of an attempt, like the actor of its task.
 func (m *Member) Tally(end *flow.End) {
 	m.metrics.tallies.countAttempt(nil, &flow.Over{End: *end}, nil)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// tardy is a store whose first answer about work outside takes its time.
+// tardy is a store whose first answer about external work is late.
 type tardy struct {
 	persistence.Store
 	asked       atomic.Bool
@@ -31,7 +31,7 @@ func (s *tardy) NextExternals(ctx context.Context, shards persistence.ShardSet, 
 	return rows, err
 }
 
-// knows waits until the actor of a task has done what follows from its work having begun outside.
+// knows waits until the actor of a task has processed the start of its external work.
 func (th *harness) knows(t *testing.T, task string) {
 	t.Helper()
 	for row, err := range th.Watch(t.Context(), task, 0) {
@@ -61,7 +61,7 @@ func TestWorkOutsideThatBeginsWhileTheStoreIsReadIsLookedAtNext(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 }
 
-// held is a tracker that says nothing of some work before it is told to.
+// held is a tracker that does not answer before it is released.
 type held struct {
 	over
 	asked, free chan struct{}
@@ -76,7 +76,7 @@ func (h held) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, e
 }
 
 func TestWorkOutsideIsLookedAtWhenWhatWasInLineBeforeHasGoneToAnotherMember(t *testing.T) {
-	const many = 60 // more than are looked at at once
+	const many = 60 // more than are polled at once
 	h := held{over(`1`), make(chan struct{}, 2*many), make(chan struct{})}
 	cfg := withFunc(func(_ context.Context, j flow.Job) flow.Report {
 		jobs := []flow.External{{Service: "s", ID: "x"}}

@@ -20,22 +20,23 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// heartbeat of those who attach. Whoever is silent for three times as long is gone.
+// heartbeat is the interval for attached workers. A worker that is silent for three times as long
+// is gone.
 const heartbeat = time.Second
 
-// withSessions is a member that workers may attach to.
+// withSessions returns the configuration of a member that workers may attach to.
 func withSessions(t *testing.T, grace time.Duration) (actors.Config, *attached.Sessions) {
 	s := attached.New(attached.Options{Grace: grace, Heartbeat: heartbeat, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(s.Close)
 	return actors.Config{Relay: s}, s
 }
 
-// hand is an attached worker: it counts the jobs it gets, and does them when it is told to.
+// hand is an attached worker: it counts its jobs, and finishes them when it is freed.
 type hand struct {
 	t    *testing.T
 	mu   sync.Mutex
-	got  map[string]int // by id of the job
-	free chan struct{}  // holds it up until it is closed
+	got  map[string]int // by job id
+	free chan struct{}  // jobs wait until it is closed
 }
 
 func newHand(t *testing.T) *hand {
@@ -64,13 +65,13 @@ func (h *hand) repeated() (ids []string) {
 	return ids
 }
 
-// stream is what a worker says on one of its streams, with a sign of life now and then.
+// stream is the worker's side of a stream, with heartbeats.
 type stream struct {
 	to     chan *attach.FromWorker
 	over   context.Context
 	cut    context.CancelFunc
-	done   chan struct{} // closed when the member has noticed
-	silent bool          // it gives no sign of life by itself
+	done   chan struct{} // closed when the member has noticed the end
+	silent bool          // it sends no heartbeats by itself
 }
 
 func newStream() *stream {
@@ -79,7 +80,7 @@ func newStream() *stream {
 	return l
 }
 
-// serve has a member serve a worker whose stream this is.
+// serve makes a member serve the worker of this stream.
 func (l *stream) serve(t *testing.T, s *attached.Sessions, worker attached.Stream) {
 	go func() {
 		defer close(l.done)
@@ -110,13 +111,13 @@ func (l *stream) Receive() (*attach.FromWorker, error) {
 
 func (l *stream) HangUp() { l.cut() }
 
-// handLine is one of a hand's streams.
+// handLine is one stream of a hand.
 type handLine struct {
 	*stream
 	hand *hand
 }
 
-// attach has it attach to a member.
+// attach attaches it to a member.
 func (h *hand) attach(s *attached.Sessions, credits uint32) *handLine {
 	l := &handLine{newStream(), h}
 	l.to <- &attach.FromWorker{Hello: &attach.Hello{Protocol: 1, Worker: "hand", Services: []string{"s"}, Credits: credits}}
@@ -152,7 +153,7 @@ func (l *handLine) say(r *attach.Result) {
 	}
 }
 
-// three are members that share all tasks. Workers attach to any.
+// three returns three members that share all tasks. Workers may attach to each.
 func three(t *testing.T, c *circuit, grace time.Duration) (members []*harness, sessions []*attached.Sessions) {
 	for range 3 {
 		cfg, s := withSessions(t, grace)
@@ -164,7 +165,7 @@ func three(t *testing.T, c *circuit, grace time.Duration) (members []*harness, s
 	return members, sessions
 }
 
-// beginAll starts so many tasks of a version, at all members.
+// beginAll starts n tasks of a version, at all members.
 func (c *circuit) beginAll(t *testing.T, members []*harness, version string, n int) (ids []string) {
 	for len(ids) < n {
 		for _, th := range members {
@@ -212,7 +213,7 @@ func TestJobsWaitForACreditAnywhereAndFailForWantOfAWorker(t *testing.T) {
 	ids := c.beginAll(t, members, version, 30)
 	require.Eventually(t, func() bool { return h.jobs() == 1 }, patience, time.Millisecond)
 	second := newHand(t).freed()
-	second.attach(sessions[1], 1) // frees all but what the first one has
+	second.attach(sessions[1], 1) // frees all jobs except that of the first worker
 	require.Eventually(t, func() bool { return second.jobs() == len(ids)-1 }, patience, time.Millisecond)
 	close(h.free)
 	for _, id := range ids {
@@ -245,8 +246,8 @@ func TestNoJobIsDoneTwiceWhenTasksMoveWhileTheirWorkerStays(t *testing.T) {
 	}
 }
 
-// What a member was about to give away when it lost a task is void, also if it has the task again
-// by the time it could.
+// When a member loses a task, jobs that it was about to send are void, even if it owns the task
+// again later.
 func TestAJobThatWaitsToBeGivenAwayIsNotGivenOnceItsTaskHasBeenElsewhere(t *testing.T) {
 	c := newCircuit(nil)
 	members, sessions := three(t, c, time.Hour)
@@ -265,7 +266,7 @@ func TestAJobThatWaitsToBeGivenAwayIsNotGivenOnceItsTaskHasBeenElsewhere(t *test
 		return false
 	}
 	first := c.beginAll(t, []*harness{a}, version, 1)[0]
-	<-asked // a is on its way with the first one's job: others wait
+	<-asked // a is sending the first job: others wait
 	ids := c.beginAll(t, []*harness{a}, version, 5)
 	for _, id := range ids {
 		if persistence.ShardOf(id) == persistence.ShardOf(first) {
@@ -400,7 +401,7 @@ func TestAJobThatIsGivenAgainWhileItWaitsReportsAboutTheLastTime(t *testing.T) {
 	give("busy", 1)
 	give("waits", 1)
 	give("waits", 3)
-	give("waits", 2) // late
+	give("waits", 2) // late withdrawal
 	l.cut()
 	require.Equal(t, flow.Report{Address: flow.Address{Node: "waits", Visit: 1, Attempt: 1}, Lost: true, Unbegun: true, Given: 3}, <-reports)
 }

@@ -50,7 +50,7 @@ func TestAJobIsClaimedByAPollerAtAnotherMember(t *testing.T) {
 	}
 }
 
-// foundUntold has a poller at b get a job of a task of a's, of which b was not told.
+// foundUntold lets a poller at b get a job of a task of a that was not announced to b.
 func foundUntold(t *testing.T, clock actors.Clock) (a, b *harness, version string) {
 	c := newCircuit(model.New(model.Options{Now: clock.Now}))
 	cfg := actors.Config{Host: actors.Host{Clock: clock}}
@@ -71,7 +71,7 @@ func TestAPollerFindsJobsOfOthersOfWhichItsMemberWasNotTold(t *testing.T) {
 	require.Eventually(t, func() bool { return len(b.poll(t, 0, 1, "x")) == 1 }, patience, 10*time.Millisecond)
 }
 
-// hasty is a clock that calls too early, by the time that it tells.
+// hasty is a clock whose timers fire too early, by its own time.
 type hasty struct{ quick }
 
 func (h hasty) AfterFunc(d time.Duration, f func()) func() bool { return h.quick.AfterFunc(d*9/10, f) }
@@ -133,7 +133,7 @@ func TestLookingForJobsOfWhichThereWasWordPutsOffNoLookForTheOthers(t *testing.T
 	require.Eventually(t, gets, 20*time.Second, 10*time.Millisecond)
 }
 
-// counting is a store that counts what it is asked.
+// counting is a store that counts its calls.
 type counting struct {
 	persistence.Store
 	loads, commits, pages, services atomic.Int64
@@ -159,8 +159,8 @@ func (s *counting) QueueServices(ctx context.Context) ([]string, error) {
 	return s.Store.QueueServices(ctx)
 }
 
-// TestJobsThatSomebodyHoldsAreLeftAlone has one poll wait for a minute beside 2,000 jobs that are
-// held for an hour.
+// TestJobsThatSomebodyHoldsAreLeftAlone lets one poll wait for a minute while 2,000 jobs are held
+// for an hour.
 func TestJobsThatSomebodyHoldsAreLeftAlone(t *testing.T) {
 	for name, alone := range map[string]bool{"in a cluster of one": true, "by those who asked another member": false} {
 		t.Run(name, func(t *testing.T) {
@@ -178,14 +178,15 @@ func TestJobsThatSomebodyHoldsAreLeftAlone(t *testing.T) {
 			for range 2 {
 				a.begin(t, version, listOf(1000))
 			}
-			for held := 0; held < 2000; { // a poll that takes a while is answered with what there is
+			for held := 0; held < 2000; { // a slow poll is answered with the available jobs
 				got := len(a.poll(t, patience, 1000, "x"))
 				require.NotZero(t, got)
 				held += got
 			}
 			a.eventuallyEmpty(t)
 			quiet := 0
-			require.Eventually(t, func() bool { // it has asked for each of them; a slow machine may ask for none within one poll
+			// it has tried to claim each of them; a slow machine may try none within one poll
+			require.Eventually(t, func() bool {
 				before := store.loads.Load()
 				if quiet++; len(b.poll(t, 20*time.Second, 1, "x")) > 0 || store.loads.Load() != before {
 					quiet = 0

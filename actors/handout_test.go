@@ -65,7 +65,7 @@ func TestAPollGetsABoundedNumberOfBytesAndLeavesTheRest(t *testing.T) {
 	}
 }
 
-// asking is a store that counts how often it is asked for queue jobs.
+// asking is a store that counts reads of queue jobs.
 type asking struct {
 	persistence.Store
 	pages atomic.Int64

@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// ofAllSorts has plain steps, a fan-out and a scope inside a scope, one after the other.
+// ofAllSorts has plain steps, a fan-out and a nested scope, one after another.
 const ofAllSorts = `
 start: each
 nodes:
@@ -56,8 +56,8 @@ func TestAPlannedMoveRepeatsNoWork(t *testing.T) {
 	require.Len(t, l.times, 9*len(ids))
 }
 
-// TestMovesBackAndForthRepeatNoWork moves everything again and again, at random, while jobs are
-// begun and land.
+// TestMovesBackAndForthRepeatNoWork moves everything repeatedly, at random, while jobs start and
+// report.
 func TestMovesBackAndForthRepeatNoWork(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -129,8 +129,7 @@ func TestWhatIsOnItsWayToTheStoreIsThereBeforeATaskHasMoved(t *testing.T) {
 const aJobAndATimer = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"kind":"timer","params":{"delay_ms":1}}},
 	"edges":[{"from":"a","action":"default","to":"b"}]}`
 
-// holdingUp is a store that takes its time for one commit, the second one of a task, until that is
-// released.
+// holdingUp is a store that delays the second commit of a task until it is released.
 func holdingUp() (store persistence.Store, committing, release chan struct{}) {
 	committing, release = make(chan struct{}), make(chan struct{})
 	var once atomic.Bool
@@ -144,7 +143,8 @@ func holdingUp() (store persistence.Store, committing, release chan struct{}) {
 	return store, committing, release
 }
 
-// loseInVain has a member begin to hand a task's shard over, and get it back before that is done.
+// loseInVain makes a member start to hand over a task's shard, and returns the shard before that is
+// done.
 func (c *circuit) loseInVain(t *testing.T, a *harness, id string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -173,9 +173,9 @@ func TestATaskThatIsGivenBackWhileItGoesToRestGoesOn(t *testing.T) {
 const aJobAndAnother = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"exec_type":"local_func","func":"f"}},
 	"edges":[{"from":"a","action":"default","to":"b"}]}`
 
-// TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice has the report come before the
+// TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice delivers the report before the
 // task is resumed, and after that. A pause keeps the second job from starting, so the task cannot
-// end before.
+// end earlier.
 func TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice(t *testing.T) {
 	for _, first := range []string{"the report", "the resume"} {
 		t.Run(first+" comes first", func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice(t *testing
 			c.move(t, b, shardOf(id)...)
 			close(l.free)
 			<-bringing
-			a.Settle(t.Context()) // else the job that is over is told to the task that is back
+			a.Settle(t.Context()) // otherwise the finished job reports to the task that is back
 			c.move(t, a, shardOf(id)...)
 			require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 1 }, patience, time.Millisecond)
 			require.NoError(t, a.Do(t.Context(), id, flow.Pause{}, ""), "it is there, with what it is owed")
@@ -229,7 +229,7 @@ func TestThoseWhoWaitForATaskAreToldThatItMoves(t *testing.T) {
 	require.Equal(t, flow.Moved, flow.ErrorKindOf(<-waiting))
 }
 
-// handedOver has a member lose everything, and fails when that takes for ever.
+// handedOver makes a member lose everything, and fails if that does not end.
 func handedOver(t *testing.T, c *circuit, from, to *harness) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -399,22 +399,22 @@ func TestNothingIsSaidOfAMoveThatWasGivenUp(t *testing.T) {
 	cfg := withFunc(l.carrier("a"))
 	cfg.Logger, cfg.Host.Clock = slog.New(slog.NewTextHandler(&said, nil)), clock
 	a := c.join(t, cfg)
-	t.Cleanup(goOn) // before the member is stopped, which waits for what is being stored
+	t.Cleanup(goOn) // before the member is stopped, which waits for its commits
 	c.give(a, persistence.AllShards()...)
 	id := a.begin(t, a.publish(t, aJobAndATimer), `{}`)
 	<-committing
 	c.loseInVain(t, a, id)
-	for range len(clock.caught) { // one of them tells what holds it up
+	for range len(clock.caught) { // one of them logs what delays the handover
 		clock.next(t)()
 	}
-	// Behind it through the mailbox of all tasks: when this is answered it has been there.
+	// This passes the mailbox of all tasks after it: when it is answered, that has been processed.
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(a.Do(t.Context(), neighbor(id), flow.Pause{}, "")))
 	require.NotContains(t, said.String(), "could not be handed over")
 	goOn()
 	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 }
 
-// lines is what was logged.
+// lines collects log output.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer

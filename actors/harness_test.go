@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// What tests say to a member in one line.
+// Short forms of calls to a member.
 
 func (th *harness) StartTask(ctx context.Context, n engine.NewTask) (id string, created bool, err error) {
 	started, err := th.Member.StartTask(ctx, n)

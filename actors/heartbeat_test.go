@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// groupedLoads is a store that, once it is to, hands a task over only when all tasks were asked
-// for.
+// groupedLoads is a store that, when it is armed, returns a task only after all tasks were
+// requested.
 type groupedLoads struct {
 	persistence.Store
 	mu      sync.Mutex
@@ -104,7 +104,7 @@ func TestAHeartbeatIsForThoseJobsWhoseTasksCanBeReached(t *testing.T) {
 		return engine.Extend(ctx, th.Member, "w", claims, 3*time.Hour)
 	}
 	claims := []engine.Claim{{Job: away.Job.ID(), Token: away.Token}, {Job: well.Job.ID(), Token: well.Token}}
-	x, err := extend(claims[1]) // which brings its task into memory
+	x, err := extend(claims[1]) // this loads its task
 	require.NoError(t, err)
 	require.Empty(t, x)
 	x, err = extend(claims...)

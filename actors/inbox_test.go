@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// counter counts the reports that an actor is told of.
+// counter counts the reports that an actor gets.
 type counter struct{ told atomic.Int64 }
 
 func (k *counter) Receive(c actor.Context) {

@@ -38,7 +38,7 @@ func TestAJobIsCalledOffThoughItsOwnerEndedBeforeItSaidSo(t *testing.T) {
 			id, other := carrier.begin(t, version, `{}`), carrier.begin(t, version, `{}`)
 			jobs := []string{<-begun, <-begun}
 			c.move(t, owner, persistence.AllShards()...)
-			c.lines[owner].drop = func() bool { return true } // it never gets to it
+			c.lines[owner].drop = func() bool { return true } // the withdrawal never arrives
 			require.NoError(t, owner.Cancel(t.Context(), id, flow.Cancel{Force: true}))
 			require.Equal(t, flow.TaskCanceled, c.ended(t, id).State.Status)
 			c.die(t, owner)

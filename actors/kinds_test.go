@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// kinds are polls for one service, and which of the jobs of a waiting store they get: one of flow a
-// that asks for nothing, one that asks for gpu and eu, and one of flow b.
+// kinds are polls for one service, with the jobs that they get from a store with three: one of flow
+// a without labels, one with gpu and eu, and one of flow b.
 var kinds = []struct {
 	name string
 	poll func(a, b string) engine.Poll
@@ -37,7 +37,7 @@ nodes:
   other: {service: x, route: queue}
 `
 
-// flows makes the flows a and b and tells their versions and ids.
+// flows creates the flows a and b and returns their versions and ids.
 func (th *harness) flows(t *testing.T) (versionA, versionB, a, b string) {
 	versionA, versionB = th.publish(t, twoJobs), th.publish(t, otherJob)
 	planA, err := th.reader.Plan(t.Context(), versionA)
@@ -96,7 +96,7 @@ func TestAPollThatWaitsGetsNoJobOfAnotherKind(t *testing.T) {
 	without := make(chan []string, 1)
 	ctx, leave := context.WithCancel(t.Context())
 	go wait(ctx, engine.Poll{FlowID: "none"}, without)
-	th.begin(t, versionA, `{}`) // the older jobs are for the one without a flow
+	th.begin(t, versionA, `{}`) // the older jobs are for the poll without a flow
 	th.begin(t, versionB, `{}`)
 	all := append(<-got, <-got...)
 	leave()

@@ -9,16 +9,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// drifting is a host's clock that the test moves on.
+// drifting is a host's clock that the test advances.
 type drifting struct{ now time.Time }
 
 func (d *drifting) Now() time.Time { return d.now }
 
 func (d *drifting) AfterFunc(time.Duration, func()) func() bool { return func() bool { return false } }
 
-// driven is a lease that is renewed every 400 ms of the store's time, each taking trip. The host's
-// clock goes rate times as fast. It tells by how much the time was ahead of the store's at most,
-// and behind it.
+// driven renews a lease every 400 ms of the store's time, with a round trip of trip. The host's
+// clock runs at the given rate. It returns by how much the lease's time was at most ahead of the
+// store's, and behind it.
 func driven(t *testing.T, rate float64, trip, lasting time.Duration) (ahead, behind time.Duration) {
 	host := &drifting{now: time.Unix(5, 0)}
 	store := time.Unix(1_000_000, 0)

@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// crossing is a store that answers a renewal only when its member has left, and lets it go only
-// then.
+// crossing is a store that answers a renewal only when its member has left, and the member's Leave
+// returns only after that.
 type crossing struct {
 	persistence.Store
 	armed             atomic.Bool
@@ -81,8 +81,7 @@ func TestAnOutageOfTheStoreIsLoggedOnceAndWhenItIsOver(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "the lease is renewed again"), log.String())
 }
 
-// lagging is a store whose renewals, once they are to, wait until they are let go, or are answered
-// with an error.
+// lagging is a store whose renewals, when it is armed, wait until they are released, or fail.
 type lagging struct {
 	persistence.Store
 	err   error
@@ -105,7 +104,7 @@ func (s *lagging) Renew(ctx context.Context, incarnation string, ttl time.Durati
 	return persistence.Pulse{}, s.err
 }
 
-// ahead is an eager clock that can be put forward.
+// ahead is an eager clock that can be advanced.
 type ahead struct {
 	eager
 	by atomic.Int64
@@ -113,7 +112,7 @@ type ahead struct {
 
 func (a *ahead) Now() time.Time { return time.Now().Add(time.Duration(a.by.Load())) }
 
-// late is a member whose lease has not been renewed for longer than it runs.
+// late returns a member whose lease has expired without a renewal.
 func late(t *testing.T, store persistence.Store, err error) *harness {
 	slow := &lagging{Store: store, err: err, asked: make(chan struct{}, 1)}
 	clock := &ahead{}
@@ -145,7 +144,7 @@ func TestAStoreThatFailsIsSaidToBeOutOfReachHoweverItIsLocked(t *testing.T) {
 	require.Eventually(t, func() bool { return flow.ErrorKindOf(th.Ready()) == flow.Busy }, patience, time.Millisecond)
 }
 
-// One that hangs, because what was sent is lost, is given up in time for the next one.
+// A renewal that hangs, because its request is lost, is canceled early enough for another one.
 func TestARenewalThatHangsDoesNotCostTheLease(t *testing.T) {
 	left := make(chan time.Duration, 1)
 	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Call: func(ctx context.Context, name string) error {
@@ -181,8 +180,8 @@ func TestHowLongALeaseIsHeldCountsFromTheLastTrouble(t *testing.T) {
 	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute }, patience, time.Millisecond, "a renewal came late")
 }
 
-// expectant is a clock that can be put forward, and tells when somebody begins to wait until the
-// lease is held again.
+// expectant is a clock that can be advanced, and reports when a caller starts to wait for the
+// lease.
 type expectant struct {
 	ahead
 	begun chan struct{}
@@ -198,7 +197,7 @@ func (e *expectant) AfterFunc(d time.Duration, f func()) func() bool {
 	return e.ahead.AfterFunc(d, f)
 }
 
-// Others may have taken its task over, and begin the job, too.
+// Other members may have taken over its task, and start the job, too.
 func TestAJobInLineDoesNotBeginWhileTheLeaseMayBeSomebodyElses(t *testing.T) {
 	slow := &lagging{Store: model.New(model.Options{}), err: faulty.ErrFailed, asked: make(chan struct{}, 1)}
 	clock := &expectant{begun: make(chan struct{}, 1)}

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// askedElsewhere is a poller of a member whose caller has gone while a job of another member's task
-// was being claimed for it. What it is answered comes when it is let go.
+// askedElsewhere polls a member, and the caller leaves while a job of another member's task is
+// being claimed. The answer to the claim comes when let is called.
 func askedElsewhere(t *testing.T, c *circuit, at, owner *harness) (let func()) {
 	claiming, release := make(chan struct{}), make(chan struct{})
 	c.lines[at].after = func(o engine.Order) {

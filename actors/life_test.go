@@ -161,7 +161,7 @@ func TestCancelWithdrawsWhatIsInFlight(t *testing.T) {
 		return flow.Report{Error: "stopped"}
 	}))
 	id := th.begin(t, th.publish(t, chainOfThree), `{"n":1}`)
-	<-begun // one that has not would never do
+	<-begun // a carrier that has not never would
 	require.NoError(t, th.Do(t.Context(), id, flow.Cancel{}, ""))
 	<-stopped
 	require.Equal(t, flow.TaskCanceled, th.ended(t, id).State.Status)

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// keyed is two members that share the tasks, and the gauge of what both carry.
+// keyedPair returns two members that share the tasks, and the gauge of their jobs.
 func keyedPair(t *testing.T) (c *circuit, g *gauge, a, b *harness) {
 	c, g = newCircuit(nil), newGauge()
 	a, b = c.join(t, gauged(g)), c.join(t, gauged(g))
@@ -26,7 +26,7 @@ func keyedPair(t *testing.T) (c *circuit, g *gauge, a, b *harness) {
 	return c, g, a, b
 }
 
-// beginAny has whoever owns a task begin it.
+// beginAny starts a task at its owner.
 func (c *circuit) beginAny(t *testing.T, version, params string) string {
 	t.Helper()
 	for {
@@ -89,7 +89,7 @@ func TestTheKeysOfAMemberThatDiedAreGivenByTheNextOwner(t *testing.T) {
 		owner, other = b, a
 	}
 	var ids []string
-	for len(ids) < 3 { // tasks of the one who lives, waiting for a key of the one who dies
+	for len(ids) < 3 { // tasks of the surviving member that wait for a key of the dying one
 		id, _, err := other.StartTask(t.Context(), newTaskOf(version, `{}`))
 		if err == nil {
 			ids = append(ids, id)
@@ -110,7 +110,7 @@ func TestTheKeysOfAMemberThatDiedAreGivenByTheNextOwner(t *testing.T) {
 	require.Equal(t, 1, g.mosts()["null"])
 }
 
-// lossy is a store that forgets to answer the first decisions.
+// lossy is a store that does not answer the first decisions.
 type lossy struct {
 	persistence.Store
 	mu   sync.Mutex
@@ -161,7 +161,7 @@ func TestWhoHadAKeyWhenItsMemberDiedStillHasIt(t *testing.T) {
 	require.Len(t, g2.order, 5)
 }
 
-// tally is a store that counts decisions, by key.
+// tally is a store that counts decisions by key.
 type tally struct {
 	*leaping
 	mu    sync.Mutex
@@ -186,8 +186,8 @@ func (s *tally) of(key string) int {
 
 func keysNamed(keys ...string) engine.Keys { return engine.Keys{Names: keys} }
 
-// probe has a member decide about another key some times, one after the other: what is decided
-// without end shows.
+// probe makes a member decide about another key several times, one after another, so that endless
+// decisions become visible.
 func (s *tally) probe(t *testing.T, th *harness, times int) {
 	t.Helper()
 	for range times {
@@ -197,8 +197,8 @@ func (s *tally) probe(t *testing.T, th *harness, times int) {
 	}
 }
 
-// keyHeld is a member that has given the key jobs:crm to many units of a task of another one, which
-// it cannot reach.
+// keyHeld returns a member that has granted the key jobs:crm to many units of a task of another
+// member, which it cannot reach.
 func keyHeld(t *testing.T, units int) (store *tally, owner *harness) {
 	store = newTally()
 	c, g := newCircuit(store), newGauge()
@@ -238,7 +238,7 @@ func TestWhoCannotBeReachedIsToldOfHisKeyAgainAtAPace(t *testing.T) {
 	require.LessOrEqual(t, owner.Bringing(), units, "what is on its way is not sent once more")
 }
 
-// busy is a store in which some keys are stirred again as soon as they were decided about.
+// busy is a store in which some keys change again right after each decision.
 type busy struct {
 	*tally
 	again func(key string)
@@ -248,7 +248,7 @@ type busy struct {
 }
 
 func (s *busy) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
-	s.again(q.Key) // while it is decided about, as those do who let go of it
+	s.again(q.Key) // during the decision, like holders that release it
 	r, err := s.tally.Rule(ctx, incarnation, q)
 	if s.of(q.Key) == s.most {
 		s.full.Do(func() { close(s.done) })

@@ -17,12 +17,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// mum is a store of whose decisions nobody hears for a while. Keys are not found there: what nobody
-// tells is not noticed.
+// mum is a store whose decisions are not answered for a while. Its sweep finds no keys, so lost
+// notices stay unnoticed.
 type mum struct {
 	*tally
 	silent atomic.Bool
-	asked  chan struct{} // told of a decision that is answered when answer is closed; nil = all are answered at once
+	// receives a decision that is answered when answer is closed; nil if all are answered at once
+	asked  chan struct{}
 	answer chan struct{}
 }
 
@@ -42,7 +43,7 @@ func (s *mum) OpenKeys(context.Context, persistence.ShardSet, string, int) ([]st
 	return nil, nil
 }
 
-// state is how far a task is with its one permit; -1 = it has none.
+// state returns the state of a task's only permit; -1 if it has none.
 func (s *mum) state(t *testing.T, task string) persistence.PermitState {
 	rows, err := s.PermitsOf(t.Context(), task)
 	require.NoError(t, err)
@@ -73,7 +74,7 @@ func TestATaskThatIsLoadedAgainHearsOfTheKeyThatItWasGivenWithoutWord(t *testing
 	id := c.beginAny(t, keys.publish(t, ofOneKey), `{}`)
 	require.NotEqual(t, shard, persistence.ShardOf(id))
 	require.Eventually(t, func() bool { return store.state(t, id) == persistence.PermitGiven }, patience, time.Millisecond)
-	store.probe(t, keys, 1) // the silent decision has been heard of
+	store.probe(t, keys, 1) // the silent decision has been processed
 	store.silent.Store(false)
 	crash.Store(true)
 	note := flow.Signal{Key: "k", Value: json.RawMessage(`1`)}
@@ -126,7 +127,7 @@ func TestATaskThatWakesUpHasNothingDecidedAboutTheKeysItWaitsFor(t *testing.T) {
 	require.Eventually(t, func() bool { return store.held(t, second) == units }, patience, 5*time.Millisecond)
 }
 
-// held counts the keys that a task has.
+// held counts the permits that a task has.
 func (s *tally) held(t *testing.T, task string) (n int) {
 	rows, err := s.PermitsOf(t.Context(), task)
 	require.NoError(t, err)

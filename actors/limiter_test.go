@@ -20,15 +20,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// gauge is a carrier that counts how many of a key, which is the job's input, are under way at
-// once.
+// gauge is a carrier that counts how many jobs of a key, which is the job's input, run at once.
 type gauge struct {
 	mu    sync.Mutex
 	now   map[string]int
 	most  map[string]int
 	order []string
 	begun chan string
-	free  chan struct{} // nil = jobs take a moment
+	free  chan struct{} // nil if jobs take a moment
 }
 
 func newGauge() *gauge {
@@ -44,7 +43,7 @@ func (g *gauge) Carry(ctx context.Context, j flow.Job) flow.Report {
 	g.mu.Unlock()
 	g.begun <- key
 	if g.free == nil {
-		time.Sleep(time.Millisecond) // what others could overlap with
+		time.Sleep(time.Millisecond) // time for others to overlap
 	} else {
 		select {
 		case <-g.free:
@@ -66,7 +65,7 @@ func (g *gauge) mosts() map[string]int {
 	return g.most
 }
 
-// atMost says that of no key there were ever more under way at once.
+// atMost requires that never more than limit jobs of a key ran at once.
 func (g *gauge) atMost(t *testing.T, limit int) {
 	t.Helper()
 	for key, most := range g.mosts() {

@@ -12,12 +12,12 @@ import (
 
 const oneJob = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"}}}`
 
-// lives begins members one after the other on one store. What they carry never ends, until it is
-// to.
+// lives starts members one after another on one store. Their jobs never end before the test allows
+// it.
 type lives struct {
 	store  *leaping
 	limits flow.Limits
-	begun  chan string // tasks whose job was begun
+	begun  chan string // tasks whose job was started
 	answer bool
 }
 
@@ -68,7 +68,7 @@ func TestAJobThatEndsItsMemberIsNotCarriedOutForEver(t *testing.T) {
 	l := newLives(2)
 	th := l.start(t)
 	id := th.begin(t, th.publish(t, oneJob), `{}`)
-	for range 4 { // what becomes of a job that was returned once at most nobody knows
+	for range 4 { // a job that was returned at most once has no event
 		require.Equal(t, id, <-l.begun)
 		th.Kill()
 		th = l.start(t)
@@ -88,7 +88,7 @@ func TestAJobThatNobodyHadBegunIsNotLostWithItsMember(t *testing.T) {
 		<-l.begun
 		th.Kill()
 		th = l.start(t)
-		for _, id := range ids { // also the one that nobody comes to
+		for _, id := range ids { // also the task whose job is never started
 			require.Eventually(t, func() bool { return th.events(t, id, flow.AttemptReturned) > life }, patience, time.Millisecond)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// takings counts the tasks that were found unfinished and those that were loaded. Nothing is loaded
-// before so many were found.
+// takings counts the tasks that were found unfinished and those that were loaded. No task is loaded
+// before gate were found.
 type takings struct {
 	persistence.Store
 	gate                int64

@@ -36,7 +36,7 @@ func openStore(t *testing.T, path string) persistence.Store {
 	return store
 }
 
-// patience is how long tests wait for what comes at once when the machine has time for it.
+// patience is how long tests wait for events that are immediate on an idle machine.
 const patience = time.Minute
 
 func start(t *testing.T, cfg actors.Config) *harness {
@@ -63,7 +63,7 @@ func (th *harness) publish(t *testing.T, definition string) string {
 	return v.ID
 }
 
-// insist starts a task as a caller does that asks again while the store is away.
+// insist starts a task with retries while the store is unavailable.
 func (th *harness) insist(t *testing.T, n engine.NewTask) (id string) {
 	t.Helper()
 	require.Eventually(t, func() (done bool) {

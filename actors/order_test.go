@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// held tells of each batch, and writes it when it may.
+// held is a store that passes each batch to the test, and writes it when it is released.
 type held struct {
 	persistence.Store
 	batches chan heldBatch
@@ -34,7 +34,7 @@ func (h held) Commit(_ context.Context, _ string, batch []persistence.Commit) ([
 	return make([]error, len(batch)), nil
 }
 
-// patient never tells the committer that a batch takes long, unless it is the time for it.
+// patient never signals to the committer that a batch takes long, unless the test does.
 type patient struct {
 	realClock
 	over chan func()
@@ -48,7 +48,7 @@ func (p patient) AfterFunc(d time.Duration, f func()) func() bool {
 	return func() bool { return true }
 }
 
-// committerOver is a member's committer and what it writes.
+// committerOver returns a member's committer and the function that receives its next batch.
 func committerOver(t *testing.T) (l *committer, next func(tasks ...string) heldBatch) {
 	store := held{model.New(model.Options{}), make(chan heldBatch)}
 	m, err := Start(t.Context(), Config{Store: store, Host: Host{Clock: patient{over: make(chan func(), 10)}}})
@@ -72,14 +72,14 @@ func TestASecondCommitOfATaskWaitsForTheFirst(t *testing.T) {
 	l.addEach("x")
 	x := next("x")
 	l.addEach("x", "y")
-	y := next("y") // by the other lane, which writes what it may
+	y := next("y") // by the other lane, which writes what it can
 	close(x.release)
 	again := next("x")
 	close(y.release)
 	close(again.release)
 }
 
-// three are being written by one lane; the other is free.
+// three returns a committer with a batch in one lane; the other lane is free.
 func three(t *testing.T) (l *committer, next func(tasks ...string) heldBatch, written heldBatch) {
 	l, next = committerOver(t)
 	l.addEach("a")

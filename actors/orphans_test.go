@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// An approval, and then jobs of a plain step, or of one that has an actor of its own.
+// approvalThenJobs are flows with an approval, and then jobs of a plain step, or of a step with its
+// own actor.
 var approvalThenJobs = map[string]string{
 	"a plain step": `{"start":"ok","nodes":{"ok":{"kind":"approval","params":{"approval_key":"$shared.ok"}},"a":{"exec_type":"local_func","func":"f"}},
 		"edges":[{"from":"ok","action":"default","to":"a"}]}`,
@@ -26,13 +27,13 @@ var approvalThenJobs = map[string]string{
 
 var approved = flow.Signal{Key: "ok", Value: []byte(`true`)}
 
-// armedCommit is what comes of a commit once it is armed: it is stored, and then answered as its
-// test wants it.
+// armedCommit determines the result of a commit when it is armed: it is stored, and then answered
+// as the test wants.
 type armedCommit struct {
 	armed  atomic.Bool
 	stored chan struct{}
 	then   func() error
-	cut    atomic.Bool // nothing can be loaded
+	cut    atomic.Bool // no task can be loaded
 }
 
 func (w *armedCommit) store(o model.Options) persistence.Store {

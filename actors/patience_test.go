@@ -43,7 +43,7 @@ func TestATaskRestsWithASnapshotWhereThatIsWorthIt(t *testing.T) {
 		{smallJournal - 1, 0, false},
 		{smallJournal, 0, true},
 		{smallJournal, large - 1, true},
-		{smallJournal, large, false}, // as often as it rests
+		{smallJournal, large, false}, // each time it rests
 		{large - 1, large, false},
 		{large, large, true}, // there was no room for its checkpoint
 	} {

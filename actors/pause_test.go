@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// poison makes actors of one task crash at messages that hold a text.
+// poison crashes the actors of one task at messages that contain a text.
 type poison struct {
 	task, text atomic.Value
 	crashes    atomic.Int64
@@ -42,7 +42,7 @@ func (p *poison) probe(actor string, message any) {
 	}
 }
 
-// pauseless is a clock by which the first pause after a crash never ends.
+// pauseless is a clock on which the first pause after a crash never ends.
 type pauseless struct{ lazy }
 
 func (pauseless) AfterFunc(d time.Duration, f func()) func() bool {
@@ -89,7 +89,8 @@ func TestCommandsDoNotCutThePauseAfterACrashShort(t *testing.T) {
 		asking.Go(func() { _ = th.Do(ctx, id, crash, "") })
 	}
 	require.Eventually(t, func() bool { return th.Stats().Messages == 50 }, patience, time.Millisecond)
-	// Behind them through the mailbox of all tasks: when this is answered they have been there.
+	// This passes the mailbox of all tasks after them: when it is answered, they have been
+	// processed.
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(th.Do(t.Context(), "nobody", flow.Cancel{}, "")))
 	require.EqualValues(t, 1, p.crashes.Load())
 	cancel()

@@ -30,7 +30,7 @@ func TestAPlaceThatIsGivenUpUnusedIsTold(t *testing.T) {
 
 func TestJobsThatAreWithdrawnInLineTakeNoRoom(t *testing.T) {
 	m := &Member{ctx: t.Context()}
-	p := &carrierPool{m: m, limit: 1, running: 1} // which takes long
+	p := &carrierPool{m: m, limit: 1, running: 1} // it takes long
 	flights := make([]*activeJob, 1000)
 	for i := range flights {
 		flights[i] = &activeJob{}

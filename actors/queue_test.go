@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// queueOf is a flow of one job for pollers of a service.
+// queueOf returns a flow with one job for pollers of a service.
 func queueOf(service string) string {
 	return fmt.Sprintf(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":%q}}}`, service)
 }
@@ -35,7 +35,7 @@ func (th *harness) poll(t *testing.T, wait time.Duration, limit int, services ..
 	return got
 }
 
-// slowPages is a store whose pages of the queue are handed over only when they may be.
+// slowPages is a store whose pages of the queue are returned only when they are released.
 type slowPages struct {
 	persistence.Store
 	read    chan struct{}
@@ -89,7 +89,7 @@ func TestAJobThatFindsMemoryFullWhileAPageIsReadIsNotLost(t *testing.T) {
 }
 
 func TestAPollerThatWaitsGetsItsJobAlsoWhenMemoryIsFull(t *testing.T) {
-	const wait = patience + time.Millisecond // nobody else waits for just so long
+	const wait = patience + time.Millisecond // no other timer has this duration
 	clock := newNoting(wait)
 	th := start(t, actors.Config{MaxReady: 1, Host: actors.Host{Clock: clock}})
 	th.begin(t, th.publish(t, queueOf("other")), `{}`)
@@ -100,7 +100,7 @@ func TestAPollerThatWaitsGetsItsJobAlsoWhenMemoryIsFull(t *testing.T) {
 		claimed, _ := th.Poll(t.Context(), engine.Poll{Worker: "w", Services: []string{"x"}, Wait: wait})
 		got <- claimed
 	}()
-	<-clock.begun // it was asked for before, so the sessions know of it before they hear of a job
+	<-clock.begun // the poll was sent before, so the sessions actor handles it before the job
 	th.begin(t, th.publish(t, queueOf("x")), `{}`)
 	select {
 	case claimed := <-got:
@@ -111,7 +111,7 @@ func TestAPollerThatWaitsGetsItsJobAlsoWhenMemoryIsFull(t *testing.T) {
 }
 
 func TestAJobThatAPollerWaitsForIsClaimedInTheRowItBeginsIn(t *testing.T) {
-	const wait = patience + time.Millisecond // nobody else waits for just so long
+	const wait = patience + time.Millisecond // no other timer has this duration
 	clock := newNoting(wait)
 	th := start(t, actors.Config{Host: actors.Host{Clock: clock}})
 	version := th.publish(t, queueOf("x"))
@@ -121,7 +121,7 @@ func TestAJobThatAPollerWaitsForIsClaimedInTheRowItBeginsIn(t *testing.T) {
 		got <- claimed
 	}()
 	<-clock.begun
-	require.Empty(t, th.poll(t, 0, 1, "y")) // so the sessions have heard of the first one
+	require.Empty(t, th.poll(t, 0, 1, "y")) // so the sessions actor has handled the first poll
 	first, second := th.begin(t, version, `{}`), th.begin(t, version, `{}`)
 	claimed := <-got
 	require.Len(t, claimed, 1, "no more than it has room for")
@@ -208,8 +208,8 @@ func TestJobsThatWaitForPollersDoNotKeepNewTasksOut(t *testing.T) {
 	}
 }
 
-// lateFirst is a store whose pages of services with a z come late: after a poll that is answered
-// without them, if there is one.
+// lateFirst is a store whose pages of services with a z are late: they come after a poll that is
+// answered without them, if there is one.
 type lateFirst struct {
 	persistence.Store
 	answered chan struct{}
@@ -240,7 +240,7 @@ func TestTheFirstPollHandsJobsOutInTheOrderOfTheDefinition(t *testing.T) {
 		}
 		v := th.publish(t, fmt.Sprintf(`{"mode":"dag","nodes":{%s}}`, strings.Join(nodes, ",")))
 		th.begin(t, v, `{}`)
-		if i%2 == 1 { // what a member that has just started knows only from the store
+		if i%2 == 1 { // a member that has just started knows the jobs only from the store
 			th = th.again(t, actors.Config{Store: store})
 		}
 		var got []string

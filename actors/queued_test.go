@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// handOut begins a task whose only job a poll gets that waits for it.
+// handOut starts a task whose only job goes to a waiting poll.
 func handOut(t *testing.T, visibility time.Duration, unlisted bool) (*harness, engine.Claimed) {
-	const wait = patience + time.Millisecond // nobody else waits for just so long
+	const wait = patience + time.Millisecond // no other timer has this duration
 	clock := newNoting(wait)
 	th := start(t, actors.Config{Visibility: visibility, Host: actors.Host{Clock: clock}})
 	version := th.publish(t, queueOf("x"))
@@ -23,7 +23,7 @@ func handOut(t *testing.T, visibility time.Duration, unlisted bool) (*harness, e
 		got <- claimed
 	}()
 	<-clock.begun
-	require.Empty(t, th.poll(t, 0, 1, "y")) // so the sessions have heard of the first one
+	require.Empty(t, th.poll(t, 0, 1, "y")) // so the sessions actor has handled the first poll
 	id := th.begin(t, version, `{}`)
 	claimed := <-got
 	require.Len(t, claimed, 1)
@@ -31,7 +31,7 @@ func handOut(t *testing.T, visibility time.Duration, unlisted bool) (*harness, e
 	return th, claimed[0]
 }
 
-// queued are the ids of the jobs in the queue of the store.
+// queued returns the ids of the jobs in the queue of the store.
 func (th *harness) queued(t *testing.T) (ids []string) {
 	rows, err := th.store.QueueRows(t.Context(), nil, 0, "", 10)
 	require.NoError(t, err)

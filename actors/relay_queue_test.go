@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// sendRecorder notes what is sent at a time.
+// sendRecorder records what is sent together.
 type sendRecorder struct{ sent chan []Passage }
 
 func (p sendRecorder) Offers(*flow.Exec) bool { return true }
@@ -21,7 +21,7 @@ func (p sendRecorder) Send(jobs []Passage)    { p.sent <- append([]Passage(nil),
 func (p sendRecorder) CallOff(Passage)        { p.sent <- nil }
 func (p sendRecorder) Shut()                  {}
 
-// late is a relay that begins a job when nothing is to begin any more, but it has not heard so.
+// late is a relay that starts a job after Shut, which it has not seen yet.
 type late struct {
 	sendRecorder
 	job Passage

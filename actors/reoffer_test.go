@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// A claim is refused, and before the answer is there the job is offered anew, by whoever has its
-// task now or because somebody has returned it: nobody offers it again.
+// A claim is refused, and before the answer arrives the job is offered again, by its current owner
+// or because it was returned. No later offer follows.
 func TestAJobThatIsOfferedWhileItsClaimIsRefusedIsThereAfterwards(t *testing.T) {
 	m, err := Start(t.Context(), Config{Store: model.New(model.Options{})})
 	require.NoError(t, err)
@@ -39,8 +39,8 @@ func TestAJobThatIsOfferedWhileItsClaimIsRefusedIsThereAfterwards(t *testing.T) 
 	}
 }
 
-// While the store does not answer, the time of a claim runs out that is not stored yet. Then its
-// poller has nothing, and the job, which is offered anew, goes to the next one.
+// While the store does not answer, a claim expires before it is stored. Its poller gets nothing,
+// and the job, which is offered again, goes to the next one.
 func TestAClaimThatIsOverBeforeItIsStoredIsRefused(t *testing.T) {
 	state := flow.NewState("t", flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"queue","service":"x"}}}`))
 	decide := func(cmd flow.Command) flow.Decision {

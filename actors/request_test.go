@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
-// events counts those of a type in a task's journal.
+// events counts the events of a type in a task's journal.
 func (th *harness) events(t *testing.T, task string, kind flow.EventType) (n int) {
 	t.Helper()
 	rows, err := th.store.Rows(t.Context(), task, 0, persistence.Part{Rows: 10_000, Bytes: 1 << 30})

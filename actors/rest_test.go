@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
-// rests are, of each task, what its commits said about rest; nil is a commit that said nothing.
+// rests records the Rest of each task's commits; nil for a commit without one.
 type rests struct {
 	mu sync.Mutex
 	of map[string][]*persistence.Rest
@@ -75,8 +75,8 @@ func TestATaskIsAtRestUntilItsTimerWithTheRowThatBeginsIt(t *testing.T) {
 	require.Equal(t, []*persistence.Rest{{Resting: true, Due: due}}, r.said(id))
 }
 
-// What is wanted again in a moment stays out of the lists of what is at rest, which cost a write
-// when they are entered and another one when they are left.
+// A task that is needed again in a moment stays out of the lists of resting tasks. Each entry costs
+// a write, and each exit another one.
 func TestATaskStaysAwakeForAShortTimerAndForAJob(t *testing.T) {
 	th, r := startNotingRests(t)
 	soon := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`), `{"delay_ms":60}`)
@@ -112,7 +112,7 @@ edges:
 	require.Equal(t, said, r.said(id))
 }
 
-// Whoever begins a task in a transaction of his own has stored that it is due at once.
+// A caller that starts a task in its own transaction has stored that it is due at once.
 func TestATaskThatWasDueAtOnceAndWaitsRestsUntilItIsDueAgain(t *testing.T) {
 	th, r := startNotingRests(t)
 	version := th.publish(t, "concurrency: {key: only, limit: 1}\n"+untilApproved)
@@ -137,7 +137,7 @@ func TestATaskThatWasDueAtOnceAndWaitsRestsUntilItIsDueAgain(t *testing.T) {
 
 func TestALargeStateIsWrittenOnlyAsCheckpoints(t *testing.T) {
 	var mu sync.Mutex
-	var checkpoints, passing []int64 // rows
+	var checkpoints, passing []int64 // row numbers
 	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond, Store: faulty.Wrap(newLeaping(), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
 		mu.Lock()
 		defer mu.Unlock()
@@ -158,7 +158,8 @@ func TestALargeStateIsWrittenOnlyAsCheckpoints(t *testing.T) {
 	}
 	for range 3 {
 		th.eventuallyEmpty(t)
-		require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "k", Value: text(20 << 10)}, "")) // a small state would be written when it rests
+		// a small state would be written when it rests
+		require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "k", Value: text(20 << 10)}, ""))
 	}
 	th.eventuallyEmpty(t)
 	require.Equal(t, []int64{2, 3}, checkpoints)

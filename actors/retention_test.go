@@ -37,7 +37,7 @@ func TestChoresAreDoneSoonAfterTheirShardWasGained(t *testing.T) {
 	}}}
 	c := newCircuit(nil)
 	a := c.join(t, cfg)
-	clock.next(t)() // nothing is its own yet
+	clock.next(t)() // it owns nothing yet
 	require.Empty(t, done)
 	c.give(a, persistence.AllShards()...)
 	require.Eventually(t, func() bool {
@@ -51,7 +51,7 @@ func TestChoresAreDoneSoonAfterTheirShardWasGained(t *testing.T) {
 	require.InDelta(t, time.Now().Add(-30*24*time.Hour).UnixMilli(), <-done, 60_000)
 }
 
-// crowded is a store with keys that nobody asks for any longer.
+// crowded is a store with unused keys.
 type crowded struct {
 	persistence.Store
 	keys atomic.Int64

@@ -116,7 +116,8 @@ func TestAWorkersJobsAreLeftToItWhenItsMemberLeavesBeforeItComesToAnother(t *tes
 				if moved {
 					r.handOver(t, 0, 2)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // how long it waits for its jobs
+				// how long it waits for its jobs
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 				defer cancel()
 				require.NoError(t, r.members[0].Stop(ctx))
 				r.gone(0, true)

@@ -15,15 +15,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// roamer is an attached worker that goes from member to member with its jobs. It does them when it
-// is told to.
+// roamer is an attached worker that moves between members with its jobs. It finishes them when the
+// test says so.
 type roamer struct {
 	t       *testing.T
 	mu      sync.Mutex
 	session string
-	jobs    map[uint64]*attach.Job // that it has, by number
+	jobs    map[uint64]*attach.Job // its jobs, by number
 	results map[uint64]*attach.Result
-	got     map[string]int // how often it was sent each job, by id
+	got     map[string]int // how often it got each job, by id
 	stopped map[string]bool
 	line    *roamLine
 }
@@ -39,11 +39,11 @@ func newRoamer(t *testing.T) *roamer {
 	return &roamer{t: t, jobs: map[uint64]*attach.Job{}, results: map[uint64]*attach.Result{}, got: map[string]int{}, stopped: map[string]bool{}}
 }
 
-// come attaches the worker with all it has; the stream before is over.
+// come attaches the worker with all its jobs; the previous stream has ended.
 func (r *roamer) come(s *attached.Sessions) *attach.Welcome {
 	r.part()
 	l := &roamLine{r, newStream(), make(chan *attach.Welcome, 1)}
-	l.silent = true // until it is told to say something
+	l.silent = true // until the test makes it speak
 	r.mu.Lock()
 	hello := &attach.Hello{Protocol: 1, Worker: "roamer", Services: []string{"s"}, Credits: 100, Session: r.session}
 	for n, j := range r.jobs {
@@ -106,7 +106,7 @@ func (l *roamLine) Send(m *attach.ToWorker) error {
 	return nil
 }
 
-// finish a job, whether or not there is somebody to tell. The lock is held.
+// finish finishes a job, with or without a stream. The caller holds the lock.
 func (r *roamer) finish(number uint64, how attach.Outcome) {
 	r.results[number] = &attach.Result{Number: number, Outcome: how, Output: []byte(`1`)}
 	if r.line != nil && r.line.over.Err() == nil {
@@ -114,7 +114,7 @@ func (r *roamer) finish(number uint64, how attach.Outcome) {
 	}
 }
 
-// finishAll that it has.
+// finishAll finishes all its jobs.
 func (r *roamer) finishAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +134,7 @@ func (r *roamer) has(n int) {
 	}, patience, time.Millisecond)
 }
 
-// onceEach says that no job was sent to it twice, and none canceled.
+// onceEach requires that no job was sent to it twice, and none was canceled.
 func (r *roamer) onceEach() {
 	r.t.Helper()
 	r.mu.Lock()
@@ -145,14 +145,14 @@ func (r *roamer) onceEach() {
 	require.Empty(r.t, r.stopped)
 }
 
-// roaming is a member whose workers may come from others.
+// roaming returns the configuration of a member whose workers may come from others.
 func roaming(t *testing.T, grace time.Duration) (actors.Config, *attached.Sessions) {
 	s := attached.New(attached.Options{Secret: "secret", Grace: grace, Heartbeat: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(s.Close)
 	return actors.Config{Relay: s, Workers: pushing{}}, s
 }
 
-// pushing knows push workers that offer what attached ones do, and nothing of anybody's life.
+// pushing knows push workers with the same service as attached ones, and no signs of life.
 type pushing struct{}
 
 func (pushing) Polled(string)           {}
@@ -162,7 +162,7 @@ func (pushing) Pushed() []string        { return []string{"s"} }
 // jobsToBring are definitions with one job for attached workers.
 var jobsToBring = map[string]string{"for them alone": remoteJob, "that push workers get, too": `{"start":"a","nodes":{"a":{"exec_type":"http","service":"s"}}}`}
 
-// realm is three members that share all tasks, and to which workers come and go.
+// realm is three members that share all tasks, with workers that come and go.
 type realm struct {
 	*circuit
 	members  []*harness
@@ -183,13 +183,13 @@ func newRealm(t *testing.T, grace time.Duration) *realm {
 	return r
 }
 
-// kill a member; the others share what it owned.
+// kill kills a member; the others share its shards.
 func (r *realm) kill(t *testing.T, i int) {
 	r.die(t, r.members[i])
 	r.gone(i, false)
 }
 
-// gone is when the others are told that a member is.
+// gone notifies the others that a member is gone.
 func (r *realm) gone(i int, left bool) {
 	for n, th := range r.members {
 		if n != i {
@@ -214,7 +214,7 @@ func (r *realm) allEnd(t *testing.T, ids []string) {
 	}
 }
 
-// history of a task: which events of its attempts there were.
+// history returns the events of a task's attempts.
 func (r *realm) history(t *testing.T, id string) (events []string) {
 	rows, err := r.store.Rows(t.Context(), id, 0, persistence.Part{Rows: 1000, Bytes: 1 << 20})
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func (r *realm) history(t *testing.T, id string) (events []string) {
 	return events
 }
 
-// moves of a task's job along with its worker.
+// moves counts how often a task's job moved with its worker.
 func (r *realm) moves(t *testing.T, id string) (n int) {
 	for _, e := range r.history(t, id) {
 		if e == "attempt_passed roamer" {
@@ -238,7 +238,7 @@ func (r *realm) moves(t *testing.T, id string) (n int) {
 	return n
 }
 
-// holds has a worker of the first member get 30 jobs of tasks of all members.
+// holds gives a worker of the first member 30 jobs of tasks of all members.
 func (r *realm) holds(t *testing.T, w *roamer, job string) (tasks []string) {
 	w.come(r.sessions[0])
 	awaitOffer(t, r.sessions...)
@@ -247,9 +247,9 @@ func (r *realm) holds(t *testing.T, w *roamer, job string) (tasks []string) {
 	return tasks
 }
 
-// moved waits until the jobs of tasks have gone to where the worker is so many times. They may have
-// more often: a worker that comes again before its member has heard that a job is its own has it
-// passed once more.
+// moved waits until the jobs of tasks have moved with the worker the given number of times. They
+// may have moved more often: if a worker comes again before its member knows that it is the
+// carrier, the job is passed once more.
 func (r *realm) moved(t *testing.T, ids []string, times int) {
 	t.Helper()
 	for _, id := range ids {
@@ -266,21 +266,21 @@ func (r *realm) handOver(t *testing.T, from, to int) {
 	}
 }
 
-// slip leaves without the member's noticing.
+// slip leaves without the member noticing.
 func (r *roamer) slip() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.line = nil
 }
 
-// say gives a sign of life.
+// say sends a heartbeat.
 func (r *roamer) say() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.line.to <- &attach.FromWorker{}
 }
 
-// half of its jobs are finished.
+// half finishes half of its jobs.
 func (r *roamer) half() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

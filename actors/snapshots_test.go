@@ -36,7 +36,8 @@ func TestLargeTasksThatEndAtOnceHaveFewSnapshotsInMemory(t *testing.T) {
 	ids := make([]string, n)
 	for i := range ids {
 		ids[i] = th.begin(t, version, `{"a":"`+strings.Repeat("x", size)+`"}`)
-		said := flow.Signal{Key: "k", Value: json.RawMessage(`"` + strings.Repeat("y", 20<<10) + `"`)} // which is worth a snapshot at the end
+		// enough for a snapshot at the end
+		said := flow.Signal{Key: "k", Value: json.RawMessage(`"` + strings.Repeat("y", 20<<10) + `"`)}
 		require.NoError(t, th.Do(t.Context(), ids[i], said, ""))
 	}
 

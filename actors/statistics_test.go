@@ -18,13 +18,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// inAndOut is a flow with many units, and with a step inside of another.
+// inAndOut is a flow with many units, and with a nested step.
 const inAndOut = `{"start":"fan","on_error":"fail","nodes":{
 	"fan":{"kind":"foreach","exec_type":"local_func","func":"f","parallel_mode":"concurrent","prep":{"input_key":"$params.list"}},
 	"sub":{"kind":"subflow","subflow":{"start":"in","nodes":{"in":{"exec_type":"local_func","func":"f","max_retries":1}}}}},
 	"edges":[{"from":"fan","action":"default","to":"sub"}]}`
 
-// sums are all rows of one width about a version's tasks or nodes, by what they are of.
+// sums returns the sums of all rows of one width about a version's tasks or nodes, by key.
 func sums(t *testing.T, s persistence.Store, flows []string, nodes bool, width int64) map[stats.Key]*stats.Counts {
 	t.Helper()
 	rows, err := s.ReadStats(t.Context(), persistence.StatsFilter{Flows: flows, Nodes: nodes, Width: width, To: time.Now().Add(time.Hour).UnixMilli()})
@@ -43,7 +43,7 @@ func TestWhatMembersCountAddsUp(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	version := ""
-	for range 2 { // one member after the other
+	for range 2 { // one member after another
 		var calls atomic.Int64
 		cfg := withFunc(func(context.Context, flow.Job) flow.Report {
 			if calls.Add(1) == 4 {
@@ -93,7 +93,8 @@ func TestACrashLosesNoMoreThanTheLastSecondsOfStatistics(t *testing.T) {
 		}
 		return 0
 	}
-	run := func(key string) { // its clock is quick, so a store that is slow for a moment counts as away
+	// its clock is quick, so a store that is slow for a moment counts as unavailable
+	run := func(key string) {
 		th.ended(t, th.insist(t, engine.NewTask{VersionID: version, Params: json.RawMessage(`{}`), Key: key}))
 	}
 	for _, key := range []string{"1", "2", "3"} {

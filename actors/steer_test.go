@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
-// brokenAtFirst fails its first tries and then adds one.
+// brokenAtFirst fails the first tries and then adds one.
 func brokenAtFirst(tries int64) carry {
 	var calls atomic.Int64
 	return func(ctx context.Context, j flow.Job) flow.Report {

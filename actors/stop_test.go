@@ -59,7 +59,7 @@ func TestLeavingAStoreThatDoesNotAnswerEnds(t *testing.T) {
 	}
 }
 
-// telling is a clock that tells of timers for a minute or more.
+// telling is a clock that reports timers of a minute or more.
 type telling struct{ long func() }
 
 func (telling) Now() time.Time { return time.Now() }
@@ -71,8 +71,8 @@ func (c telling) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// hoarding is a clock that keeps what a timer for ten seconds or more would have done, as the real
-// one may do until the time at which it would have.
+// hoarding is a clock that keeps the functions of stopped timers of ten seconds or more, as the
+// real one may do until their time.
 type hoarding struct {
 	telling
 	kept *[]func()
@@ -101,7 +101,7 @@ func TestAMemberThatHasEndedIsNotKeptInMemory(t *testing.T) {
 				m, err := actors.Start(t.Context(), actors.Config{Store: model.New(model.Options{}), Logger: slog.New(slog.DiscardHandler),
 					Host: actors.Host{Clock: hoarding{telling{sync.OnceFunc(func() { close(waits) })}, &kept, &sync.Mutex{}}}})
 				require.NoError(t, err)
-				<-waits // it would ring long after the end
+				<-waits // it would fire long after the end
 				end(m)
 				return weak.Make(m)
 			}()

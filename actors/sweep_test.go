@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// slowRests is a store that, once it is to, writes tasks that go to rest only when it is open.
+// slowRests is a store that, when it is slow, writes the rests of tasks only after it is opened.
 type slowRests struct {
 	persistence.Store
 	slow *atomic.Bool

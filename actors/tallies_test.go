@@ -18,8 +18,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// scrape reads a member's counters, gauges and how often a histogram was fed, by name and the
-// values of labels in the order of their names.
+// scrape returns a member's counters, gauges and observation counts of histograms, by name and
+// label values in the order of label names.
 func (th *harness) scrape(t *testing.T) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -130,7 +130,7 @@ func TestAClaimThatRunsOutIsCountedAsLost(t *testing.T) {
 	require.NotEmpty(t, id)
 }
 
-// Each is a flow of its own: they would take the series of all flows that come later.
+// Each is a flow of its own: they would use up the series of later flows.
 func TestDefinitionsThatAreTriedHaveNoSeriesOfTheirOwn(t *testing.T) {
 	cfg := withFunc(increment)
 	cfg.NodeMetrics = true

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waits is a clock that notes for how long it is asked to wait, and never rings by itself.
+// waits is a clock that records durations of timers, which never fire by themselves.
 type waits struct {
 	asked []time.Duration
 	ring  func()
@@ -30,7 +30,7 @@ func TestAFarDeadlineIsWaitedForInOneGo(t *testing.T) {
 	require.Greater(t, clock.asked[0], 99*365*24*time.Hour)
 
 	now += clock.asked[0].Milliseconds()
-	clock.ring() // too early: it looks again
+	clock.ring() // too early: it checks again
 	require.Zero(t, rang)
 	require.Len(t, clock.asked, 2)
 	require.Positive(t, clock.asked[1])

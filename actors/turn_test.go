@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 )
 
-// order polls for one job after the other and says of which step and unit each is.
+// order polls for one job after another and returns their steps and units.
 func (th *harness) order(t *testing.T, n int, services ...string) string {
 	t.Helper()
 	places := make([]string, n)

@@ -12,8 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// unreadable writes a task whose journal comes from a Troupe of another time, with a job in the
-// queue.
+// unreadable writes a task with a journal in an unknown format, and a job in the queue.
 func (th *harness) unreadable(t *testing.T, version string) string {
 	t.Helper()
 	v, err := th.store.Version(t.Context(), version)

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// expiring are units that time out at the same time: the first one does not end the step, the last
+// expiring has units that time out at the same time: the first one does not end the step, the last
 // one does.
 const expiring = `
 start: each
@@ -38,7 +38,7 @@ func TestAWithdrawalThatItsStepNeverCameToIsNotLost(t *testing.T) {
 		return flow.Report{}
 	})
 	cfg.Store = faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
-		if batch[0].Seq == 2 && !committing.Swap(true) { // that the first one is over
+		if batch[0].Seq == 2 && !committing.Swap(true) { // the end of the first unit
 			close(land)
 			<-blocked
 		}

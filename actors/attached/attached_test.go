@@ -24,19 +24,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = time.Minute
 
-// job is one on its way; reports are where it lands.
+// job is a job for a relay, which puts its reports into a channel.
 type job struct {
 	n       int
 	service string
 	labels  []string
-	kind    flow.ExecType // "" = remote
+	kind    flow.ExecType // "" means remote
 	reports chan flow.Report
 	over    bool
 	foreign bool // of another member's task
 	at      int64
 	given   int
 	input   []byte
-	begun   chan struct{} // nil = nobody wants to know
+	begun   chan struct{} // may be nil
 }
 
 func newJob(n int, service string, labels ...string) *job {
@@ -61,7 +61,7 @@ func (j *job) Over() bool         { return j.over }
 func (j *job) Land(r flow.Report) { j.reports <- r }
 func (j *job) Part()              { close(j.reports) }
 
-// worker is one end of a stream; the test is the worker.
+// worker is the worker's end of a stream, which the test controls.
 type worker struct {
 	*testing.T
 	to   chan *attach.FromWorker
@@ -101,7 +101,7 @@ func open(t *testing.T, o attached.Options) *attached.Sessions {
 	return s
 }
 
-// attachTo begins a stream, which says nothing yet.
+// attachTo starts a stream without sending anything.
 func attachTo(t *testing.T, s *attached.Sessions) *worker {
 	w := &worker{T: t, to: make(chan *attach.FromWorker), from: make(chan *attach.ToWorker), gone: make(chan struct{}), over: make(chan error, 1)}
 	w.up = sync.OnceFunc(func() { close(w.gone) })
@@ -123,7 +123,7 @@ func dial(t *testing.T, s *attached.Sessions, hello *attach.Hello) (*worker, *at
 	return w, m
 }
 
-// hear reads until there is something.
+// hear reads the next message.
 func (w *worker) hear() *attach.ToWorker {
 	w.Helper()
 	select {
@@ -165,7 +165,7 @@ func TestAWorkerThatIsBackGoesOnWhereItWas(t *testing.T) {
 	w.up()
 	<-w.over
 	w.over <- nil
-	s.CallOff(jobs[0]) // while nobody hears of it
+	s.CallOff(jobs[0]) // without a stream
 	require.True(t, (<-jobs[0].reports).Lost)
 	s.Send([]actors.Passage{jobs[4]}) // waits for the worker
 	again := hello(10, "s")
@@ -201,7 +201,7 @@ func TestAWorkerThatIsSilentLosesItsJobs(t *testing.T) {
 	w, _ := dial(t, s, hello(1, "s"))
 	first, second := newJob(1, "s"), newJob(2, "s")
 	s.Send([]actors.Passage{first, second})
-	go func() { // it reads, and says nothing
+	go func() { // it reads, and sends nothing
 		for {
 			select {
 			case <-w.from:
@@ -243,12 +243,12 @@ func TestAWorkerThatDoesNotReadWhatItIsToldIsLeft(t *testing.T) {
 	}
 }
 
-// roll is where workers are listed.
+// roll is a list of workers.
 type roll struct {
 	mu     sync.Mutex
 	joined int64
 	gone   chan string
-	listed func() error // is called when a worker is; nil = nobody wants to know
+	listed func() error // called when a worker registers; may be nil
 }
 
 func (r *roll) Register(context.Context, persistence.Worker) error {
@@ -285,7 +285,7 @@ func TestAWorkerThatHasMovedToAnotherMemberStaysListed(t *testing.T) {
 			s := open(t, attached.Options{Grace: -1, Workers: r})
 			w, _ := dial(t, s, hello(1, "s"))
 			if moved {
-				r.join() // with another member
+				r.join() // at another member
 			}
 			w.up()
 			require.NoError(t, <-w.over)

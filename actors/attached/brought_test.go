@@ -16,20 +16,20 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// early is a worker that has come to another member with more results than that one keeps before it
-// knows what becomes of their jobs.
+// early is a worker that brings more results to another member than that one keeps before their
+// jobs are settled.
 type early struct {
 	*worker
 	session string
-	jobs    []*job // as that member is sent them
+	jobs    []*job // as they are sent to that member
 	all     []*attach.Result
 }
 
-// kept is how many of them fit into what a member keeps.
+// kept is how many of them the member keeps.
 const kept = 8
 
-// newEarly comes with its results; the tasks answer when they are known, with err or that the jobs
-// are that member's.
+// newEarly attaches with its results. After known is closed, the tasks answer with err, or accept
+// the member as the carrier.
 func newEarly(t *testing.T, err error) (s *attached.Sessions, e *early, known chan struct{}) {
 	s, known = open(t, attached.Options{Secret: "s", Grace: time.Hour}), make(chan struct{})
 	s.Roam(func(_ context.Context, jobs engine.Orders) engine.Outcomes {
@@ -60,11 +60,11 @@ func newEarly(t *testing.T, err error) (s *attached.Sessions, e *early, known ch
 	for _, r := range e.all {
 		e.to <- &attach.FromWorker{Results: []*attach.Result{r}}
 	}
-	e.to <- &attach.FromWorker{} // once it is taken, so are the results
+	e.to <- &attach.FromWorker{} // when it is received, the results are, too
 	return s, e, known
 }
 
-// given are jobs that a worker has of another member.
+// given returns jobs that a worker has from another member.
 func given(t *testing.T, n int) (list []*attach.Job) {
 	s := open(t, attached.Options{Secret: "s", Grace: time.Hour})
 	s.Roam(func(context.Context, engine.Orders) engine.Outcomes { return nil })
@@ -87,7 +87,7 @@ func TestResultsThatCameTooEarlyToBeKeptAreSentAgain(t *testing.T) {
 	for _, j := range e.jobs[:kept] {
 		require.Len(t, (<-j.reports).Output, 8<<20)
 	}
-	<-e.gone // it is to come again
+	<-e.gone // it must come again
 	require.Empty(t, e.jobs[kept].reports)
 	again := hello(kept+2, "s")
 	again.Session = e.session
@@ -112,8 +112,8 @@ func TestResultsThatNobodyWaitsForAreAcknowledgedThoughTheyWereNotKept(t *testin
 	require.Len(t, e.all, acknowledged)
 }
 
-// TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore: another member, where the worker was
-// meanwhile, has it for a moment.
+// TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore: another member, at which the worker
+// was meanwhile, has the job for a moment.
 func TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore(t *testing.T) {
 	asked := make(chan int, 2)
 	asked <- 1
@@ -143,7 +143,7 @@ func TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt(t *testing.T) {
 	known := make(chan struct{})
 	know := sync.OnceFunc(func() { close(known) })
 	s := open(t, attached.Options{Secret: "s", Grace: time.Hour})
-	t.Cleanup(know) // before the sessions are closed, which wait for the tasks' answer
+	t.Cleanup(know) // before the sessions are closed, which wait for the task's answer
 	s.Roam(func(context.Context, engine.Orders) engine.Outcomes {
 		<-known
 		return engine.Outcomes{{Err: flow.Errorf(flow.Conflict, "the job was given to somebody else meanwhile")}}
@@ -170,7 +170,7 @@ func TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt(t *testing.T) {
 	require.Equal(t, had.GetId(), m.GetJobs()[0].GetId())
 }
 
-// TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack: its worker had come with it, and is
+// TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack: its worker had brought it, and is
 // back without it.
 func TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack(t *testing.T) {
 	s := open(t, attached.Options{Secret: "s", Grace: time.Hour})
@@ -191,7 +191,8 @@ func TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack(t *testing.T) {
 		h.Held = append(h.Held, had.GetNumber())
 		h.Brought = append(h.Brought, &attach.Brought{Number: had.GetNumber(), Id: had.GetId(), Ticket: had.GetTicket()})
 		jobs = append(jobs, newJob(n, "s"))
-		jobs[n].given, jobs[n].input, jobs[n].begun = 1, make([]byte, 1<<20), begun // one of them fills a message
+		// one of them fills a message
+		jobs[n].given, jobs[n].input, jobs[n].begun = 1, make([]byte, 1<<20), begun
 	}
 	w, m := dial(t, s, h)
 	s.Send([]actors.Passage{jobs[0], jobs[1]})
@@ -206,7 +207,7 @@ func TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack(t *testing.T) {
 	away.Store(true)
 	w = attachTo(t, s)
 	w.to <- &attach.FromWorker{Hello: again}
-	w.to <- &attach.FromWorker{} // once it is taken the session goes on
+	w.to <- &attach.FromWorker{} // when it is received, the session has resumed
 	s.CallOff(jobs[1])
 	require.True(t, (<-jobs[1].reports).Lost)
 	require.Len(t, w.hear().GetJobs(), 1)
@@ -217,8 +218,8 @@ func TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack(t *testing.T) {
 	require.Empty(t, anew.reports)
 }
 
-// TestAJobThatAWorkerIsToStopTakesACreditUntilItHasAnswered: it came with the job in vain, or is
-// back with one that the session does not know.
+// TestAJobThatAWorkerIsToStopTakesACreditUntilItHasAnswered: the worker brought a refused job, or
+// is back with a job that the session does not know.
 func TestAJobThatAWorkerIsToStopTakesACreditUntilItHasAnswered(t *testing.T) {
 	for name, come := range map[string]func(s *attached.Sessions) *worker{
 		"without its ticket": func(s *attached.Sessions) *worker {
@@ -257,7 +258,7 @@ func TestAJobThatAWorkerIsToStopTakesACreditUntilItHasAnswered(t *testing.T) {
 	}
 }
 
-// told reads until the worker is to stop a job.
+// told reads until the worker gets a cancellation.
 func (w *worker) told(m *attach.ToWorker, number uint64) *worker {
 	for len(m.GetCanceled()) == 0 {
 		require.Empty(w, m.GetJobs())

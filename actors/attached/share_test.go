@@ -14,14 +14,14 @@ import (
 
 var remote = &flow.Exec{Type: flow.ExecRemote, Service: "s"}
 
-// beside opens sessions beside those of another member; what they tell can be heard.
+// beside opens sessions with one other member, and returns their announcements.
 func beside(t *testing.T) (*attached.Sessions, chan *engine.Credits) {
 	s, told := open(t, attached.Options{Grace: -1}), make(chan *engine.Credits, 1000)
 	s.Meet("me", func() []string { return []string{"other"} }, func(c *engine.Credits) { told <- c })
 	return s, told
 }
 
-// credited is what the other member tells.
+// credited returns an announcement of the other member.
 func credited(turn int64, free int, labels ...string) *engine.Credits {
 	return &engine.Credits{Member: "other", Turn: turn, List: []engine.Credit{{Services: []string{"s"}, Labels: labels, Workers: 1, Free: free}}}
 }
@@ -32,7 +32,7 @@ func foreign(n int, at int64) *job {
 	return j
 }
 
-// free waits until others are told of so many credits.
+// free waits until the given number of credits is announced.
 func free(t *testing.T, told chan *engine.Credits, want int) {
 	t.Helper()
 	for over := time.After(patience); ; {
@@ -146,7 +146,7 @@ func TestAMemberThatLeavesGivesBackWhatWaitsForOthers(t *testing.T) {
 	require.Equal(t, "other", (<-mine.reports).To, "or whoever is there")
 }
 
-// listing is where a worker is listed as attached, to whatever member.
+// listing has a worker that is listed as attached to some member.
 type listing struct{ *roll }
 
 func (listing) Listed(*flow.Exec) bool { return true }

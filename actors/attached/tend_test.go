@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire/attach"
 )
 
-// stuck takes note of no sign of life before the test is over.
+// stuck processes no heartbeat before the test ends.
 type stuck struct {
 	roll
 	beats atomic.Int64
@@ -31,7 +31,7 @@ func TestAJobBeginsWhileTheWorkersSignOfLifeIsPassedOn(t *testing.T) {
 	w, _ := dial(t, s, hello(1, "s"))
 	stop := make(chan struct{})
 	defer close(stop)
-	go func() { // it lives
+	go func() { // it is alive
 		for {
 			select {
 			case w.to <- &attach.FromWorker{}:
@@ -46,7 +46,7 @@ func TestAJobBeginsWhileTheWorkersSignOfLifeIsPassedOn(t *testing.T) {
 		w.hear()
 	}
 	for range 2 {
-		w.hear() // the member gives signs of life on
+		w.hear() // the member continues to send heartbeats
 	}
 	s.Send([]actors.Passage{newJob(1, "s")})
 	for len(w.hear().GetJobs()) == 0 {

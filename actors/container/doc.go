@@ -6,8 +6,8 @@
 //     directly before the start. A process that can write to that folder at that moment can still
 //     place a link there.
 //   - The external work that a program names reaches no container except that of its own attempt.
-//   - The name of a container is derived from its attempt, so an attempt has only one. Starting it
-//     again takes over the existing one, on this member or another one with the same container host.
+//   - The name of a container is derived from its attempt, so an attempt has only one. A repeated
+//     start takes over the existing container, on this member or on another one with the same host.
 //   - A member without a lease creates and starts none. This is checked right before each request.
 //     Only the time until the request is sent remains.
 //   - No member is needed for a container to continue. It is external work, which the owner of its

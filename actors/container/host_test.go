@@ -25,8 +25,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/tenure"
 )
 
-// fakeHost answers as a container host that can be told to do wrong, and remembers what it was
-// asked.
+// fakeHost is a container host with configurable answers, which records its requests.
 type fakeHost struct {
 	mu      sync.Mutex
 	asked   []string
@@ -42,7 +41,7 @@ func (h *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.mu.Lock()
-	if what != "GET /containers/json" { // which the service asks again and again
+	if what != "GET /containers/json" { // the service repeats it
 		h.asked = append(h.asked, what)
 	}
 	answer := h.answers[what]
@@ -54,7 +53,7 @@ func (h *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// answer says what the host answers.
+// answer sets the answers of the host.
 func (h *fakeHost) answer(answers map[string]http.HandlerFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +66,7 @@ func (h *fakeHost) all() []string {
 	return append([]string{}, h.asked...)
 }
 
-// says is an answer.
+// says returns a handler with a fixed answer.
 func says(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -76,7 +75,7 @@ func says(status int, body string) http.HandlerFunc {
 	}
 }
 
-// on is a service on such a host.
+// on returns a service on this host.
 func (h *fakeHost) on(t *testing.T, o Options) *Service {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -218,8 +217,8 @@ func TestAMemberThatLosesItsLeaseMeanwhileBeginsNoContainerAnyMore(t *testing.T)
 	}
 }
 
-// TestAContainerThatStartsDuringALookIsCounted has one container start after the host has listed
-// those that run, and before the list is read.
+// TestAContainerThatStartsDuringALookIsCounted starts a container after the host has listed the
+// running ones, and before the list is read.
 func TestAContainerThatStartsDuringALookIsCounted(t *testing.T) {
 	h := &fakeHost{}
 	s := h.on(t, Options{Store: "s", Most: 1})
@@ -231,13 +230,13 @@ func TestAContainerThatStartsDuringALookIsCounted(t *testing.T) {
 	h.answer(map[string]http.HandlerFunc{
 		"POST /containers/create": says(http.StatusCreated, `{"Id":"1"}`),
 		"GET /containers/json": func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Query().Get("all") != "" { // somebody looks for what is left over
+			if r.URL.Query().Get("all") != "" { // a request of the sweeper
 				says(http.StatusOK, "[]")(w, r)
 				return
 			}
 			answer := []string{"[]", `[{"Id":"1"}]`}[running.Load()]
 			switch looks.Add(1) {
-			case 2: // the first of the second container
+			case 2: // the first one of the second container
 				close(listed)
 				<-started
 			case 3:
@@ -307,7 +306,7 @@ func TestAnOutputThatBreaksOffIsReadAgain(t *testing.T) {
 	require.Equal(t, flow.ExternalStatus{Ended: true, Output: json.RawMessage("[1,2]"), Again: firstLook}, status)
 }
 
-// printed is what a container has printed on its standard output, as a container host tells it.
+// printed encodes standard output of a container in the format of a container host.
 func printed(text string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, uint32(len(text)))) + text
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// jobOf is a job with a container.
+// jobOf returns a job with a container.
 func jobOf(p flow.Program, c flow.Container) *flow.Job {
 	p.Container = &c
 	return &flow.Job{Task: "t", Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, Exec: &flow.Exec{Type: flow.ExecContainer, Program: &p}, Input: []byte(`{"x": 1}`)}
@@ -143,7 +143,8 @@ func TestHowAContainerEndedIsTold(t *testing.T) {
 		{container.State{ExitCode: 137, OOMKilled: true}, 512 << 20, "out of memory (limit 512Mi)", true},
 		{container.State{ExitCode: 1, OOMKilled: true}, 0, "out of memory", true},
 		{container.State{ExitCode: 137}, 1000, "exit status 137: killed, as when it is out of memory (limit 1000)", true},
-		{container.State{OOMKilled: true}, 1 << 30, "", false}, // a part of it was killed, and it went on
+		// one of its processes was killed, and it continued
+		{container.State{OOMKilled: true}, 1 << 30, "", false},
 	} {
 		how, sure := exitReason(&tt.state, &trackerNote{Memory: tt.limit})
 		require.Equal(t, tt.how, how)

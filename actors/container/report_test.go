@@ -15,12 +15,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// fakeFiles are in a folder, and tell what they are told to.
+// fakeFiles are in a folder, and have a configurable status.
 type fakeFiles struct {
 	folder string
 	tells  flow.ExternalStatus
 	asked  flow.External
-	called bool // off
+	called bool // canceled
 }
 
 func (f *fakeFiles) Dispatch(_ context.Context, job *flow.Job) (string, flow.External, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// told notes what a starter was told about jobs.
+// told records the calls of a starter.
 type told struct{ lost []bool }
 
 func (s *told) Start(_ context.Context, _ flow.Job, lost bool) flow.Report {

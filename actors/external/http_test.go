@@ -18,14 +18,14 @@ import (
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// answering is a server that gives one answer, and what a job there is asked with.
+// answering starts a server with the given handler.
 func answering(t *testing.T, handler http.HandlerFunc) (url string) {
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
 	return s.URL
 }
 
-// poll asks about a job with some fields beside its url.
+// poll polls a job with the given fields besides its url.
 func poll(t *testing.T, o external.Options, url, fields string, failures int) (flow.ExternalStatus, error) {
 	t.Helper()
 	data := fmt.Sprintf(`{"service_type": "custom_http", "job_id": "j", "url": %q%s}`, url, fields)

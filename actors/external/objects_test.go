@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/objects"
 )
 
-// counted counts what a bucket is asked, and gives the objects of its lists versions.
+// counted counts the calls of a bucket, and adds versions to the objects of its lists.
 type counted struct {
 	objects.Bucket
 	gets, lists int
@@ -43,7 +43,7 @@ func (c *counted) List(ctx context.Context, prefix string) ([]objects.Object, er
 	return list, err
 }
 
-// desk is an object store whose clock the test has.
+// desk is an object store whose clock the test controls.
 type desk struct {
 	*testing.T
 	*external.Objects
@@ -59,7 +59,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// begin has a unit of task t wait for a worker.
+// begin makes a unit of task t wait for a worker.
 func (d *desk) begin(unit int) flow.External {
 	rep := d.Start(d.Context(), flow.Job{Task: "t", Address: flow.Address{Node: "a", Visit: 1, Unit: unit, Attempt: 1}, Exec: &flow.Exec{Type: flow.ExecOutside, Service: flow.ObjectStore}}, false)
 	require.Empty(d, rep.Error)
@@ -68,7 +68,7 @@ func (d *desk) begin(unit int) flow.External {
 	return x
 }
 
-// look asks as a member does, and keeps what it keeps.
+// look polls like a member, and keeps the results.
 func (d *desk) look(x *flow.External) flow.ExternalStatus {
 	d.Helper()
 	status, err := d.Poll(d.Context(), *x)
@@ -121,7 +121,7 @@ func TestASilentWorkerIsFoundThoughItsFilesCannotBeReadNowAndThen(t *testing.T) 
 	for i := 0; !status.Ended; i++ {
 		require.Less(t, d.now-began, int64(200_000))
 		d.now += 5000
-		x.Failures = i % 2 // the store was away just before
+		x.Failures = i % 2 // the store was unavailable just before
 		status = d.look(&x)
 	}
 	require.Equal(t, "heartbeat timeout", status.Error)

@@ -24,10 +24,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long tests wait for what comes at once when the machine has time for it.
+// patience is how long tests wait for events that are immediate on an idle machine.
 const patience = time.Minute
 
-// open has a store with the task t, and a book that asks it through a hook.
+// open returns a store with the task t, and a book that calls a hook before each write.
 func open(t *testing.T, keep int, hook func(context.Context) error) (*logs.Book, persistence.Store) {
 	t.Helper()
 	store := model.New(model.Options{})
@@ -47,7 +47,7 @@ func open(t *testing.T, keep int, hook func(context.Context) error) (*logs.Book,
 	return b, store
 }
 
-// text is what is kept of a job's log, each line with its stream.
+// text returns the stored log of a job, each line with its stream.
 func text(t *testing.T, store persistence.Store, job string) string {
 	t.Helper()
 	parts, err := store.ReadLog(t.Context(), persistence.LogFilter{Task: "t", Job: job, Limit: 1 << 20})
@@ -129,7 +129,7 @@ func TestLinesBeyondTheBufferAreCountedInTheirPlace(t *testing.T) {
 func TestAChunkThatTheStoreRefusesCostsNoOther(t *testing.T) {
 	calls := 0
 	b, store := open(t, 0, func(context.Context) error {
-		if calls++; calls <= 2 { // all of them, and the first one by itself
+		if calls++; calls <= 2 { // all of them, and the first one alone
 			return fmt.Errorf("odd: %w", persistence.ErrRefused)
 		}
 		return nil
@@ -160,8 +160,7 @@ func TestAPartThatIsAddedAgainIsThereOnce(t *testing.T) {
 	require.Equal(t, "log: 1\nlog: 2\nlog: 3\n", text(t, store, "j"))
 }
 
-// Whoever looks after work outside may read all that it has printed once more, at the same time as
-// somebody else.
+// Several members that poll external work may each read all its output again, at the same time.
 func TestALogThatIsReadAgainFromItsBeginningHasEachLineOnce(t *testing.T) {
 	b, store := open(t, 0, nil)
 	first := b.Resume("t", "j", "box")
@@ -176,8 +175,8 @@ func TestALogThatIsReadAgainFromItsBeginningHasEachLineOnce(t *testing.T) {
 	}, patience, time.Millisecond)
 }
 
-// TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers has what was stored before read again
-// faster than the store takes it, as by the next member after one that was killed.
+// TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers reads the stored part again faster than
+// the store accepts it, like the next member after one that was killed.
 func TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers(t *testing.T) {
 	var hold atomic.Bool
 	held, free := make(chan struct{}), make(chan struct{})

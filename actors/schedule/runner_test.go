@@ -26,8 +26,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-// stage is a store, and what begins tasks in it: a start writes the first row of a task, as a
-// member's commit does, and the same key is the same task.
+// stage is a store with an engine that starts tasks in it: a start writes the first row of a task,
+// like a member's commit, and the same key gives the same task.
 type stage struct {
 	engine.Engine
 	t     *testing.T
@@ -35,7 +35,7 @@ type stage struct {
 	me    string
 
 	mu       sync.Mutex
-	starts   int // that were asked for
+	starts   int // number of requested starts
 	canceled []string
 }
 
@@ -74,7 +74,7 @@ func (s *stage) Do(_ context.Context, o engine.Order) (engine.Outcome, error) {
 	return engine.Outcome{}, s.end(o.Task)
 }
 
-// end has a task end.
+// end ends a task.
 func (s *stage) end(task string) error {
 	answers, err := s.store.Commit(context.Background(), s.me, []persistence.Commit{{Task: task, Seq: 2, Events: []byte("[2]"), At: time.Now().UnixMilli(),
 		Columns: &persistence.Columns{Status: string(flow.TaskCompleted), EndedAt: time.Now().UnixMilli()}}})
@@ -84,7 +84,7 @@ func (s *stage) end(task string) error {
 	return answers[0]
 }
 
-// slots are those that have a task, in order.
+// slots returns the slots with a task, in order.
 func (s *stage) slots() []string {
 	rows, err := s.store.ListTasks(s.t.Context(), persistence.TaskFilter{Limit: 100_000})
 	require.NoError(s.t, err)
@@ -96,7 +96,7 @@ func (s *stage) slots() []string {
 	return slots
 }
 
-// set makes a schedule, or changes it.
+// set creates or changes a schedule.
 func (s *stage) set(spec schedule.Spec) *persistence.Schedule {
 	s.t.Helper()
 	set, _, err := persistence.SetSchedule(s.t.Context(), s.store, persistence.ScheduleChange{Name: "s", FlowID: "flow", Spec: spec, Now: time.Now().UnixMilli()})
@@ -108,7 +108,7 @@ func (s *stage) options() Options {
 	return Options{Store: s.store, Engine: s, Shards: func() persistence.ShardSet { return nil }}
 }
 
-// every lists times a minute apart.
+// every returns n times at a fixed interval.
 func every(from time.Time, d time.Duration, n int) []string {
 	times := []string{}
 	for i := range n {
@@ -142,7 +142,7 @@ func TestEachSlotBeginsATaskInItsTime(t *testing.T) {
 // held is an engine with a member that does not answer.
 type held struct {
 	*stage
-	of string // how schedules are called whose tasks that member has, and then a number
+	of string // prefix of the names of schedules whose tasks that member has
 }
 
 func (h held) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
@@ -223,9 +223,9 @@ func TestAnOutageIsToldOnceAndSlotsAreMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestWhoeverFallsOverInBetweenNoSlotIsLostOrDoubled has several runners look after the same
-// schedule, each of which believes that it owns it, is stopped anywhere, and talks to a store that
-// fails and loses answers.
+// TestWhoeverFallsOverInBetweenNoSlotIsLostOrDoubled runs several runners for the same schedule.
+// Each believes that it owns the schedule, may be stopped at any point, and uses a store that fails
+// and loses answers.
 func TestWhoeverFallsOverInBetweenNoSlotIsLostOrDoubled(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

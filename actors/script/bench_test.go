@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// The bare loop is what any way of running a short script costs; the carrier is to be near it.
+// BenchmarkBareLoop measures the minimum cost of running a short script; the carrier should be near
+// it.
 func BenchmarkBareLoop(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

@@ -38,7 +38,8 @@ func TestCodeThatAKilledProcessHasLeftIsRemovedByTheNextOne(t *testing.T) {
 	require.NoError(t, parent.Process.Kill())
 	require.Error(t, parent.Wait())
 	require.Equal(t, 1, code())
-	require.Eventually(t, func() bool { // a script that was just being started may hold the lock for a moment
+	// a script that is being started may hold the lock for a moment
+	require.Eventually(t, func() bool {
 		script.New(script.Options{Allow: true})
 		left, err := os.ReadDir(os.TempDir())
 		return err == nil && len(left) == 0

@@ -14,8 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// useUp takes all file descriptors there are, having lowered their number, until they are given
-// back.
+// useUp lowers the limit of file descriptors and uses up all of them until they are given back.
 func useUp(t *testing.T) (giveBack func()) {
 	var before syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))

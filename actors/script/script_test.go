@@ -22,8 +22,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// parents are what this program does instead of its tests, when it was started for one of them: by
-// the variable that says so.
+// parents are what this program runs instead of its tests when it was started by one of them: the
+// variable with that name selects it.
 var parents = map[string]func(){}
 
 func TestMain(m *testing.M) {
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is how long tests wait for what comes at once when the machine has time for it. Scripts
-// that are to be ended would go on for longer.
+// patience is how long tests wait for events that are immediate on an idle machine. Scripts that
+// must be ended would run longer.
 const patience = time.Minute
 
 // shelf keeps logs in memory.
@@ -61,14 +61,14 @@ func (l *shelf) AppendLog(_ context.Context, chunks []persistence.LogChunk, _ in
 
 func (l *shelf) read(j flow.Job) string { return l.get(j.Task + " " + j.ID()) }
 
-// get is what an attempt has printed, or what was printed to a stream.
+// get returns the output of an attempt, or of one stream.
 func (l *shelf) get(key string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.kept[key]
 }
 
-// logged has a book that writes to a shelf.
+// logged returns a book that writes to a shelf.
 func logged(t *testing.T) (*logs.Book, *shelf) {
 	l := &shelf{kept: map[string]string{}}
 	book := logs.New(logs.Options{Store: l})
@@ -76,7 +76,7 @@ func logged(t *testing.T) (*logs.Book, *shelf) {
 	return book, l
 }
 
-// kept waits until all that was said is kept: a script waits for a second at most.
+// kept waits until all output is stored: a script waits for a second at most.
 func kept(t *testing.T, book *logs.Book) { require.NoError(t, book.Close(t.Context())) }
 
 func job(s flow.Script) flow.Job {
@@ -163,7 +163,7 @@ func TestScriptsStayInTheirDirectory(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "in"), 0o755))
 	require.NoError(t, os.Symlink(other, filepath.Join(dir, "link")))
 	for name, tt := range map[string]struct {
-		workDir, want string // want "" = refused
+		workDir, want string // "" if refused
 	}{
 		"none is the directory itself": {"", dir},
 		"a relative one is inside":     {"in", filepath.Join(dir, "in")},
@@ -302,7 +302,7 @@ func readPid(t *testing.T, file string) int {
 	return pid
 }
 
-// requireGone waits until a process has ended, whoever reaps it.
+// requireGone waits until a process has ended, whichever process reaps it.
 func requireGone(t *testing.T, pid int) {
 	require.Eventually(t, func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -316,7 +316,7 @@ func TestATimeoutEndsTheWholeGroup(t *testing.T) {
 		Env: map[string]string{"PIDFILE": pid}}
 	book, _ := logged(t)
 	var rep flow.Report
-	for begun := false; !begun; s.TimeoutMS *= 4 { // until there was time enough to begin
+	for begun := false; !begun; s.TimeoutMS *= 4 { // until there was enough time to start
 		rep = carry(t, script.Options{Logs: book}, job(s))
 		require.Contains(t, rep.Error, fmt.Sprintf("failed: timeout after %s", time.Duration(s.TimeoutMS)*time.Millisecond))
 		_, err := os.Stat(pid)

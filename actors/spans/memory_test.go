@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// journals are those of a store, which counts how often they are read.
+// journals is a store with journals that counts their reads.
 type journals struct {
 	persistence.Store
 	mu    sync.Mutex
@@ -36,7 +36,7 @@ func (j *journals) Rows(_ context.Context, task string, after int64, _ persisten
 	return j.rows[task][after:], nil
 }
 
-// tallied counts how often each span was told.
+// tallied counts how often each span was exported.
 type tallied struct {
 	mu   sync.Mutex
 	told map[string]int
@@ -60,7 +60,7 @@ func (s *tallied) count() (n int) {
 	return n
 }
 
-// telling tells of rows of many tasks, each of which has the same.
+// telling exports rows of many tasks with equal journals.
 type telling struct {
 	*testing.T
 	store  *journals
@@ -76,7 +76,7 @@ func newTelling(t *testing.T) *telling {
 	return tl
 }
 
-// row stores one of each task, by which so many spans of each are told.
+// row stores a row of each task, which ends the given number of spans per task.
 func (tl *telling) row(tasks, each int, events ...flow.Event) {
 	tl.Helper()
 	tl.rows++
@@ -87,13 +87,13 @@ func (tl *telling) row(tasks, each int, events ...flow.Event) {
 		tl.store.rows[task] = append(tl.store.rows[task], persistence.Row{Seq: tl.rows, Events: text})
 		tl.store.mu.Unlock()
 		tl.teller.Stored(actors.StoredRow{Task: task, Plan: tl.plan, Version: "v", Seq: tl.rows, Events: text, Ended: events[len(events)-1].Type == flow.TaskEnded})
-		if n%4000 == 3999 || n == tasks-1 { // as many as wait without any being dropped
+		if n%4000 == 3999 || n == tasks-1 { // as many as can wait without drops
 			require.Eventually(tl, func() bool { return tl.sink.count() == before+each*(n+1) }, time.Minute, time.Millisecond)
 		}
 	}
 }
 
-// end requires that every span was told once.
+// end requires that every span was exported once.
 func (tl *telling) end() {
 	tl.teller.Close(tl.Context())
 	for span, times := range tl.sink.told {
@@ -121,7 +121,7 @@ func TestTenThousandTasksThatWaitAreRemembered(t *testing.T) {
 
 func TestOfMoreThanIsRememberedTheJournalIsReadOnceMore(t *testing.T) {
 	tl := newTelling(t)
-	many := []flow.Event{begun} // of which only some hundred tasks are remembered
+	many := []flow.Event{begun} // only some hundred tasks of this size fit into memory
 	for n := range 500 {
 		many = append(many, entered(fmt.Sprint(n)))
 	}

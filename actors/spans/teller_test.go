@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
-// sieve lets some rows of a task through.
+// sieve passes on some rows of a task.
 type sieve struct {
 	to    *spans.Teller
 	lets  func(actors.StoredRow) bool
@@ -48,8 +48,8 @@ type carry func(context.Context, flow.Job) flow.Report
 
 func (f carry) Carry(ctx context.Context, j flow.Job) flow.Report { return f(ctx, j) }
 
-// toldOf runs a task of two nodes and answers with the names of its spans when its teller gets some
-// rows only.
+// toldOf runs a task of two nodes and returns the names of its spans if its teller gets only some
+// rows.
 func toldOf(t *testing.T, lets func(actors.StoredRow) bool) (names []string) {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
@@ -86,7 +86,7 @@ func TestWhatAnotherMemberHasToldIsNotToldAgainButTheStart(t *testing.T) {
 	require.Equal(t, []string{"attempt b", "start two", "step b", "task two"}, toldOf(t, func(row actors.StoredRow) bool { return row.Ended }))
 }
 
-// stuck takes nothing as long as it may.
+// stuck blocks until its context ends.
 type stuck struct{}
 
 func (stuck) Tell(ctx context.Context, _ []spans.Span) error {
@@ -109,7 +109,7 @@ func TestNobodyWaitsForLongForWhoDoesNotTakeTheLastSpans(t *testing.T) {
 	require.Less(t, time.Since(begun), 8*time.Second, "which is less than it waits for one batch")
 }
 
-// away is a store that is not heard as long as anybody waits.
+// away is a store that does not answer before the context ends.
 type away struct{ persistence.Store }
 
 func (away) Version(ctx context.Context, _ string) (*persistence.Version, error) {

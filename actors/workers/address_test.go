@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// names is a name server that knows one address, or none, for every name. While a test runs, this
-// process asks no other.
+// names is a DNS server that returns one address, or none, for every name. During the test, this
+// process uses no other.
 type names struct{ atomic.Pointer[netip.Addr] }
 
 func newNames(t *testing.T) *names {
@@ -44,7 +44,7 @@ func (n *names) now(addr string) {
 	n.Store(&a)
 }
 
-// answer speaks DNS as over TCP: messages with their length before them.
+// answer implements DNS over TCP: messages with a length prefix.
 func (n *names) answer(c net.Conn) {
 	defer c.Close()
 	for {
@@ -66,7 +66,7 @@ func (n *names) answer(c net.Conn) {
 const jobHeader, ipv4 = 12, 1
 
 func (n *names) reply(query []byte) []byte {
-	end := jobHeader + bytes.IndexByte(query[jobHeader:], 0) + 5 // behind the only question
+	end := jobHeader + bytes.IndexByte(query[jobHeader:], 0) + 5 // after the only question
 	r := bytes.Clone(query[:end])
 	addr := n.Load()
 	copy(r[2:], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}) // an answer to one question
@@ -98,7 +98,7 @@ func TestAWorkerMayRegisterBeforeItsNameIsKnown(t *testing.T) {
 	require.Contains(t, logged.String(), "worker.test")
 	require.Equal(t, "all workers failed", r.Carry(t.Context(), job("s")).Error)
 	dns.now("127.0.0.1")
-	require.Eventually(t, func() bool { // the name may be found too slowly
+	require.Eventually(t, func() bool { // the DNS lookup may be too slow
 		return string(r.Carry(t.Context(), job("s")).Output) == `1`
 	}, patience, time.Millisecond)
 	require.Equal(t, "worker.test:"+u.Port(), <-asked)
@@ -113,11 +113,11 @@ func TestANameIsNotCalledWhereWorkersMayNotBe(t *testing.T) {
 	r, narrow := allow("0.0.0.0/0"), allow("192.0.2.0/24")
 	w := persistence.Worker{ID: "w", URL: "http://worker.test:9", Services: []string{"s"}}
 	for _, registry := range []*workers.Registry{r, narrow} {
-		require.NoError(t, registry.Register(t.Context(), w)) // nobody knows the name yet
+		require.NoError(t, registry.Register(t.Context(), w)) // the name is not resolvable yet
 	}
 	for addr, registry := range map[string]*workers.Registry{"169.254.169.254": r, "0.0.0.0": r, "198.51.100.7": narrow} {
 		dns.now(addr)
-		require.Eventually(t, func() bool { // the name may be found too slowly
+		require.Eventually(t, func() bool { // the DNS lookup may be too slow
 			return registry.Carry(t.Context(), job("s")).Error == "all workers failed" &&
 				strings.Contains(refused.String(), "connect to "+addr+":9: workers are not allowed there")
 		}, patience, time.Millisecond, addr)
@@ -162,7 +162,7 @@ func TestAnAddressInsideAnotherMustBeAllowedToo(t *testing.T) {
 	}
 }
 
-// refusals are what a registry logs of calls that it did not make.
+// refusals collects the log of a registry about refused calls.
 type refusals struct{ bytes.Buffer }
 
 func (r *refusals) logger() *slog.Logger {

@@ -217,8 +217,7 @@ func TestWhoIsACandidate(t *testing.T) {
 	require.Equal(t, "all workers failed", r.Carry(t.Context(), job("other")).Error)
 }
 
-// knownBefore is a store that knows push workers, each by its service, of whom nothing was heard
-// for long.
+// knownBefore returns a store with push workers, one per service, that have long been silent.
 func knownBefore(t *testing.T, urls map[string]string) persistence.Store {
 	store := newStore(t)
 	for id, url := range urls {
@@ -324,7 +323,7 @@ func TestAWithdrawnJobIsNotOfferedToOthers(t *testing.T) {
 	serve(t, r, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		cancel()
-		<-r.Context().Done() // the worker hears of it
+		<-r.Context().Done() // the worker notices it
 		close(left)
 	}, func(http.ResponseWriter, *http.Request) { t.Error("asked") })
 	require.Equal(t, flow.Report{Error: "context canceled"}, r.Carry(ctx, job("s")))
@@ -342,7 +341,8 @@ func TestAJobMayTakeLongerThanACallUsuallyMay(t *testing.T) {
 	})
 	require.Equal(t, "all workers failed", r.Carry(t.Context(), job("s")).Error)
 	j := job("s")
-	for _, ms := range []int64{patience.Milliseconds(), 10_000_000_000_000} { // the second is more than a Duration holds
+	// the second value is more than a Duration holds
+	for _, ms := range []int64{patience.Milliseconds(), 10_000_000_000_000} {
 		j.TimeoutMS = ms
 		require.Empty(t, r.Carry(t.Context(), j).Error)
 	}
@@ -350,7 +350,7 @@ func TestAJobMayTakeLongerThanACallUsuallyMay(t *testing.T) {
 
 func TestAnAddressThatIsNotAllowedIsNotCalled(t *testing.T) {
 	store := newStore(t)
-	// It was allowed when it registered; the operator has changed his mind since.
+	// It was allowed when it registered; the operator has changed the configuration since.
 	require.NoError(t, store.PutWorker(t.Context(), persistence.Worker{ID: "w", URL: "http://169.254.169.254:80", Type: "http", Services: []string{"s"}, LastHeartbeat: time.Now().UnixMilli()}))
 	var refused refusals
 	r := open(t, store, workers.Options{Logger: refused.logger()})

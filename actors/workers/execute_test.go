@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// executes has an Ork worker, which a handler is, carry out a program.
+// executes runs a program on an Ork worker, which the handler implements.
 func executes(t *testing.T, ctx context.Context, h http.HandlerFunc, change ...func(*flow.Job)) flow.Report {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -90,7 +90,8 @@ func TestWhatAnOrkWorkerAnswersCounts(t *testing.T) {
 
 func TestAnOrkWorkerHasTheTimeOfItsJob(t *testing.T) {
 	rep := executes(t, t.Context(), func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice that its client has gone
+		// otherwise the server does not notice that its client has gone
+		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 	}, func(j *flow.Job) { j.TimeoutMS = 30 })
 	require.True(t, rep.TimedOut)

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// shared never learns by itself in the time of a test.
+// shared does not refresh by itself during a test.
 var shared = workers.Options{Learn: time.Hour}
 
 func TestAWorkerThatRegisteredWithAnotherMemberIsCalled(t *testing.T) {
@@ -181,7 +181,7 @@ func TestSecretsTravelWithRegistrationsAlone(t *testing.T) {
 }
 
 func TestARegistrationThatWaitsToBeToldHoldsUpNoOther(t *testing.T) {
-	const many = 65 // some of them take turns with each other
+	const many = 65 // some of them share a lock
 	told, over := make(chan string, many), make(chan struct{})
 	r := open(t, newStore(t), workers.Options{Tell: func(_ context.Context, w persistence.Worker, _ bool) {
 		told <- w.ID
@@ -214,7 +214,7 @@ func TestWhoMissesAWorkerIsToldWhatTheStoreSaysNow(t *testing.T) {
 	require.NoError(t, here.Heartbeat(t.Context(), "w", 1), "that somebody has just looked says nothing of what came since")
 }
 
-// hanging is a store that does not tell who is registered, from some time on.
+// hanging is a store that no longer returns the workers when hangs is set.
 type hanging struct {
 	persistence.Workers
 	hangs atomic.Bool
@@ -250,7 +250,7 @@ func TestWhoMissesAWorkerWaitsNoLongerThanHeMeansToForOneWhoReadsTheStore(t *tes
 	}
 }
 
-// crowded is a store with many workers besides.
+// crowded is a store with many additional workers.
 type crowded struct {
 	persistence.Workers
 	mu     sync.Mutex

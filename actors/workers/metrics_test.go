@@ -38,7 +38,7 @@ func TestServicesBeyondTheFirstAreCountedTogether(t *testing.T) {
 	require.Contains(t, all, "troupe_service_workers other 50")
 }
 
-// told are the metrics, each as its name, the value of its label and its value.
+// told returns the metrics, each as its name, the value of its label and its value.
 func told(t *testing.T, r *workers.Registry) (lines []string) {
 	t.Helper()
 	registry := prometheus.NewRegistry()

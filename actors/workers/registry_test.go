@@ -23,10 +23,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long tests wait for what comes at once when the machine has time for it.
+// patience is how long tests wait for events that are immediate on an idle machine.
 const patience = time.Minute
 
-// clock is the store's time, moved by hand.
+// clock is the store's time, advanced by the test.
 type clock struct{ atomic.Int64 }
 
 func (c *clock) pass(d time.Duration) { c.Add(d.Milliseconds()) }
@@ -186,7 +186,7 @@ func TestWhatARegistrationMayBe(t *testing.T) {
 	http := func(url string) persistence.Worker { return persistence.Worker{ID: "w", URL: url} }
 	for name, tt := range map[string]struct {
 		worker persistence.Worker
-		want   string // part of the error, "" = taken
+		want   string // part of the error, "" if accepted
 	}{
 		"loopback":                 {http("http://127.0.0.1:8080"), ""},
 		"loopback by name":         {http("http://localhost:8080/base/"), ""},

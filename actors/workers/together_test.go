@@ -17,14 +17,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pushed is a job as a worker reads it that takes several at once.
+// pushed is a job in the form for a worker that accepts several per request.
 type pushed struct {
 	Job, Service, Step, Trace string
 	Input                     json.RawMessage
 	Withdrawn                 *int
 }
 
-// several is a worker that takes several jobs at once; many answers those.
+// several is a worker that accepts several jobs per request, which many answers.
 func several(many func(w http.ResponseWriter, r *http.Request, jobs []pushed)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Troupe-Batch", "1")
@@ -115,7 +115,7 @@ func TestAJobThatIsNotWantedAnyLongerLeavesTheOthersOfItsRequest(t *testing.T) {
 	both()
 	n := <-arrived
 	if n == 1 {
-		<-arrived // each has a request of its own: the one that is not wanted ends
+		<-arrived // each has a request of its own: the canceled one ends
 	}
 	leave()
 	require.Equal(t, context.Canceled.Error(), (<-answers).Error)

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// answering is a worker's answer, piece by piece: each is made when the one before has been read.
+// answering is a worker's answer in pieces: each is created when the previous one has been read.
 type answering []func() (string, error)
 
 func (a *answering) Read(b []byte) (int, error) {
@@ -42,7 +42,7 @@ func TestAJobThatIsAnsweredTwiceEndsNoOtherOfItsRequest(t *testing.T) {
 	r := &Registry{opts: Options{}.orDefault(), client: &http.Client{Transport: &answering{
 		text("0 {\"result\":1}\n"),
 		func() (string, error) {
-			require.NoError(t, (<-calls[0].answered).err) // whoever asked has got it by now
+			require.NoError(t, (<-calls[0].answered).err) // the caller has it by now
 			return "0 {\"result\":1}\n", nil
 		},
 		func() (string, error) {
