@@ -6,41 +6,45 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Approvals is the store's side of what tasks ask people for: rows made and ended by the commits of
-// the tasks, and gone with them.
+// Approvals reads the approvals that tasks ask people for. The commits of a task create and end
+// these rows, and deleting the task deletes them.
 type Approvals interface {
-	// ListApprovals lists those of a filter, the one that has waited longest first.
+	// ListApprovals returns the approvals that the filter selects, the one that has waited longest
+	// first.
 	ListApprovals(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, error)
-	// Approval reads one. ErrNotFound when there is none.
+	// Approval returns one approval, or ErrNotFound.
 	Approval(ctx context.Context, id string) (*ApprovalRow, error)
 }
 
-// ApprovalRow is an approval of a task.
+// ApprovalRow is an approval as stored, with its task and flow.
 type ApprovalRow struct {
 	flow.Approval
 	Task, FlowID string
 }
 
-// ID names it.
+// ID returns the id of the approval, which is made from its task and address.
 func (r ApprovalRow) ID() string { return flow.ApprovalID(r.Task, r.Address) }
 
-// ApprovalFilter picks approvals.
+// ApprovalFilter selects approvals.
 type ApprovalFilter struct {
 	State  flow.ApprovalState
 	FlowID string // "" = any
 	Task   string // id; "" = any
-	Text   string // what the title says, in letters of either case, or the id of the task begins with; "" = any. No index answers it
-	Newest bool   // the one that began last comes first
+	// substring of the title, ignoring case, or a prefix of the task id; "" = any. No index serves
+	// it
+	Text   string
+	Newest bool // newest first instead of oldest first
 
-	After         Spot // of the last one of the page before, by Since and ID; zero = the first page
-	Through       Spot // only those at this place or before it in the order of the list; zero = all
+	// spot of the last approval of the previous page, by Since and ID; zero = first page
+	After         Spot
+	Through       Spot // only approvals up to and including this spot in list order; zero = all
 	Offset, Limit int
 }
 
-// Spot is where an approval is in a list.
+// Spot returns the position of the approval in a list.
 func (r *ApprovalRow) Spot() Spot { return Spot{CreatedAt: r.Since, ID: r.ID()} }
 
-// ApprovalRows are approvals of a task as a commit has them.
+// ApprovalRows returns the given approvals of a task as rows for a commit.
 func ApprovalRows(s *flow.State, list []flow.Approval) []ApprovalRow {
 	rows := make([]ApprovalRow, len(list))
 	for i, a := range list {

@@ -2,7 +2,7 @@ package persistence
 
 import "github.com/troupe-engine/troupe/flow"
 
-// ColumnsOf are the columns of a task in a state.
+// ColumnsOf returns the listing columns of a task in the given state.
 func ColumnsOf(s *flow.State) Columns {
 	c := Columns{
 		Status: string(s.Status), Cursor: s.Root.Cursor, LastAction: s.Root.LastAction, Error: s.Error,

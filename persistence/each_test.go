@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// shelves is a store of tasks of one size, which remembers how many it was asked for at once.
+// shelves is a store of tasks of one size that records how many were requested at once.
 type shelves struct {
 	longTask
 	asked []int
@@ -30,7 +30,7 @@ func (s *shelves) Load(_ context.Context, tasks []string) ([]*persistence.Record
 	s.asked = append(s.asked, len(tasks))
 	records := make([]*persistence.Record, len(tasks))
 	for i, id := range tasks {
-		if id == "0" { // it was deleted since it was listed
+		if id == "0" { // deleted since it was listed
 			continue
 		}
 		row := s.row
@@ -40,11 +40,11 @@ func (s *shelves) Load(_ context.Context, tasks []string) ([]*persistence.Record
 	return records, nil
 }
 
-func TestOfAListAsManyTasksAreReadAtOnceAsTheirSizeAllows(t *testing.T) {
+func TestBatchesOfAListAreBoundedByTheirSize(t *testing.T) {
 	const megabyte = 1 << 20
 	for name, tt := range map[string]struct {
 		size  int64
-		want  int // at once
+		want  int // requested at once
 		taken []int64
 	}{
 		"small ones":            {1000, 100, []int64{0}},

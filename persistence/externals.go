@@ -7,56 +7,59 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Externals is the store's side of work outside: rows made and ended by the commits of the tasks
-// that wait for it. How often it was looked at, and when it will be the next time, is kept beside
+// Externals stores pieces of work that run outside Troupe. The commits of the tasks that wait for
+// them create and end the rows. The number of polls and the time of the next one are kept outside
 // the journals.
 type Externals interface {
-	// NextExternals lists what is to be looked at of tasks of shards, the earliest first.
+	// NextExternals returns the externals of the given shards to poll, the earliest first.
 	NextExternals(ctx context.Context, shards ShardSet, limit int) ([]ExternalRow, error)
-	// NoteExternals notes what looking at some came to. Those that are not there any more stay so.
-	// ErrFenced: whoever looked may not write any more, since others have what he knew.
+	// NoteExternals stores the results of polls. Externals that no longer exist stay deleted.
+	// ErrFenced means that the incarnation may not write any more, because another member has taken
+	// over its externals.
 	NoteExternals(ctx context.Context, incarnation string, notes []ExternalNote) error
-	// ExternalsOf lists those of a task, in order of job and index.
+	// ExternalsOf returns the externals of a task in order of job and index.
 	ExternalsOf(ctx context.Context, task string) ([]ExternalRow, error)
 }
 
-// ExternalRow is work outside that somebody waits for, or that is to be called off.
+// ExternalRow is a piece of work outside that an attempt waits for, or that is to be canceled.
 type ExternalRow struct {
 	flow.External
-	NextAt   int64 // when it is to be looked at
-	Recalled bool  // nobody waits for it any longer: whoever carries it out there should stop
+	NextAt   int64 // time of the next poll
+	Recalled bool  // no attempt waits for it any more, so the outside system should stop the work
 }
 
-// Key names the row.
+// Key returns the key of the row.
 func (r *ExternalRow) Key() ExternalID { return ExternalID{r.Task, r.Job, r.Index} }
 
-// ExternalID names work outside.
+// ExternalID identifies an external.
 type ExternalID struct {
 	Task, Job string
 	Index     int
 }
 
-// ExternalNote is what looking at work outside came to.
+// ExternalNote is the result of a poll of an external.
 type ExternalNote struct {
 	ExternalID
 	NextAt          int64
 	Polls, Failures int
 	FailingAt       int64
 	Memo            []byte // JSON, or nil
-	Pending         bool   // nobody knows yet that it is under way there
-	Recalled        bool   // as it was when it was looked at: of one that was recalled meanwhile nothing changes
-	Gone            bool   // it need not be looked at any more
+	Pending         bool   // whether the work runs there is not known yet
+	// the row's value when it was polled; the note changes nothing if the row was recalled since
+	Recalled bool
+	Gone     bool // no more polls are needed
 }
 
-// ExternalChanges are what a commit changes. What is tracked and untracked at once is not tracked.
+// ExternalChanges are the changes of a commit to externals. An external that one commit both tracks
+// and untracks is not tracked.
 type ExternalChanges struct {
 	Track   []ExternalRow
 	Untrack []ExternalID
 	Recall  []ExternalID
 }
 
-// Tracked are the rows that are new: what nobody waits for any longer by the same commit is called
-// off.
+// Tracked returns the rows to insert for a task. A row that the same commit recalls is inserted as
+// recalled and due at once.
 func (c *ExternalChanges) Tracked(task string) []ExternalRow {
 	rows := make([]ExternalRow, 0, len(c.Track))
 	for _, r := range c.Track {

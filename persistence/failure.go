@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// FailureChars is how many characters of an error Failure looks at.
+// FailureChars is the number of characters of an error that Failure uses.
 const FailureChars = 200
 
-// Failure is the beginning of a task's error with # in place of each number, so that what fails in
-// the same way is told alike: "pay2: card # refused". What is before the first colon names a node,
-// and stays as it is.
+// Failure returns the beginning of a task's error with each number replaced by #, so that equal
+// kinds of failure group together: "pay2: card # refused". The text before the first colon names a
+// node and is kept.
 func Failure(err string) string {
 	if cut := prefixBytes(err, FailureChars); cut < len(err) {
 		err = err[:cut]
@@ -29,7 +29,7 @@ func Failure(err string) string {
 	return string(short)
 }
 
-// prefixBytes is how many bytes the first characters of a text have.
+// prefixBytes returns the length in bytes of the first chars characters of text.
 func prefixBytes(text string, chars int) (bytes int) {
 	for ; chars > 0 && bytes < len(text); chars-- {
 		_, size := utf8.DecodeRuneInString(text[bytes:])

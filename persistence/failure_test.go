@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestFailuresThatDifferInNumbersAreToldAlike(t *testing.T) {
+func TestFailuresThatDifferOnlyInNumbersAreGrouped(t *testing.T) {
 	require.Equal(t, "pay2: card # refused after #.#s: #", persistence.Failure("pay2: card 4711 refused after 1.25s: 7"))
 	require.Equal(t, "no answer from #", persistence.Failure("no answer from 42"))
 	require.Equal(t, "", persistence.Failure(""))

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Fork plans a task of a version that goes on from the history of another one of the same flow; see
-// flow.PlanFork. ErrNotFound when there is no such task.
+// Fork plans a task of the given version that continues from the history of another task of the
+// same flow; see flow.PlanFork. It returns ErrNotFound if that task does not exist.
 func (r *Reader) Fork(ctx context.Context, task, version string, at ForkAt) (plan flow.ForkPlan, err error) {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
@@ -32,9 +32,9 @@ func (r *Reader) Fork(ctx context.Context, task, version string, at ForkAt) (pla
 	return flow.PlanFork(task, history, before, after, flow.ForkPoint{Node: at.Node, Part: at.Row > 0})
 }
 
-// Foresee says what a task that starts so would do, where what another one of the same flow did
-// counts as far as it is the same; see flow.Foresee. Nothing counts of no task, "", and of a
-// history that is too long to be looked at.
+// Foresee predicts what a task with the given start would do. It reuses the history of another task
+// of the same flow as far as both are equal; see flow.Foresee. With task "" or a history over the
+// size limit, no history is used.
 func (r *Reader) Foresee(ctx context.Context, task string, start flow.Start, env flow.Env) (told flow.Foresight, err error) {
 	after, err := r.Plan(ctx, start.Version)
 	switch {
@@ -58,17 +58,17 @@ func (r *Reader) Foresee(ctx context.Context, task string, start flow.Start, env
 	return flow.Foresee(after, start, history, before, env)
 }
 
-// ForkAt says where in the history of a task another one goes on: at its end, unless it says more.
+// ForkAt is the position in a task's history from which a fork continues. Zero means its end.
 type ForkAt struct {
 	Node string // as in flow.ForkPoint
-	Row  int64  // the last one of the journal that counts; 0 = all do
+	Row  int64  // sequence number of the last journal row to use; 0 = all rows
 }
 
-// errEnough ends the reading of a journal.
+// errEnough stops reading a journal early.
 var errEnough = errors.New("enough was read")
 
-// historyUntil are the events of a task up to a row, 0 = all of them, unless they are more than a
-// fork may have.
+// historyUntil returns the events of a task up to a row (0 = all). It returns an error if they
+// exceed flow.MaxFork bytes.
 func (r *Reader) historyUntil(ctx context.Context, task string, last int64) (history []flow.Event, err error) {
 	read, seen := 0, int64(0)
 	err = r.eachRow(ctx, task, 0, func(row Row, events []flow.Event) error {

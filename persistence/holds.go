@@ -2,21 +2,21 @@ package persistence
 
 import "context"
 
-// Holds keeps which tasks refer to objects of others: values that are kept beside the store
-// (package internal/payload), of a history or of params that tasks have in common.
+// Holds records which tasks refer to objects of other tasks. Objects are values kept beside the
+// store (package internal/payload) that belong to a history or to params shared by several tasks.
 type Holds interface {
-	// Hold notes that a task which is about to begin refers to objects, and has that from another
-	// task; what is noted already is so anew. ErrUnknown when that task is not there any more:
-	// nothing is noted then.
+	// Hold records that a task about to start refers to objects and received them from the task
+	// from. Recording an object twice only updates its time. It returns ErrUnknown and records
+	// nothing if from no longer exists.
 	Hold(ctx context.Context, task, from string, at int64, objects []Object) error
-	// Gone lists those of some tasks that are not there.
+	// Gone returns those of the given tasks that do not exist.
 	Gone(ctx context.Context, tasks []string) ([]string, error)
-	// Held lists the objects of a task that others hold, in order.
+	// Held returns the objects of a task that other tasks hold, in order.
 	Held(ctx context.Context, owner string) ([]string, error)
-	// DropHolds forgets up to limit of those noted before a time whose task is not there, and tells
-	// whose objects they were.
+	// DropHolds deletes up to limit holds that were recorded before a time and belong to tasks that
+	// do not exist. It returns the owners of their objects.
 	DropHolds(ctx context.Context, before int64, limit int) (owners []string, err error)
 }
 
-// Object is one that the owner's values refer to.
+// Object is a value kept beside the store, with the task that owns it.
 type Object struct{ Owner, Name string }

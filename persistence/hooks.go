@@ -2,58 +2,59 @@ package persistence
 
 import "context"
 
-// Hooks keeps by what others outside start tasks and signal them, and which deliveries have come.
+// Hooks stores the hooks through which other systems start and signal tasks, and the deliveries
+// received so far.
 type Hooks interface {
-	// PutHook writes a hook. Its Revision is 1 for one that is not there, and else one more than
-	// what is stored: ErrStale when somebody else has written it meanwhile.
+	// PutHook writes a hook. Its Revision is 1 for a new hook and otherwise the stored one plus 1.
+	// ErrStale means that another write came in between.
 	PutHook(ctx context.Context, h Hook) error
-	Hook(ctx context.Context, name string) (*Hook, error) // ErrNotFound
-	// ListHooks lists hooks in order of name after a given one.
+	Hook(ctx context.Context, name string) (*Hook, error) // returns ErrNotFound if there is none
+	// ListHooks returns hooks in order of name, starting after the given name.
 	ListHooks(ctx context.Context, after string, limit int) ([]Hook, error)
-	// DeleteHook leaves what is known of deliveries: a hook of the same name does not carry them
-	// out again. ErrNotFound.
+	// DeleteHook deletes a hook, or returns ErrNotFound. It keeps the known deliveries, so a new
+	// hook of the same name does not carry them out again.
 	DeleteHook(ctx context.Context, name string) error
 
-	// BeginDelivery notes a delivery unless it is known: then it tells what is known of it, else
-	// nil.
+	// BeginDelivery records a delivery. If the delivery is already known, it returns the stored one
+	// instead; otherwise known is nil.
 	BeginDelivery(ctx context.Context, d Delivery) (known *Delivery, err error)
-	// EndDelivery notes what a delivery came to. The first answer stays.
+	// EndDelivery stores the answer to a delivery. A stored answer is never replaced.
 	EndDelivery(ctx context.Context, hook, id string, answer []byte) error
-	// ForgetDeliveries deletes up to limit deliveries that are remembered until before a time.
+	// ForgetDeliveries deletes up to limit deliveries whose Until is before the given time.
 	ForgetDeliveries(ctx context.Context, before int64, limit int) (int, error)
 }
 
-// Hook is what starts tasks, or signals them, when a delivery comes that is signed with one of its
-// secrets.
+// Hook starts or signals tasks when a delivery arrives that is signed with one of its secrets.
 type Hook struct {
 	Name      string
-	Settings  []byte       // JSON, as flow/hook reads it
-	Secrets   []HookSecret // the newest first
+	Settings  []byte       // JSON, in the format of flow/hook
+	Secrets   []HookSecret // newest first
 	Disabled  bool
 	Revision  int64
 	CreatedAt int64
 	UpdatedAt int64
 }
 
-// HookSecret is what deliveries are signed with. It is kept as it is, since nothing less can check
-// a signature.
+// HookSecret is a secret that deliveries are signed with. It is stored in plain text, because
+// checking a signature needs the secret itself.
 type HookSecret struct {
 	Text  string `json:"text"`
-	Until int64  `json:"until,omitempty"` // Unix milliseconds; 0 = for good
+	Until int64  `json:"until,omitempty"` // Unix milliseconds; 0 = no end
 }
 
-// String keeps the secret out of logs and messages.
+// String hides the secret in logs and messages.
 func (HookSecret) String() string { return "(a secret)" }
 
-// GoString does, too.
+// GoString hides the secret, too.
 func (HookSecret) GoString() string { return "(a secret)" }
 
 // Delivery is one message to a hook.
 type Delivery struct {
 	Hook, ID string
-	Digest   string // of its body, to tell a repeated delivery from another one under the same id
-	Task     string // that it is to start, or to signal
-	Answer   []byte // nil = it has not been carried out, as far as is known
-	At       int64
-	Until    int64 // it may be forgotten then
+	// hash of the body; distinguishes a repeated delivery from a different one with the same id
+	Digest string
+	Task   string // task to start or signal
+	Answer []byte // nil = not carried out, as far as the store knows
+	At     int64
+	Until  int64 // time from which it may be deleted
 }

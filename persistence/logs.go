@@ -11,53 +11,53 @@ import (
 	"github.com/troupe-engine/troupe/internal/lines"
 )
 
-// Logs keeps what attempts print, in chunks, in the order in which they came.
+// Logs stores the output of attempts as chunks, in order of arrival.
 type Logs interface {
-	// AppendLog adds chunks to the logs of their attempts, in the order given. Lines that their
-	// source has numbered no higher than one that is there are left out, and those of a task that
-	// there is not. Of each attempt the newest chunks stay: as many as have keep characters
-	// together, and the last one.
+	// AppendLog adds chunks to the logs of their attempts, in the given order. It skips lines that
+	// their source numbered no higher than a stored line, and chunks of unknown tasks. For each
+	// attempt it keeps the newest chunks that together have keep characters, and at least the last
+	// chunk.
 	AppendLog(ctx context.Context, chunks []LogChunk, keep int) error
-	// ReadLog lists chunks in order of their numbers. Whoever has read up to a number has missed
-	// nothing before it.
+	// ReadLog returns chunks in order of their numbers. A reader that has read up to a number has
+	// missed nothing before it.
 	ReadLog(ctx context.Context, f LogFilter) ([]LogPart, error)
 }
 
-// LogChunk are lines of an attempt that are stored together.
+// LogChunk is a group of lines of one attempt that are stored together.
 type LogChunk struct {
-	Task, Job string // Job is the attempt's
-	// Source is who numbers the lines, from 1 up: whoever carries out the attempt, each time that
-	// somebody is given it.
+	Task, Job string // Job is the id of the attempt's job
+	// Source identifies the sender that numbers the lines, from 1 up. Each delivery of the attempt
+	// to a session is a new source.
 	Source string
 	Number int64 // of the last line
 	Lines  []LogLine
 }
 
-// LogLine is what an attempt has printed at once: a line with its end, or a part of a long one. It
-// is UTF-8.
+// LogLine is one piece of an attempt's output: a line with its line end, or a part of a long line.
+// It is UTF-8.
 type LogLine = lines.Line
 
-// LogFilter picks chunks of a task.
+// LogFilter selects chunks of a task.
 type LogFilter struct {
 	Task  string
-	Job   string // of one attempt only; "" = of all
-	After int64  // number of a chunk; 0 = from the beginning
+	Job   string // only this attempt; "" = all attempts
+	After int64  // number of a chunk; 0 = from the start
 	Limit int
 }
 
-// LogPart is a chunk as it is read.
+// LogPart is a chunk as returned to a reader.
 type LogPart struct {
-	Number int64 // among all chunks of its task, from 1 up, with gaps
+	Number int64 // position among all chunks of the task, from 1 up, with gaps
 	Job    string
-	Oldest bool    // nothing is kept of the attempt's log that was before
-	Before LogSize // of all that was before in the attempt's log, kept or not
+	Oldest bool    // nothing before this chunk is kept of the attempt's log
+	Before LogSize // size of everything before in the attempt's log, kept or not
 	Lines  []LogLine
 }
 
-// LogSize says how much of a log there is.
+// LogSize is the size of a log.
 type LogSize struct{ Chars, Lines int64 }
 
-// Plus is the size with some more lines. A line counts where it ends.
+// Plus returns the size after adding lines. A line counts when its line end arrives.
 func (s LogSize) Plus(list []LogLine) LogSize {
 	for i := range list {
 		text := list[i].Text
@@ -69,27 +69,28 @@ func (s LogSize) Plus(list []LogLine) LogSize {
 	return s
 }
 
-// LogTails is what a store knows of logs before chunks are added to them. What is not in a map is
-// as if empty.
+// LogTails is the state of logs in a store before chunks are added. A missing map entry means an
+// empty log.
 type LogTails struct {
-	Tasks   map[string]int64    // number of the last chunk; a task that is not in it is not there
-	Jobs    map[string]LogSize  // all that was ever added
-	Sources map[LogSource]int64 // highest number
+	Tasks   map[string]int64    // number of the last chunk; a missing entry means an unknown task
+	Jobs    map[string]LogSize  // everything ever added
+	Sources map[LogSource]int64 // highest line number stored
 }
 
-// LogSource names a source of an attempt's chunks.
+// LogSource identifies a source of chunks of an attempt.
 type LogSource struct{ Job, Source string }
 
 // LogRow is a chunk as it is stored.
 type LogRow struct {
 	Task, Job, Source string
-	Number            int64 // of the last line, by its source
-	N                 int64 // among all of its task
+	Number            int64 // number of the last line, counted by its source
+	N                 int64 // number among all chunks of its task
 	Before, After     LogSize
-	Content           []byte // EncodeLog
+	Content           []byte // encoded by EncodeLog
 }
 
-// Add decides which rows chunks become. The tails are what they are when those are stored.
+// Add returns the rows to store for the given chunks, and updates the tails as if those rows were
+// stored.
 func (t *LogTails) Add(chunks []LogChunk) (rows []LogRow) {
 	for i := range chunks {
 		c := &chunks[i]
@@ -107,23 +108,23 @@ func (t *LogTails) Add(chunks []LogChunk) (rows []LogRow) {
 	return rows
 }
 
-// linesAfter are the lines behind a number.
+// linesAfter returns the lines with numbers above the given one.
 func (c *LogChunk) linesAfter(number int64) []LogLine {
 	first := c.Number - int64(len(c.Lines)) + 1
 	return c.Lines[min(max(number-first+1, 0), int64(len(c.Lines))):]
 }
 
-// Cut tells how many characters of an attempt's log are too many: chunks that begin among them go,
-// but for the last chunk.
+// Cut returns by how many characters an attempt's log exceeds the limit. Chunks that begin within
+// them are deleted, except the last chunk.
 func (t *LogTails) Cut(job string, keep int) int64 { return max(t.Jobs[job].Chars-int64(keep), 0) }
 
-// formatLog is the first byte of a chunk. What begins with another one was written by a later
+// formatLog is the first byte of a chunk. A chunk with another first byte was written by a later
 // release and is not read.
 const formatLog = 1
 
 var errLogFormat = errors.New("persistence: a part of a log is in a form that this release does not know")
 
-// EncodeLog writes lines as bytes.
+// EncodeLog encodes lines as bytes.
 func EncodeLog(list []LogLine) []byte {
 	size := 1
 	for i := range list {
@@ -151,7 +152,7 @@ func streamCode(stream string) byte {
 	return 0
 }
 
-// DecodeLog reads what EncodeLog has written.
+// DecodeLog decodes bytes that EncodeLog wrote.
 func DecodeLog(b []byte) (list []LogLine, err error) {
 	if len(b) == 0 || b[0] != formatLog {
 		return nil, errLogFormat
@@ -178,7 +179,8 @@ func DecodeLog(b []byte) (list []LogLine, err error) {
 	return list, nil
 }
 
-// Part is a row as it is read. One that cannot be read says so in the place of its lines.
+// Part returns the row as a part for readers. An unreadable row yields one line that reports this
+// instead of its lines.
 func (r *LogRow) Part(oldest bool) LogPart {
 	list, err := DecodeLog(r.Content)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Match reports whether a filter picks a task: what a list would have, wherever it begins and
-// however long it is. Whose jobs are Queued is not in a row: only the store knows that.
+// Match reports whether the filter selects a task, apart from paging. It ignores Queued, because
+// only the store knows which tasks have queued jobs.
 func (f *TaskFilter) Match(t *TaskRow) bool {
 	for key, value := range f.Labels {
 		if has, ok := t.Labels[key]; !ok || has != value {
@@ -35,7 +35,8 @@ func (f *TaskFilter) Match(t *TaskRow) bool {
 		(f.Paused == nil || *f.Paused == t.Paused)
 }
 
-// containsText is how a text is looked for.
+// containsText reports whether a label equals the text, the id begins with it, or the error
+// contains it in either case.
 func containsText(t *TaskRow, text string) bool {
 	for _, value := range t.Labels {
 		if value == text {

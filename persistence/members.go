@@ -6,158 +6,173 @@ import (
 	"time"
 )
 
-// Members is who may write, and who owns which tasks. A member's incarnation is one life of it: it
-// has a lease, which it renews, and may write until it leaves or is fenced. Which shards an
-// incarnation owns is said here; that nobody else touches their tasks is up to the members. The
-// time is that of the store's clock, wherever a member runs.
+// Members manages the right to write and the ownership of shards. An incarnation is one life of a
+// member: it holds a lease, renews it, and may write until it leaves or is fenced. The store
+// assigns shards to incarnations; the members themselves make sure that only the owner of a shard
+// touches its tasks. All times are those of the store's clock, on whichever machine a member runs.
 type Members interface {
-	// Join makes a new incarnation with a lease. Where only one member can live (Locked) it waits
-	// until the lease of a silent predecessor has run out, fences it and owns every shard; a
-	// predecessor that renews meanwhile is ErrTaken, wrapped in a text that names it. Elsewhere the
-	// new one lives beside the others and owns nothing yet. The first to join a store names its
-	// cluster; one of another name, or of another seal than those who live, is ErrStranger.
-	// Journals are written in the newest format that all know who live: one who does not know it,
-	// or does without it, is ErrFormat. Where large values are kept is noted when the first one
-	// joins who keeps them there: from then on one who does not is ErrPlace, and so is that first
-	// one as long as others live.
+	// Join creates an incarnation with a lease.
+	//
+	// On a Locked store, where only one member can live, Join waits until the lease of a silent
+	// predecessor expires, fences it and owns every shard. If the predecessor renews meanwhile,
+	// Join returns ErrTaken, wrapped in a text that names it. On any other store the new member
+	// lives beside the others and owns no shards yet.
+	//
+	// The first member to join a store names its cluster. A member with another cluster name, or
+	// with another seal than the live members, gets ErrStranger.
+	//
+	// Journals are written in the newest format that all live members know. A member that does not
+	// know that format, or writes only newer ones, gets ErrFormat.
+	//
+	// The first member that keeps large values outside the store records their place. From then on
+	// a member without a place gets ErrPlace, and so does that first member while others live.
 	Join(ctx context.Context, j Joining) (incarnation string, err error)
-	// Renew prolongs the lease, which may have run out as long as nobody took it. ErrFenced when it
-	// was taken away, ErrRewound when the store does not know the incarnation. With both errors the
-	// Pulse has its Now, History and Kept.
+	// Renew extends the lease, even an expired one if no member has fenced the incarnation. It
+	// returns ErrFenced if the incarnation was ended, and ErrRewound if the store does not know it.
+	// With both errors the Pulse has its Now, History and Kept set.
 	Renew(ctx context.Context, incarnation string, ttl time.Duration) (Pulse, error)
-	// BeginHistory ends all incarnations, frees their shards and gives the store's history another
-	// name. It does nothing when the history is not the known one: another member has begun a new
-	// one already. It waits for batches under way, so nothing of the ended incarnations lands
-	// afterwards. kept is the time up to which the store has what was confirmed, in Unix
-	// milliseconds; 0 = the newest renewal of a lease that it has.
+	// BeginHistory ends all incarnations, frees their shards and gives the store's history a new
+	// name. It does nothing if the current history is not known, because another member has begun a
+	// new one already. It waits for batches in progress, so nothing of the ended incarnations is
+	// written afterwards. kept is the time up to which the store has all confirmed commits, in Unix
+	// milliseconds; 0 = the newest lease renewal in the store.
 	BeginHistory(ctx context.Context, known string, kept int64) error
-	// Drain reports whether the incarnation is to own no shards any longer, for instance because it
-	// is about to go. It lives on; what it owns is its to release. ErrFenced when it has ended. On
-	// a store that is Locked it does nothing.
+	// Drain sets whether the incarnation should own no shards, for instance because it is about to
+	// leave. It stays alive, and has to release its shards itself. Drain returns ErrFenced if the
+	// incarnation has ended. On a Locked store it does nothing.
 	Drain(ctx context.Context, incarnation string, drains bool) error
-	// Leave gives the incarnation's shards and its lease back: nothing of it lands from then on.
-	// Once it has left, or was fenced, leaving does nothing.
+	// Leave gives up the incarnation's shards and its lease: none of its commits is written from
+	// then on. It does nothing if the incarnation has left or was fenced.
 	Leave(ctx context.Context, incarnation string) error
-	// Cluster tells who lives, who was fenced or left not longer than Remembered ago, and who owns
-	// which shard, as of one moment.
+	// Cluster returns the live members, those that were fenced or left within Remembered, and the
+	// owner of each shard, all as of one moment.
 	Cluster(ctx context.Context) (*Cluster, error)
-	// Claim takes shards that nobody owns, and tells in order which of those asked for the
-	// incarnation owns now: what somebody else owns stays his. Of two that claim a shard at once
-	// one gets it. ErrFenced when the incarnation may not write.
+	// Claim takes shards without an owner, and returns in order those of the requested shards that
+	// the incarnation owns now. Shards of other owners stay with them, and of two members that
+	// claim one shard at once, one gets it. Claim returns ErrFenced if the incarnation may not
+	// write.
 	Claim(ctx context.Context, incarnation string, shards []int) (owned []int, err error)
-	// Release gives shards away, when nothing of the incarnation is under way that may still land;
-	// those that are not its own stay as they are. Whoever is to have one owns it from that moment
-	// on, if he lives, and else nobody does. On a store that is Locked it does nothing.
+	// Release gives up shards. The caller must have nothing in progress for them that could still
+	// be written. Shards that the incarnation does not own are left alone. The receiver owns a
+	// shard from that moment on if it is alive; otherwise the shard has no owner. On a Locked store
+	// Release does nothing.
 	Release(ctx context.Context, incarnation string, transfers []Transfer) error
-	// Fence ends an incarnation whose lease has run out by the store's clock (MemberRow.Over): once
-	// it is answered nothing of that one lands any more, and nobody owns its shards. False: its
-	// lease runs. One that has ended already is true.
+	// Fence ends an incarnation whose lease has expired by the store's clock (MemberRow.Over). When
+	// it returns true, none of that incarnation's commits is written any more and its shards have
+	// no owner. It returns false if the lease still runs, and true if the incarnation has ended
+	// already.
 	Fence(ctx context.Context, incarnation string) (bool, error)
-	// Moves tells, in order of time, which shards changed hands not longer than Remembered ago,
-	// those together that went from one member to one other at once; no more than the last
-	// MostMoves. Whoever had a shard and claims it back has not moved it. On a store that is Locked
-	// there are none.
+	// Moves returns the changes of shard owners within Remembered, in order of time and at most the
+	// last MostMoves. Shards that went from one member to another at once are one move. A member
+	// that claims its own shard back has not moved it. A Locked store has no moves.
 	Moves(ctx context.Context) ([]Move, error)
-	// Secret is a random text that all who open the store are told, and that never changes: who
-	// asks first has it made.
+	// Secret returns a random text that is the same for every opener of the store and never
+	// changes. The first call creates it.
 	Secret(ctx context.Context) (string, error)
-	// ValuesAt is where large values are kept beside the store, as the last one has said who joined
-	// and keeps them; "" = nobody does.
+	// ValuesAt returns the place outside the store where large values are kept, as the last member
+	// with such a place gave it when joining; "" = none.
 	ValuesAt(ctx context.Context) (string, error)
-	// Locked says that nobody else can open what the store is kept in as long as this one is open.
-	// Then a lease that is renewed late, because the machine is busy, has not been lost to anybody.
+	// Locked reports whether no other process can open the store while this one has it open. Then a
+	// lease that is renewed late, because the machine is busy, cannot have been lost to another
+	// member.
 	Locked() bool
 }
 
-// Forgotten is how long a store keeps the row of a member that has gone, at least.
+// Forgotten is the minimum time that a store keeps the row of a member that is gone.
 const Forgotten = 24 * time.Hour
 
-// Remembered is how long members are told of that have gone.
+// Remembered is the time for which Cluster and Moves report members that are gone.
 const Remembered = 10 * time.Minute
 
-// MostMoves is how many moves are told at once.
+// MostMoves is the largest number of moves returned at once.
 const MostMoves = 10_000
 
-// Transfer is a shard that is given to somebody.
+// Transfer gives a shard to another incarnation.
 type Transfer struct {
 	Shard int
-	To    string // an incarnation; "" = nobody
+	To    string // an incarnation; "" = no owner
 }
 
-// Move says that shards changed hands.
+// Move is a change of the owner of some shards.
 type Move struct {
 	At       int64  // by the store's clock
-	From, To string // incarnations; From "" = nobody had them before
+	From, To string // incarnations; From "" = they had no owner
 	Shards   int
 }
 
-// Joining is what a member says of itself.
+// Joining is the data with which a member joins.
 type Joining struct {
-	Name    string // of the member, in logs and messages
-	Cluster string // that it wants to belong to
-	URL     string // where other members reach it; "" = nowhere
-	Gossip  string // host and port where its gossip is heard; "" = nowhere
-	Version string // of the program, for people; "" = not known
-	Format  int    // of journals, the newest that it reads and writes; at least 1
-	Seal    string // follows from the secret of the cluster, and does not tell it; those who live have the same
-	Values  string // where it keeps large values, for people, with nothing in it that is secret; "" = in the store
-	TTL     time.Duration
+	Name    string // name of the member in logs and messages
+	Cluster string // name of the cluster that it wants to join
+	URL     string // address for other members; "" = none
+	Gossip  string // host and port on which it receives gossip; "" = none
+	Version string // version of the program, for people; "" = unknown
+	Format  int    // newest journal format that it reads and writes; at least 1
+	// derived from the cluster's secret without revealing it; equal for all live members
+	Seal   string
+	Values string // place of large values, for people and without secrets; "" = in the store
+	TTL    time.Duration
 }
 
-// Pulse is what a renewal tells.
+// Pulse is the result of a lease renewal.
 type Pulse struct {
-	Now        time.Time // of the store
-	Generation int64     // of the cluster
-	Format     int       // that journals are written in: all members read it
+	Now        time.Time // time of the store's clock
+	Generation int64     // generation of the cluster
+	Format     int       // format in which journals are written; all members read it
 
-	Renewals int64     // of this lease, with this one; it grows by one with each
-	Before   int64     // when the lease was renewed before, or begun, in Unix milliseconds
-	History  string    // name of the store's history; see BeginHistory
-	Kept     int64     // up to when the history has what was confirmed before it began, in Unix milliseconds; 0 = it is the store's first
-	Takeover *Takeover // the last change of the server that this process has seen; nil = none
+	Renewals int64  // number of renewals of this lease, including this one
+	Before   int64  // time of the previous renewal, or of the join, in Unix milliseconds
+	History  string // name of the store's history; see BeginHistory
+	// time up to which the history has the commits confirmed before it began, in Unix milliseconds;
+	// 0 = the first history
+	Kept     int64
+	Takeover *Takeover // last change of the database server seen by this process; nil = none
 }
 
-// Takeover says that the store is on another server than before, or on a state that the server did
-// not have before.
+// Takeover reports that the store is on another server than before, or on a state that the server
+// did not have before.
 type Takeover struct {
-	Cause string // for people: what was seen
-	Lost  bool   // something that this process was told to be stored is not there
+	Cause string // observed evidence, for people
+	Lost  bool   // data that was confirmed to this process is missing
 }
 
-// Cluster is who is there and who owns what.
+// Cluster is the membership and the shard ownership at one moment.
 type Cluster struct {
-	Generation int64       // grows whenever members come, drain or go or shards change hands, and never else
-	Now        int64       // by the store's clock
+	// grows whenever members join, drain or leave or shards change owners, and only then
+	Generation int64
+	Now        int64       // time of the store's clock
 	Members    []MemberRow // in order of joining
-	Owners     []string    // an incarnation for each shard; "" = nobody owns it
+	Owners     []string    // owning incarnation of each shard; "" = no owner
 }
 
-// MemberRow is one incarnation.
+// MemberRow is one incarnation as stored.
 type MemberRow struct {
 	Incarnation, Name, URL, Gossip, Version string
 
-	Format   int   // of journals, the newest that it reads and writes
-	JoinedAt int64 // later than that of everybody before it
-	Until    int64 // when its lease runs out …
-	TTL      int64 // … and for how long it was renewed; 0 on a store that is Locked
-	FencedAt int64 // or left; 0 = it lives
-	Draining bool  // it is to own no shards
+	Format   int   // newest journal format that it reads and writes
+	JoinedAt int64 // later than that of every earlier member
+	Until    int64 // time when its lease expires
+	TTL      int64 // length of the last renewal; 0 on a Locked store
+	FencedAt int64 // time when it was fenced or left; 0 = it lives
+	Draining bool  // it should own no shards
 }
 
-// Left reports whether it went in order: its lease was running.
+// Left reports whether the member left in order, with its lease still running.
 func (m MemberRow) Left() bool { return m.FencedAt > 0 && !m.Over(m.FencedAt) }
 
-// Over reports whether its lease has run out. One that runs for much longer than it was renewed for
-// was renewed before the store's clock was put back: its member has had the time to renew it again.
+// Over reports whether the lease has expired. A lease that would run much longer than its TTL was
+// renewed before the store's clock was set back. It counts as expired, because its member has had
+// the time to renew it again.
 func (m MemberRow) Over(now int64) bool { return m.Until <= now || m.TTL > 0 && m.Until > now+2*m.TTL }
 
-// Unsealed is what a member is told that has another secret than those who live.
+// Unsealed returns the error for a member with another secret than the live members.
 func Unsealed() error {
 	return fmt.Errorf("%w: its members have another secret: give all of them the same --cluster-secret-file, or none of them any", ErrStranger)
 }
 
-// Fits reports whether a member may join which reads and writes journals up to a format, where they
-// are written in another, 0 = there are none. Alone it need not think of others.
+// Fits returns an error if a member that knows journals up to format may not join. written is the
+// format of the existing journals; 0 = there are none. A member that is alone need not consider
+// others.
 func Fits(written, format int, alone bool) error {
 	switch {
 	case format < written:
@@ -169,14 +184,14 @@ func Fits(written, format int, alone bool) error {
 	return nil
 }
 
-// Stranger is what a member is told whose cluster has another name than the store's.
+// Stranger returns the error for a member whose cluster name differs from the store's.
 func Stranger(store, member string) error {
 	return fmt.Errorf("%w: it is of cluster %q and this member of %q; give the member that name, or a store of its own", ErrStranger, store, member)
 }
 
-// Placed reports whether a member may join which keeps large values at some place, where others are
-// noted to be at another; "" is in the store. Which of two addresses is that place its member has
-// to find out.
+// Placed returns an error if a member that keeps large values at one place may not join a store
+// where another place is recorded; "" means in the store. Whether two addresses mean the same place
+// is for the member to find out.
 func Placed(noted, member string, alone bool) error {
 	switch {
 	case noted != "" && member == "":

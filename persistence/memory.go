@@ -7,38 +7,40 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Room is the memory in which one caller reads.
+// Room is the memory budget of one reading caller.
 type Room interface {
-	// Take has the caller hold so many bytes, if it does not hold more. It may wait, and it may
-	// refuse.
+	// Take raises the memory held by the caller to the given bytes, if it holds less. It may wait,
+	// and it may return an error.
 	Take(ctx context.Context, bytes int64) error
-	// Keep gives back what the caller holds beyond so many bytes.
+	// Keep gives back everything that the caller holds above the given bytes.
 	Keep(bytes int64)
 }
 
 type roomKey struct{}
 
-// InRoom has a Reader ask for room before it reads large tasks.
+// InRoom returns a context in which a Reader asks for room before it reads large tasks.
 func InRoom(ctx context.Context, room Room) context.Context {
 	return context.WithValue(ctx, roomKey{}, room)
 }
 
-// What tasks take by what the store holds of them: while they are read, since the driver has it,
-// too, and a unit is ten times as large as what is stored of it; and as long as they are looked at.
-// Of less than largeTask nobody is asked.
+// Factors from stored size to memory: readCost while a task is read, because the driver holds a
+// copy and a unit in memory is ten times its stored size, and keepCost while the task is in use.
+// Tasks smaller than largeTask need no room.
 const (
 	readCost  = 6
 	keepCost  = 2
 	largeTask = 256 << 10
 )
 
-// How large a journal is at most of which all is told at once, and what that takes.
+// wholeHistory is the largest journal that is returned at once, and historyCost the factor from its
+// size to memory.
 const (
 	wholeHistory = 256 << 20
 	historyCost  = 2
 )
 
-// takeHistoryMemory asks for what a journal takes of which so many bytes have been read.
+// takeHistoryMemory asks for the memory of a journal after the given bytes of it were read. It
+// returns an error for a journal over wholeHistory.
 func takeHistoryMemory(ctx context.Context, task string, bytes int64) error {
 	room, ok := ctx.Value(roomKey{}).(Room)
 	switch {
@@ -50,7 +52,8 @@ func takeHistoryMemory(ctx context.Context, task string, bytes int64) error {
 	return room.Take(ctx, bytes*historyCost)
 }
 
-// inRoom reads tasks of so many bytes.
+// inRoom runs read for tasks of the given stored size, with room for them if the context has a
+// Room.
 func inRoom(ctx context.Context, bytes int64, read func() error) error {
 	room, ok := ctx.Value(roomKey{}).(Room)
 	if !ok || bytes < largeTask {
@@ -63,7 +66,7 @@ func inRoom(ctx context.Context, bytes int64, read func() error) error {
 	return read()
 }
 
-// readMeasured reads a task when there is room for it.
+// readMeasured runs read for a task after reserving room for it.
 func (r *Reader) readMeasured(ctx context.Context, task string, read func() error) error {
 	if ctx.Value(roomKey{}) == nil {
 		return read()
@@ -83,15 +86,15 @@ func (r *Reader) measureTasks(ctx context.Context, tasks []string) ([]int64, err
 	return sizes, nil
 }
 
-// Of a list as many tasks are in memory at once as have so many bytes together, or one that has
-// more.
+// Each reads batches of at most tasksAtOnce tasks and bytesAtOnce bytes; a larger task is a batch
+// by itself.
 const (
 	tasksAtOnce = 100
 	bytesAtOnce = 4 << 20
 )
 
-// Each visits tasks in order, when there is room for them, and tells of each what View would tell.
-// Unknown ones are left out. One that cannot be read is visited, too: it says so.
+// Each calls visit for tasks in order, with room for each batch, passing the same views as View. It
+// skips unknown tasks. Unreadable tasks are visited, too, with Unreadable set.
 func (r *Reader) Each(ctx context.Context, tasks []string, visit func(*View) error) error {
 	sizes, err := r.measureTasks(ctx, tasks)
 	for len(tasks) > 0 && err == nil {
@@ -106,8 +109,8 @@ func (r *Reader) Each(ctx context.Context, tasks []string, visit func(*View) err
 	return err
 }
 
-// visitTogether visits some tasks that are read at once. What they have taken is given back, so
-// that nobody who has some waits for more.
+// visitTogether reads one batch of tasks and visits them. It then gives all room back, so no caller
+// waits for room while it holds some.
 func (r *Reader) visitTogether(ctx context.Context, tasks []string, bytes int64, visit func(*View) error) error {
 	var views []*View
 	err := inRoom(ctx, bytes, func() (err error) {
@@ -119,7 +122,7 @@ func (r *Reader) visitTogether(ctx context.Context, tasks []string, bytes int64,
 	}
 	for i := 0; i < len(views) && err == nil; i++ {
 		v := views[i]
-		views[i] = nil // it need not wait for the others
+		views[i] = nil // lets the view be freed before the others
 		if v != nil {
 			err = visit(v)
 		}

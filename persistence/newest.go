@@ -8,51 +8,52 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// Newest wraps a store so that it remembers what every start of a task asks for: which flow has a
-// slug, and the newest published version of each flow. What is created or deleted through the
-// wrapper is known at once, so there is one for all who use the store here. What another member
-// creates or deletes is known no later than NewestAge after, by the clock now, and at once where
-// Forget is told; a store that is Locked has no other.
+// Newest wraps a store with a cache of the two reads that every task start needs: the flow of a
+// slug, and the newest published version of a flow.
+//
+// Changes made through the wrapper are visible at once, so all users of the store in a process
+// share one wrapper. Changes by other members are visible after at most NewestAge, by the clock
+// now, and at once after Forget. A Locked store has no other members.
 func Newest(store Store, now func() time.Time) *NewestStore {
 	return &NewestStore{Store: store, now: now, locked: store.Locked(),
 		flows: lru.New[*cachedRead[Flow]](maxFlowBytes), versions: lru.New[*cachedRead[Version]](maxNewestBytes)}
 }
 
-// NewestAge is how long a member may begin tasks of a version to which another one has published a
-// newer. When half of it is over somebody reads anew, while others go on with what there is.
+// NewestAge is how long a member may start tasks of a version after another member has published a
+// newer one. After half of it one caller refreshes the entry while the others use the cached value.
 const NewestAge = time.Second
 
-// Bounds on what is remembered.
+// Bounds on the memory of the caches.
 const (
 	maxFlowBytes   = 4 << 20
 	maxNewestBytes = 32 << 20
 )
 
-// NewestStore is a store with a memory; see Newest.
+// NewestStore is a Store with a cache; see Newest.
 type NewestStore struct {
 	Store
-	// Changed hears of each flow that was published to, or deleted, or whose schedules changed,
-	// here, before whoever did that is answered. It has other members Forget it. nil = there are
-	// none.
+	// Changed is called for each flow that was published to or deleted here, or got changed
+	// schedules, before the caller of that change gets its result. It makes other members call
+	// Forget. nil = there are none.
 	Changed func(ctx context.Context, flow string)
 
 	now      func() time.Time
 	locked   bool
 	mu       sync.Mutex
 	flows    *lru.Cache[*cachedRead[Flow]]    // by slug
-	versions *lru.Cache[*cachedRead[Version]] // the newest, by flow
-	changes  int                              // of what is remembered; what was read while one was under way is not remembered
+	versions *lru.Cache[*cachedRead[Version]] // newest version by flow
+	// number of changes; a value read while a change was in progress is not cached
+	changes int
 }
 
-// cachedRead is what the store said.
+// cachedRead is a cached result of the store.
 type cachedRead[V any] struct {
 	value      *V
-	at         time.Time // when it was asked
-	refreshing bool      // somebody is asking anew
+	at         time.Time // time when it was read
+	refreshing bool      // a caller is refreshing it
 }
 
-// FindVersion returns a version of a flow; the newest one, which number 0 asks for, is remembered
-// for a while.
+// FindVersion returns a version of a flow. The newest version, number 0, is cached for a while.
 func (n *NewestStore) FindVersion(ctx context.Context, flow string, number int) (*Version, error) {
 	ask := func() (*Version, error) { return n.Store.FindVersion(ctx, flow, number) }
 	if number != 0 {
@@ -63,7 +64,7 @@ func (n *NewestStore) FindVersion(ctx context.Context, flow string, number int) 
 	})
 }
 
-// FlowBySlug returns the flow with a slug, which is remembered for a while.
+// FlowBySlug returns the flow with a slug. The result is cached for a while.
 func (n *NewestStore) FlowBySlug(ctx context.Context, slug string) (*Flow, error) {
 	ask := func() (*Flow, error) { return n.Store.FlowBySlug(ctx, slug) }
 	return readThrough(n, n.flows, slug, ask, func(f *Flow) int {
@@ -71,8 +72,7 @@ func (n *NewestStore) FlowBySlug(ctx context.Context, slug string) (*Flow, error
 	})
 }
 
-// readThrough is a copy of what a cache has, else what the store says, which the cache has from
-// then on.
+// readThrough returns a copy of the cached value, or reads it from the store and caches it.
 func readThrough[V any](n *NewestStore, c *lru.Cache[*cachedRead[V]], key string, ask func() (*V, error), size func(*V) int) (*V, error) {
 	n.mu.Lock()
 	now, changes := n.now(), n.changes
@@ -95,7 +95,7 @@ func readThrough[V any](n *NewestStore, c *lru.Cache[*cachedRead[V]], key string
 	return &own, nil
 }
 
-// isDue reports whether the caller has to ask anew what was read at some time.
+// isDue reports whether the caller has to read the value again that was read at the given time.
 func (n *NewestStore) isDue(at time.Time, again *bool, now time.Time) bool {
 	age := now.Sub(at)
 	if n.locked || age < NewestAge/2 || *again && age < NewestAge {
@@ -105,7 +105,7 @@ func (n *NewestStore) isDue(at time.Time, again *bool, now time.Time) bool {
 	return true
 }
 
-// CreateVersion stores a version, and forgets the one that was the newest before.
+// CreateVersion stores a version and drops the newest version from the cache.
 func (n *NewestStore) CreateVersion(ctx context.Context, v Version) error {
 	n.forgetFlow(v.FlowID)
 	err := n.Store.CreateVersion(ctx, v)
@@ -114,7 +114,7 @@ func (n *NewestStore) CreateVersion(ctx context.Context, v Version) error {
 	return err
 }
 
-// DeleteFlow deletes a flow from the store, and forgets it.
+// DeleteFlow deletes a flow from the store and from the cache.
 func (n *NewestStore) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
 	n.Forget(id)
 	tasks, err := n.Store.DeleteFlow(ctx, id, limit)
@@ -123,14 +123,14 @@ func (n *NewestStore) DeleteFlow(ctx context.Context, id string, limit int) (int
 	return tasks, err
 }
 
-// PutSchedule stores a schedule, and reports the change of its flow.
+// PutSchedule stores a schedule and reports the change of its flow.
 func (n *NewestStore) PutSchedule(ctx context.Context, s Schedule) error {
 	err := n.Store.PutSchedule(ctx, s)
 	n.notifyChanged(ctx, s.FlowID)
 	return err
 }
 
-// forgetFlow forgets the newest version of a flow.
+// forgetFlow drops the newest version of a flow from the cache.
 func (n *NewestStore) forgetFlow(flow string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,14 +138,14 @@ func (n *NewestStore) forgetFlow(flow string) {
 	n.versions.Drop(flow)
 }
 
-// notifyChanged tells of a flow, also when it is not known whether it has changed.
+// notifyChanged reports a flow to Changed, even if it is unknown whether the flow has changed.
 func (n *NewestStore) notifyChanged(ctx context.Context, flow string) {
 	if n.Changed != nil {
 		n.Changed(ctx, flow)
 	}
 }
 
-// Clear forgets everything: the store went back in time.
+// Clear empties the cache, because the store went back in time.
 func (n *NewestStore) Clear() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -154,8 +154,8 @@ func (n *NewestStore) Clear() {
 	n.flows.Clear()
 }
 
-// Forget forgets a flow that has changed. All slugs go with it: flows are deleted rarely, and slugs
-// are known again soon.
+// Forget drops a changed flow from the cache. It drops all slugs, because flows are deleted rarely
+// and slugs are cached again soon.
 func (n *NewestStore) Forget(flow string) {
 	n.forgetFlow(flow)
 	n.mu.Lock()

@@ -24,7 +24,7 @@ func TestTheNewestVersionIsKnownAsSoonAsItIsPublished(t *testing.T) {
 	require.NoError(t, store.CreateFlow(t.Context(), persistence.Flow{ID: "f"}))
 	var readers sync.WaitGroup
 	done := make(chan struct{})
-	for range 4 { // they fill the memory at every moment
+	for range 4 { // they read and fill the cache all the time
 		readers.Go(func() {
 			for {
 				select {
@@ -68,7 +68,7 @@ func TestADeletedFlowIsForgotten(t *testing.T) {
 	for i := range 3 {
 		flow := fmt.Sprint("flow", i)
 		publish(flow)
-		for range 2 { // the second time from memory
+		for range 2 { // the second time from the cache
 			id, err := newest()
 			require.NoError(t, err)
 			require.Equal(t, flow+"-1", id)
@@ -82,7 +82,7 @@ func TestADeletedFlowIsForgotten(t *testing.T) {
 	}
 }
 
-// deleter deletes the flow at the moment its version is to be created, once.
+// deleter deletes the flow once, at the moment when its version is created.
 type deleter struct {
 	persistence.Store
 	done bool
@@ -98,7 +98,7 @@ func (d *deleter) CreateVersion(ctx context.Context, v persistence.Version) erro
 	return d.Store.CreateVersion(ctx, v)
 }
 
-func TestWhatIsPublishedWhileItsFlowIsDeletedIsPublished(t *testing.T) {
+func TestPublishingWhileTheFlowIsDeletedSucceeds(t *testing.T) {
 	store := persistence.Newest(&deleter{Store: model.New(model.Options{})}, time.Now)
 	p := persistence.Publication{Slug: "f", Definition: []byte("start: a\nnodes: {a: {service: s}}\n")}
 	published, err := persistence.Publish(t.Context(), store, p)
@@ -109,7 +109,7 @@ func TestWhatIsPublishedWhileItsFlowIsDeletedIsPublished(t *testing.T) {
 	require.Equal(t, f.ID, published.Version.FlowID)
 }
 
-// questioned counts the questions that reach a store.
+// questioned counts the calls that reach a store.
 type questioned struct {
 	persistence.Store
 	asked  int
@@ -123,7 +123,7 @@ func (c *questioned) FindVersion(ctx context.Context, flow string, number int) (
 
 func (c *questioned) Locked() bool { return c.locked }
 
-func TestWhatAnotherMemberPublishesIsKnownWithinASecond(t *testing.T) {
+func TestPublicationsOfOtherMembersAreKnownWithinASecond(t *testing.T) {
 	for _, locked := range []bool{false, true} {
 		t.Run(fmt.Sprint("locked ", locked), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestWhatAnotherMemberPublishesIsKnownWithinASecond(t *testing.T) {
 	}
 }
 
-func TestWhatAnotherMemberPublishesIsKnownAtOnceWhereItIsTold(t *testing.T) {
+func TestPublicationsOfOtherMembersAreKnownAtOnceAfterForget(t *testing.T) {
 	inner := &questioned{Store: model.New(model.Options{})}
 	here, there := persistence.Newest(inner, time.Now), persistence.Newest(inner, time.Now)
 	there.Changed = func(_ context.Context, flow string) { here.Forget(flow) }
@@ -181,7 +181,7 @@ func TestWhatAnotherMemberPublishesIsKnownAtOnceWhereItIsTold(t *testing.T) {
 	require.ErrorIs(t, err, persistence.ErrNotFound)
 }
 
-func TestAFlowThatIsStartedAllTheTimeIsAskedForTwiceASecond(t *testing.T) {
+func TestAFlowInConstantUseIsReadTwiceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		counted := &questioned{Store: model.New(model.Options{})}
 		store := persistence.Newest(counted, time.Now)

@@ -2,11 +2,10 @@ package persistence
 
 import "errors"
 
-// Outage is an error of a store that is not available, with the reason for it. It is
-// ErrUnavailable, too.
+// Outage is the error of a store that is not available, with the reason. It wraps ErrUnavailable.
 type Outage struct {
-	// Reason says in a few words what is wrong, such as "its disk is full". It names no path and no
-	// address, so answers may show it.
+	// Reason describes the problem in a few words, such as "its disk is full". It contains no path
+	// and no address, so answers may show it.
 	Reason string
 	Err    error
 }
@@ -17,7 +16,7 @@ func (o *Outage) Error() string {
 
 func (o *Outage) Unwrap() []error { return []error{ErrUnavailable, o.Err} }
 
-// ReasonOf returns why a store is not available; "" when the error does not say so.
+// ReasonOf returns the reason why a store is not available, or "" if the error has none.
 func ReasonOf(err error) string {
 	if o := new(Outage); errors.As(err, &o) {
 		return o.Reason

@@ -8,44 +8,45 @@ import (
 	"strings"
 )
 
-// Permits is the store's side of limits that span members: who waits for a key, and who has it.
-// Rows are made and ended by the commits of tasks; that somebody is given a key is decided here,
-// one decision about a key after the other, whoever asks for it: so no limit is exceeded, even when
-// two members believe that they own a key.
+// Permits stores the limits that span members: for each key, which holders wait for a permit and
+// which have one. Commits of tasks create and end the rows. Giving a permit is decided here, one
+// decision per key at a time whichever member asks. So no limit is exceeded, even if two members
+// both believe that they own a key.
 type Permits interface {
-	// Rule decides about a key, and answers with those who have to hear of it: those of this
-	// decision, and up to PermitsToldAtOnce of earlier ones who have not answered although they
-	// were told PermitToldMS ago, or, with Anew, at any time. ErrFenced when the incarnation may
-	// not write.
+	// Rule makes a decision about a key and returns the rows whose tasks must be notified. These
+	// are the rows of this decision and up to PermitsToldAtOnce of earlier decisions that are still
+	// unacknowledged PermitToldMS after their notification, or, with Anew, after any time. It
+	// returns ErrFenced if the incarnation may not write.
 	Rule(ctx context.Context, incarnation string, q PermitQuestion) (Ruling, error)
-	// OpenKeys lists keys of shards for which somebody waits, or has not heard that he need not, in
-	// order after a given one.
+	// OpenKeys returns keys of the given shards that have waiting rows or unacknowledged decisions,
+	// in order after the given key.
 	OpenKeys(ctx context.Context, shards ShardSet, after string, limit int) ([]string, error)
-	// PermitsOf lists what a task waits for or has, in order of holder and key.
+	// PermitsOf returns the permits that a task waits for or has, in order of holder and key.
 	PermitsOf(ctx context.Context, task string) ([]PermitRow, error)
-	// ForgetKeys deletes what is remembered of up to limit keys that nobody has asked for in a
-	// while, and tells of how many.
+	// ForgetKeys deletes the state of up to limit keys that have not been requested for a while,
+	// and returns how many it deleted.
 	ForgetKeys(ctx context.Context, limit int) (int, error)
 }
 
-// PermitQuestion is about a key.
+// PermitQuestion is a request to Rule about a key.
 type PermitQuestion struct {
 	Key  string
-	Anew bool // nobody knows who has heard
+	Anew bool // treat all earlier notifications as lost
 }
 
-// Ruling is who has to hear what.
+// Ruling is the result of Rule: the rows whose tasks must be notified.
 type Ruling struct {
 	Given   []PermitRow
 	Refused []PermitRow
-	Evicted []PermitRow // who has to make room
-	Again   int64       // when a rate has room again for whoever is next; 0 = that is up to others
-	More    bool        // there may be more to decide about
-	Retold  bool        // some were told again; they may have to be once more
+	Evicted []PermitRow // holders that have to make room
+	// time when a rate has room for the next waiting row; 0 = other events decide that
+	Again  int64
+	More   bool // there may be more to decide
+	Retold bool // some rows were notified again and may need it once more
 }
 
-// Add adds somebody who has to hear something: whoever is to end before he has answered hears that
-// he was given the key first.
+// Add adds a row to the notifications. A row that is evicted before its task acknowledged the
+// permit is reported as given, too.
 func (r *Ruling) Add(row PermitRow) {
 	switch row.State {
 	case PermitGiven:
@@ -58,53 +59,55 @@ func (r *Ruling) Add(row PermitRow) {
 	}
 }
 
-// PermitRow is somebody who waits for a key, or has it.
+// PermitRow is a holder that waits for a key or has a permit of it.
 type PermitRow struct {
 	Task     string
 	Holder   string // job id of the attempt, or of the task itself
 	Key      string
 	Limit    int
-	PerMS    int64 // of a rate; 0 = the key is held
+	PerMS    int64 // length of the rate's window; 0 = the key is held, without a rate
 	Full     string
 	Priority int
 	Fair     string
 	AskedAt  int64
-	Turn     string // among those who ask at the same time; ASCII
+	Turn     string // order among rows with the same AskedAt; ASCII
 
 	State   PermitState
-	GivenAt int64 // 0 = it was not
-	ToldAt  int64 // when its task was last told of that; stores alone know
-	Evicted bool  // it is to end
-	Before  int   // PermitsOf: how many of those who wait come before it, at least; no more than MostBefore are counted
+	GivenAt int64 // 0 = not given
+	ToldAt  int64 // time of the last notification of its task; used only by stores
+	Evicted bool  // it has to end
+	// PermitsOf only: minimum number of waiting rows before this one; counting stops at MostBefore
+	Before int
 }
 
-// PermitState says how far somebody is.
+// PermitState is the progress of a permit.
 type PermitState int
 
-// States of permits. They are kept in stores.
+// States of permits. Stores keep these values.
 const (
 	PermitWaits   PermitState = iota
-	PermitGiven               // and its task has not answered
-	PermitHeld                // its task knows
-	PermitRefused             // and its task has not answered
+	PermitGiven               // given, not acknowledged by its task
+	PermitHeld                // acknowledged by its task
+	PermitRefused             // refused, not acknowledged by its task
 )
 
-// PermitID names a permit of a task.
+// PermitID identifies a permit of a task.
 type PermitID struct{ Holder, Key string }
 
-// PermitChanges are what a commit changes. What is asked for and released at once is not asked for.
+// PermitChanges are the changes of a commit to permits. A permit that one commit both asks for and
+// releases is not asked for.
 type PermitChanges struct {
 	Ask     []PermitRow
-	Hold    []PermitID // their task knows of them
-	Release []PermitID // nobody waits for them, or has them, any more
+	Hold    []PermitID // acknowledged by their task
+	Release []PermitID // no longer waited for or held
 }
 
-// Released reports whether a permit is.
+// Released reports whether the commit releases a permit.
 func (c *PermitChanges) Released(holder, key string) bool {
 	return slices.Contains(c.Release, PermitID{holder, key})
 }
 
-// Words of PermitRow.Full that say not to wait; they are those of flow.
+// Values of PermitRow.Full for rows that do not wait; they equal those of flow.
 const (
 	fullRefuse = "refuse"
 	fullCancel = "cancel_running"
@@ -112,42 +115,43 @@ const (
 
 // Bounds of a decision about a key.
 const (
-	PermitsAtOnce     = 100     // how many of those who wait it is about
-	MostBefore        = 1000    // how many are counted before somebody
-	HastyAtOnce       = 1000    // how many of those who do not wait it is about
-	PermitsToldAtOnce = 1000    // how many are told again
-	PermitToldMS      = 2_000   // after how long somebody is told again who has not answered
-	KeyForgottenMS    = 600_000 // for how long a key is remembered that nobody asks for
+	PermitsAtOnce     = 100     // number of waiting rows in one decision
+	MostBefore        = 1000    // limit for counting rows before a waiting one
+	HastyAtOnce       = 1000    // number of rows that do not wait in one decision
+	PermitsToldAtOnce = 1000    // number of rows notified again
+	PermitToldMS      = 2_000   // time after which an unacknowledged row is notified again
+	KeyForgottenMS    = 600_000 // time after which the state of an unused key is deleted
 )
 
-// PermitBook is what a decision about a key is made of.
+// PermitBook is the input of a decision about a key.
 type PermitBook struct {
 	Now     int64
 	State   KeyState
-	Held    int         // how many hold it
-	Evicted int         // how many of those are to end
-	Waiting []PermitRow // the first of those who wait, in the order of InTurn
-	Hasty   []PermitRow // the first HastyAtOnce of those who do not wait, some of whom are in Waiting
-	Running []PermitRow // holders who are not evicted, the oldest first, if somebody wants one to be
+	Held    int         // number of holders
+	Evicted int         // number of holders that have to end
+	Waiting []PermitRow // first waiting rows, in the order of InTurn
+	Hasty   []PermitRow // first HastyAtOnce rows that do not wait; some of them are in Waiting, too
+	// holders that are not evicted, oldest first; filled only if a row wants to evict one
+	Running []PermitRow
 }
 
-// KeyState is what is remembered of a key.
+// KeyState is the stored state of a key.
 type KeyState struct {
-	Cursor string // whose turn was the last one: a PermitRow.Fair
-	Begun  string // when those began whom a rate counts; see rateWindow
+	Cursor string // PermitRow.Fair of the last row that got a permit
+	Begun  string // start times that a rate counts; see rateWindow
 }
 
-// PermitVerdict is such a decision.
+// PermitVerdict is the result of a decision about a key.
 type PermitVerdict struct {
 	Given, Refused, Evicted []PermitRow
 	State                   KeyState
 	Again                   int64
 	More                    bool
-	IdleAt                  int64 // from when on the state says nothing
+	IdleAt                  int64 // time from which the state has no effect
 }
 
-// Decide gives the key to those who are next as long as there is room. Nobody overtakes one who
-// waits: his limit may be the smaller one.
+// Decide gives permits of the key to the next rows while there is room. No row overtakes a waiting
+// one, because that one may have a smaller limit.
 func (b *PermitBook) Decide() PermitVerdict {
 	d := &permitDecision{b: b, v: PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS}, window: readWindow(b.State.Begun), held: b.Held, decided: map[PermitID]bool{}}
 	d.window.notAfter(b.Now)
@@ -164,18 +168,18 @@ func (b *PermitBook) Decide() PermitVerdict {
 	return d.v
 }
 
-// permitDecision is one decision under way.
+// permitDecision is a decision in progress.
 type permitDecision struct {
 	b       *PermitBook
 	v       PermitVerdict
 	window  *rateWindow
 	held    int
 	decided map[PermitID]bool
-	cancels int  // how many of those who wait want another one to end
-	full    bool // somebody waits
+	cancels int  // number of waiting rows that want to evict a holder
+	full    bool // a row has to wait
 }
 
-// hasRoom reports whether there is some for somebody, or when there may be.
+// hasRoom reports whether there is room for a row, or else returns the time when there may be.
 func (d *permitDecision) hasRoom(r *PermitRow) (again int64, room bool) {
 	if r.PerMS > 0 {
 		return d.window.hasRoom(d.b.Now, r.PerMS, r.Limit)
@@ -183,7 +187,7 @@ func (d *permitDecision) hasRoom(r *PermitRow) (again int64, room bool) {
 	return 0, d.held < r.Limit
 }
 
-// decideWaiting is about the next of those who wait.
+// decideWaiting decides about the next waiting row.
 func (d *permitDecision) decideWaiting(r *PermitRow) {
 	again, room := d.hasRoom(r)
 	d.decided[PermitID{r.Holder, r.Key}] = true
@@ -207,34 +211,35 @@ func (d *permitDecision) decideWaiting(r *PermitRow) {
 	}
 }
 
-// decideHasty is about one who does not wait.
+// decideHasty decides about a row that does not wait.
 func (d *permitDecision) decideHasty(r *PermitRow) {
 	if d.decided[PermitID{r.Holder, r.Key}] {
 		return
 	}
 	if _, room := d.hasRoom(r); room && !d.full {
-		d.v.More = true // there are some before him, and a place for him, too
+		d.v.More = true // other rows come first, but there is room for this one, too
 		return
 	}
 	d.v.Refused = append(d.v.Refused, *r)
 }
 
-// evictHolders ends as many of those who have the key as those who wait want.
+// evictHolders evicts as many holders as the waiting rows ask for.
 func (d *permitDecision) evictHolders() {
 	if n := min(d.cancels-d.b.Evicted, len(d.b.Running)); n > 0 {
 		d.v.Evicted = d.b.Running[:n]
 	}
 	if d.held > d.b.Held && d.cancels > d.b.Evicted+len(d.v.Evicted) {
-		d.v.More = true // of those who have been given it just now some make room
+		d.v.More = true // some of the holders that just got a permit have to make room
 	}
 }
 
-// wholeMinute rounds a time up: what is in an index of a store is not to change with each decision.
+// wholeMinute rounds a time up to a full minute, so that a value in a store's index does not change
+// with each decision.
 func wholeMinute(ms int64) int64 { return (ms + 59_999) / 60_000 * 60_000 }
 
-// InTurn puts those who wait for a key in the order in which they are given it: of each Fair one,
-// from behind the last one on, and of these the highest priority and then the one who has asked
-// first; then of each the next.
+// InTurn sorts waiting rows of a key into the order in which they get permits. It takes one row of
+// each Fair group at a time, starting behind the group of the last permit. Within a group it takes
+// the highest priority first, then the oldest request.
 func InTurn(rows []PermitRow, cursor string) {
 	slices.SortFunc(rows, func(a, b PermitRow) int { return cmp.Or(cmp.Compare(a.Fair, b.Fair), a.compareTurn(&b)) })
 	round := map[PermitID]int{}
@@ -257,20 +262,20 @@ func InTurn(rows []PermitRow, cursor string) {
 	})
 }
 
-// compareTurn is the order among those of the same Fair.
+// compareTurn compares two rows of the same Fair group.
 func (r *PermitRow) compareTurn(other *PermitRow) int {
 	return cmp.Or(cmp.Compare(other.Priority, r.Priority), cmp.Compare(r.AskedAt, other.AskedAt), cmp.Compare(r.Turn, other.Turn),
 		cmp.Compare(r.Holder, other.Holder))
 }
 
-// Precedes reports whether one who waits comes before another one of the same Fair.
+// Precedes reports whether a waiting row comes before another one of the same Fair group.
 func Precedes(a, b *PermitRow) bool { return a.compareTurn(b) < 0 }
 
-// rateWindow is when those began whom a rate counts: in no stretch of time of its length do more
-// begin than its limit. Those who begin at almost the same time are counted together, as if all had
-// begun with the last of them: never too few are counted.
+// rateWindow is the list of start times that a rate counts: in no interval of its length do more
+// begin than its limit. Starts at almost the same time share a slot and count as if all happened at
+// its last time. So the count is never too low.
 type rateWindow struct {
-	spanMS int64 // the longest time that somebody has asked for
+	spanMS int64 // longest window that a row has asked for
 	slots  []windowSlot
 }
 
@@ -279,15 +284,14 @@ type windowSlot struct {
 	n           int
 }
 
-// slotsPerWindow is into how many parts a time is divided, and maxSlots how many are kept before
-// those are made fewer that are divided more finely than anybody needs: there are times of two
-// lengths in it.
+// slotsPerWindow is the number of parts that a window is divided into. Above maxSlots, slots that
+// are finer than any row needs are merged; the list can hold windows of two lengths.
 const (
 	slotsPerWindow = 256
 	maxSlots       = 4 * slotsPerWindow
 )
 
-// hasRoom reports whether one more may begin, or when.
+// hasRoom reports whether one more start fits, or else returns the time when it will.
 func (w *rateWindow) hasRoom(now, perMS int64, limit int) (again int64, ok bool) {
 	n := 0
 	for i := len(w.slots) - 1; i >= 0 && w.slots[i].last > now-perMS; i-- {
@@ -312,8 +316,8 @@ func (w *rateWindow) addBegin(now, perMS int64) {
 	}
 }
 
-// mergeSlots counts together those who count for a longer time than the present one only, as if it
-// had been asked for by that.
+// mergeSlots merges slots up to the given time, which count only for longer windows than the
+// current one, to the precision of the longest window.
 func (w *rateWindow) mergeSlots(before int64) {
 	kept := w.slots[:1]
 	for _, s := range w.slots[1:] {
@@ -326,7 +330,7 @@ func (w *rateWindow) mergeSlots(before int64) {
 	w.slots = kept
 }
 
-// notAfter has those begin now who have begun later than that: the clock was put back since.
+// notAfter moves start times later than now to now, because the clock was set back since.
 func (w *rateWindow) notAfter(now int64) {
 	for i := range w.slots {
 		s := &w.slots[i]
@@ -334,7 +338,7 @@ func (w *rateWindow) notAfter(now int64) {
 	}
 }
 
-// expiresAt is when nothing of it counts any more.
+// expiresAt returns the time from which no start counts any more.
 func (w *rateWindow) expiresAt() int64 {
 	if n := len(w.slots); n > 0 {
 		return w.slots[n-1].last + w.spanMS
@@ -355,7 +359,7 @@ func (w *rateWindow) formatText() string {
 	return string(b)
 }
 
-// readWindow is the inverse of text. What cannot be read counts nothing.
+// readWindow parses the output of formatText. It ignores slots that it cannot parse.
 func readWindow(text string) *rateWindow {
 	w := &rateWindow{}
 	span, rest, _ := strings.Cut(text, " ")

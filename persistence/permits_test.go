@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARateIsNeverExceeded draws when somebody asks: in no stretch of time of the rate's length do
-// more begin than its limit, and nobody waits much longer than he has to.
+// TestARateIsNeverExceeded uses random request times. In no interval of the rate's length do more
+// begin than its limit, and no request waits much longer than needed.
 func TestARateIsNeverExceeded(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -47,9 +47,9 @@ func TestARateIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// TestARateThatWasMadeShorterRemembersLittle has one begin by the day, and then a hundred each
-// second for an hour.
-func TestARateThatWasMadeShorterRemembersLittle(t *testing.T) {
+// TestRateWindowStaysSmallAfterTheRateWasShortened adds one begin at a rate per day, and then a
+// hundred per second for an hour.
+func TestRateWindowStaysSmallAfterTheRateWasShortened(t *testing.T) {
 	const day, second = 24 * 3600_000, 1_000
 	w := &rateWindow{}
 	w.addBegin(0, day)
@@ -69,7 +69,7 @@ func TestARateThatWasMadeShorterRemembersLittle(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestARateGoesOnWhenTheClockWasPutBack has those begin in an hour that are counted.
+// TestARateGoesOnWhenTheClockWasPutBack counts begins whose times are an hour ahead.
 func TestARateGoesOnWhenTheClockWasPutBack(t *testing.T) {
 	ask := func(now int64, state KeyState) PermitVerdict {
 		return (&PermitBook{Now: now, State: state, Waiting: []PermitRow{{Holder: "h", Key: "k", Limit: 1, PerMS: 1_000}}}).Decide()
@@ -90,8 +90,8 @@ func TestAWindowIsReadAsItWasWritten(t *testing.T) {
 	require.Equal(t, &rateWindow{}, readWindow("what is this"))
 }
 
-// TestNobodyStarvesAndNobodyIsOverLimit draws who asks and who goes.
-func TestNobodyStarvesAndNobodyIsOverLimit(t *testing.T) {
+// TestHoldersNeitherStarveNorExceedTheLimit uses random requests and releases.
+func TestHoldersNeitherStarveNorExceedTheLimit(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		limit, fairs := 1+rng.IntN(3), 1+rng.IntN(4)
@@ -132,9 +132,8 @@ func TestNobodyStarvesAndNobodyIsOverLimit(t *testing.T) {
 	}
 }
 
-// TestWhoTakesAPlaceThatWasGivenByTheSameDecisionIsDecidedAboutAgain: only who has a key can make
-// room.
-func TestWhoTakesAPlaceThatWasGivenByTheSameDecisionIsDecidedAboutAgain(t *testing.T) {
+// TestDecisionIsRepeatedWhenANewHolderMustMakeRoom: only holders of a key can make room.
+func TestDecisionIsRepeatedWhenANewHolderMustMakeRoom(t *testing.T) {
 	row := func(holder, full string) PermitRow { return PermitRow{Holder: holder, Key: "k", Limit: 1, Full: full} }
 	b := &PermitBook{Waiting: []PermitRow{row("old", ""), row("new", fullCancel)}}
 	v := b.Decide()
@@ -149,9 +148,8 @@ func TestWhoTakesAPlaceThatWasGivenByTheSameDecisionIsDecidedAboutAgain(t *testi
 	require.False(t, b.Decide().More, "he is on his way")
 }
 
-// TestWhenAKeyMayBeForgottenChangesSeldom: it is in an index of the store, and is written by each
-// decision.
-func TestWhenAKeyMayBeForgottenChangesSeldom(t *testing.T) {
+// TestIdleTimeOfAKeyChangesSeldom: it is in an index of the store, and every decision writes it.
+func TestIdleTimeOfAKeyChangesSeldom(t *testing.T) {
 	const begin = 1_700_000_000_000
 	seen := map[int64]bool{}
 	for now := int64(begin); now < begin+60_000; now += 100 {

@@ -12,32 +12,32 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// Plan is the compiled form of a version.
+// Plan returns the compiled form of a version.
 func (r *Reader) Plan(ctx context.Context, version string) (*flow.Plan, error) {
 	return r.plans.loadPlan(ctx, version)
 }
 
-// Forget lets go of a version that is known to be there no longer.
+// Forget drops the plan of a deleted version from the cache.
 func (r *Reader) Forget(version string) { r.plans.forgetPlan(version) }
 
-// maxPlanBytes bounds the memory of plans that are kept; those in use by a task are kept by it
-// anyway.
+// maxPlanBytes bounds the memory of cached plans. A plan in use by a task stays in memory anyway.
 const maxPlanBytes = 64 << 20
 
-// planCache are those of the versions that were used last. They are immutable, so they are kept.
+// planCache caches the plans of the most recently used versions. Versions are immutable, so their
+// plans never become stale.
 type planCache struct {
 	store    Store
 	limits   flow.Limits
-	contents flow.Contents // nil = no value is kept elsewhere
+	contents flow.Contents // nil = no values are kept outside the store
 
 	mu   sync.Mutex
 	kept *lru.Cache[*flow.Plan] // by version
 
-	large sync.Mutex // held while the plan of a large definition is made: one at a time
+	large sync.Mutex // held while compiling a large definition, so only one compiles at a time
 }
 
-// largeDefinition is from how many bytes on a definition waits for others: making its plan takes
-// many times as much.
+// largeDefinition is the size in bytes from which definitions compile one at a time, because
+// compiling takes many times that memory.
 const largeDefinition = 64 << 10
 
 func newPlans(store Store, limits flow.Limits) planCache {
@@ -65,7 +65,7 @@ func (p *planCache) loadPlan(ctx context.Context, version string) (*flow.Plan, e
 	return p.makePlan(v, f.Slug)
 }
 
-// makePlan makes a plan, unless somebody else has meanwhile, and keeps it.
+// makePlan compiles a version and caches the plan, unless another caller has done so meanwhile.
 func (p *planCache) makePlan(v *Version, slug string) (*flow.Plan, error) {
 	if len(v.Definition) >= largeDefinition {
 		p.large.Lock()
@@ -107,8 +107,8 @@ func (p *planCache) clear() {
 	p.kept.Clear()
 }
 
-// lowerVersion makes the plan of a version that was published. It was checked then, by the rules
-// and limits of that time; those of today must not keep its tasks from going on.
+// lowerVersion compiles a published version. It was checked when it was published, by the rules and
+// limits of that time; newer rules must not stop its tasks.
 func lowerVersion(v *Version, limits flow.Limits) (*flow.Plan, error) {
 	d, err := define.ParsePublished(v.Definition)
 	if d == nil {

@@ -42,7 +42,7 @@ func TestAVersionThatWouldBeRefusedTodayHasItsPlan(t *testing.T) {
 	}
 }
 
-// counting counts how often versions are read.
+// counting counts the reads of versions.
 type counting struct {
 	persistence.Store
 	reads atomic.Int64
@@ -53,7 +53,7 @@ func (c *counting) Version(ctx context.Context, id string) (*persistence.Version
 	return c.Store.Version(ctx, id)
 }
 
-// wide is a flow of so many nodes.
+// wide returns a flow of n nodes.
 func wide(n int) string {
 	nodes := make([]string, n)
 	for i := range nodes {

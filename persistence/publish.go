@@ -18,10 +18,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// Slug is what a flow is addressed by.
+// slugForm is the form of a slug, the name by which clients address a flow.
 var slugForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
-// CheckSlug refuses what cannot be a slug.
+// CheckSlug returns an error if the text is not a valid slug.
 func CheckSlug(slug string) error {
 	if !slugForm.MatchString(slug) {
 		return flow.Errorf(flow.Invalid, "slug %.140q is not one: it begins with a letter or digit and has up to 128 of a-z, 0-9, '.', '_' and '-'", slug)
@@ -29,47 +29,46 @@ func CheckSlug(slug string) error {
 	return nil
 }
 
-// Publication is a definition on its way to become the newest version of a flow.
+// Publication is a definition to publish as the newest version of a flow.
 type Publication struct {
 	Slug, Name, Description string
 	Definition              []byte // JSON or YAML
 	Now                     int64
 	Limits                  flow.Limits
-	Strict                  bool // a warning keeps the definition from being used, too
-	// Secret refuses the name of a secret that programs of the member are not given; nil = nobody
-	// knows.
-	Secret func(name string) error
-	// Func returns an error for the name of a function that the member does not have; nil = it is
+	Strict                  bool // treat warnings as errors
+	// Secret returns an error for the name of a secret that the member's programs do not get; nil =
 	// not known.
+	Secret func(name string) error
+	// Func returns an error for the name of a function that the member does not have; nil = not
+	// known.
 	Func func(name string) error
-	// CheckSlug reports whether the slug is one; nil = CheckSlug.
+	// CheckSlug returns an error for an invalid slug; nil = the function CheckSlug.
 	CheckSlug func(slug string) error
-	// Profile is written into a definition of graph mode that names none; "" =
-	// define.ProfileTroupe.
+	// Profile is written into a graph-mode definition that names none; "" = define.ProfileTroupe.
 	Profile string
-	// Parse reads the definition; nil = define.Parse.
+	// Parse parses the definition; nil = define.Parse.
 	Parse func([]byte) (*define.Definition, error)
-	// After is the number of the newest version that the caller has compared the definition with, 0
-	// = there was none. Of those who publish after the same one only one does, ErrOvertaken is for
-	// the others. nil = whatever was published before.
+	// After is the number of the newest version that the caller compared the definition with; 0 =
+	// there was none. Of several publications after the same version one succeeds and the others
+	// get ErrOvertaken. nil = publish after whichever version is newest.
 	After *int
 }
 
 // ErrOvertaken reports that another version has been published since.
 var ErrOvertaken = errors.New("persistence: another version has been published")
 
-// Prepared is a definition that can be kept.
+// Prepared is a checked definition that is ready to store.
 type Prepared struct {
 	Definition *define.Definition
 	Plan       *flow.Plan
-	Text       []byte // JSON: as it was given, but for the flows that are put in where their names were, and for what it left unsaid
+	Text       []byte // JSON as given, with embedded flows and defaults filled in
 	Warnings   define.Problems
 }
 
-// Prepare compiles a definition as it will be kept: with the newest versions of the flows that it
-// embeds by name inside it, and saying what it left unsaid, so that it stays what it is. Everything
-// that is wrong with it is told; prepared is nil if there is an error among the problems. It is the
-// one way in for every kind of publishing.
+// Prepare compiles a definition into the form in which it is stored. The newest versions of flows
+// that it embeds by name are copied into it, and its defaults are written out, so its meaning never
+// changes. It returns all problems; prepared is nil if one of them is an error. Every kind of
+// publishing goes through Prepare.
 func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
 	prepared, unreadable, problems, err := prepareDefinition(ctx, store, p)
 	switch {
@@ -83,8 +82,8 @@ func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 	return prepared, problems, nil
 }
 
-// Sketch is Prepare for who only looks at what a definition means: prepared is nil only when
-// nothing can be understood of it. Tasks of it may not begin when there is an error among the
+// Sketch is Prepare for callers that only inspect a definition: prepared is nil only if the
+// definition cannot be parsed at all. Its tasks must not start if there is an error among the
 // problems.
 func Sketch(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
 	prepared, _, problems, err = prepareDefinition(ctx, store, p)
@@ -94,7 +93,8 @@ func Sketch(ctx context.Context, store Flows, p Publication) (prepared *Prepared
 	return prepared, problems, err
 }
 
-// prepareDefinition also tells why the text cannot be kept as JSON.
+// prepareDefinition does the work of Prepare. unreadable is the reason why the text cannot be
+// stored as JSON.
 func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepared *Prepared, unreadable error, problems define.Problems, err error) {
 	parse := p.Parse
 	if parse == nil {
@@ -104,7 +104,7 @@ func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepare
 	if d == nil {
 		return nil, nil, err.(define.Problems), nil
 	}
-	text, unreadable := asJSON(p.Definition) // the compiler tells that, too
+	text, unreadable := asJSON(p.Definition) // the compiler reports this problem, too
 	embedding := define.Embedding{Self: p.Slug, Limits: p.Limits, Lookup: func(name string) ([]byte, error) { return newestOf(ctx, store, name) }}
 	if text, err = embedding.Embed(d, text); err != nil {
 		return nil, nil, nil, err
@@ -119,8 +119,8 @@ func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepare
 	return &Prepared{d, plan, text, problems}, unreadable, problems, nil
 }
 
-// hashOf is the same for texts that differ in white space alone, as a definition does that a client
-// has read and sends back.
+// hashOf returns a hash that is equal for JSON texts that differ only in white space, as when a
+// client reads a definition and sends it back.
 func hashOf(text []byte) string {
 	var b bytes.Buffer
 	if json.Compact(&b, text) == nil {
@@ -130,7 +130,7 @@ func hashOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// newestOf is the newest published definition of a flow, nil when there is none.
+// newestOf returns the newest published definition of a flow, or nil if there is none.
 func newestOf(ctx context.Context, store Flows, slug string) ([]byte, error) {
 	f, err := store.FlowBySlug(ctx, slug)
 	var v *Version
@@ -146,18 +146,18 @@ func newestOf(ctx context.Context, store Flows, slug string) ([]byte, error) {
 	return v.Definition, nil
 }
 
-// Published is what a publication has come to.
+// Published is the result of a publication.
 type Published struct {
 	Version  *Version
-	Created  bool            // false: the newest version was the same already
-	Warnings define.Problems // and notes
+	Created  bool            // false: the newest version was equal already
+	Warnings define.Problems // including notes
 }
 
-// Publish compiles a definition and makes it the newest version of the flow with its slug, which is
-// created when there is none. The same definition again is the same version. A definition that does
-// not compile is refused with all its problems, as define.Problems. Its schedule, which has the
-// slug as its name, is set; one that an earlier version has made and this one does not have is
-// deleted.
+// Publish compiles a definition and makes it the newest version of the flow with its slug, which it
+// creates if needed. A definition equal to the newest version is not published again. A definition
+// that does not compile is refused with all its problems, as define.Problems. The definition's
+// schedule, which has the slug as its name, is set. If this version has none, a schedule made by an
+// earlier version is deleted.
 func Publish(ctx context.Context, store Library, p Publication) (*Published, error) {
 	if err := p.checkSlug(); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func Publish(ctx context.Context, store Library, p Publication) (*Published, err
 	return PublishPrepared(ctx, store, p, ready)
 }
 
-// checkSlug refuses what cannot be a slug where the flow is published.
+// checkSlug returns an error if the slug is not valid for this publication.
 func (p *Publication) checkSlug() error {
 	if p.CheckSlug != nil {
 		return p.CheckSlug(p.Slug)
@@ -180,7 +180,7 @@ func (p *Publication) checkSlug() error {
 	return CheckSlug(p.Slug)
 }
 
-// PublishPrepared publishes what Prepare has made of a publication.
+// PublishPrepared publishes the result of Prepare.
 func PublishPrepared(ctx context.Context, store Library, p Publication, ready *Prepared) (*Published, error) {
 	if err := p.checkSlug(); err != nil {
 		return nil, err
@@ -205,11 +205,11 @@ func PublishPrepared(ctx context.Context, store Library, p Publication, ready *P
 	return published, nil
 }
 
-// publishTries is how often a publication is tried while others delete the flow.
+// publishTries is the number of tries while the flow is being deleted concurrently.
 const publishTries = 3
 
-// storeVersion makes a definition the newest version of its flow. ErrNotFound when the flow is
-// deleted meanwhile.
+// storeVersion makes a definition the newest version of its flow. It returns ErrNotFound if the
+// flow is deleted meanwhile.
 func (p *Publication) storeVersion(ctx context.Context, store Flows, ready *Prepared) (v *Version, created bool, err error) {
 	f, err := flowFor(ctx, store, p, ready.Definition)
 	if err != nil {
@@ -245,8 +245,8 @@ func (p *Publication) storeVersion(ctx context.Context, store Flows, ready *Prep
 	return v, created, nil
 }
 
-// versionID lets one be first: of several who publish the same after the same version, or anything
-// after a version that was compared.
+// versionID returns an id that lets only one publication win. It is the same for equal definitions
+// after the same version, and for any definitions after a version that was compared (After).
 func (p *Publication) versionID(flow string, number int, hash string) string {
 	if p.After != nil {
 		hash = ""
@@ -254,10 +254,10 @@ func (p *Publication) versionID(flow string, number int, hash string) string {
 	return "ver-" + uuid.NewSHA1(versionSpace, fmt.Appendf(nil, "%s\n%d\n%s", flow, number, hash)).String()
 }
 
-// versionSpace is the name space of ids of versions that were published.
+// versionSpace is the UUID name space of version ids.
 var versionSpace = uuid.MustParse("0b0c8a57-2a7f-5d55-9d9c-2b3a1f7c5e11")
 
-// asJSON is a definition as JSON: byte for byte when it is that already.
+// asJSON returns a definition as JSON, byte for byte if it is JSON already.
 func asJSON(text []byte) ([]byte, error) {
 	if json.Valid(text) {
 		return text, nil
@@ -265,8 +265,8 @@ func asJSON(text []byte) ([]byte, error) {
 	return define.YAMLToJSON(text)
 }
 
-// flowFor finds the flow of a slug or creates it. Of two who create it at once, one finds the
-// other's.
+// flowFor finds the flow of a slug or creates it. If two callers create it at once, one gets the
+// flow of the other.
 func flowFor(ctx context.Context, store Flows, p *Publication, d *define.Definition) (*Flow, error) {
 	f, err := store.FlowBySlug(ctx, p.Slug)
 	if !errors.Is(err, ErrNotFound) {
@@ -292,7 +292,7 @@ func flowFor(ctx context.Context, store Flows, p *Publication, d *define.Definit
 	return f, err
 }
 
-// Check refuses a name or description that could not be kept, or is too long to be listed.
+// Check returns an error if the name or description cannot be stored or is too long for a list.
 func (f *Flow) Check() error {
 	return cmp.Or(flow.CheckName("the name of the flow", f.Name), flow.CheckDescription(f.Description))
 }

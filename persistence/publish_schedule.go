@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// Library is what flows are published to.
+// Library is the part of a store that publishing needs.
 type Library interface {
 	Flows
 	Schedules
 }
 
-// mayBeScheduled refuses a definition whose schedule would take the place of one that somebody set
-// by hand, or of another flow's.
+// mayBeScheduled returns an error if the schedule of a definition would replace one that was set by
+// hand.
 func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *define.Definition) error {
 	if d.Schedule == nil {
 		return nil
@@ -33,8 +33,8 @@ func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *defi
 	return nil
 }
 
-// applySchedule has the flow's schedule be what the definition of a version says, unless a later
-// one says something else. One that was set by hand stays.
+// applySchedule sets the flow's schedule to the one in the definition of a version, unless a later
+// version has set it already. A schedule set by hand stays.
 func (p *Publication) applySchedule(ctx context.Context, store Library, v *Version, d *define.Definition) error {
 	if d.Schedule == nil {
 		return p.removeSchedule(ctx, store, v)
@@ -49,7 +49,7 @@ func (p *Publication) applySchedule(ctx context.Context, store Library, v *Versi
 	return nil
 }
 
-// removeSchedule deletes what an earlier version has made.
+// removeSchedule deletes the schedule that an earlier version made.
 func (p *Publication) removeSchedule(ctx context.Context, store Library, v *Version) error {
 	made, err := store.Schedule(ctx, p.Slug)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// publishing publishes versions of the flow report, a second one after the other.
+// publishing returns a function that publishes versions of the flow report, one second apart.
 func publishing(t *testing.T) (store persistence.Store, publish func(schedule string) error) {
 	store = model.New(model.Options{})
 	now := int64(1_000_000)
@@ -22,7 +22,7 @@ func publishing(t *testing.T) (store persistence.Store, publish func(schedule st
 	}
 }
 
-func TestAVersionSaysWhenItsFlowFires(t *testing.T) {
+func TestAVersionSetsTheScheduleOfItsFlow(t *testing.T) {
 	store, publish := publishing(t)
 	require.NoError(t, publish("schedule: '@daily'\n"))
 	first, err := store.Schedule(t.Context(), "report")

@@ -55,7 +55,7 @@ func TestTheSameDefinitionPublishedAtOnceIsOneVersion(t *testing.T) {
 	require.NotEqual(t, first, second)
 }
 
-func TestOfThoseWhoPublishAfterTheSameVersionOneDoes(t *testing.T) {
+func TestOneOfSeveralPublicationsAfterTheSameVersionWins(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
 	require.NoError(t, err)
 	defer store.Close()

@@ -10,38 +10,39 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// Reader reads tasks by folding their journals. What it answers is exact on any member: it asks the
-// store, never the task's owner.
+// Reader reads tasks by folding their journals. Its results are exact on every member, because it
+// reads from the store and never asks the task's owner.
 type Reader struct {
 	store Store
 	plans planCache
 	lists unitLists
 }
 
-// NewReader reads from a store.
+// NewReader returns a Reader of a store.
 func NewReader(store Store, limits flow.Limits) *Reader {
 	return &Reader{store: store, plans: newPlans(store, limits), lists: unitLists{kept: lru.New[*flow.UnitList](maxListBytes)}}
 }
 
-// Keep has the reader know what references in values stand for. It is for whoever has just made it.
+// Keep gives the reader access to the contents that references in values stand for. Call it
+// directly after NewReader.
 func (r *Reader) Keep(contents flow.Contents) { r.plans.contents = contents }
 
-// Clear lets go of all that is remembered of tasks and versions: the store went back in time.
+// Clear drops everything cached about tasks and versions, because the store went back in time.
 func (r *Reader) Clear() {
 	r.plans.clear()
 	r.lists.clear()
 }
 
-// View is a task as it is now.
+// View is the current state of a task.
 type View struct {
 	TaskRow
-	State *flow.State // of the reader alone
-	Seq   int64       // of the last journal row it holds
+	State *flow.State // used by this view alone
+	Seq   int64       // sequence number of the last journal row applied
 
-	Unreadable error // why State is no more than what the row tells; nil = it is all there
+	Unreadable error // reason why State has only the data of the row; nil = State is complete
 }
 
-// View reads one task. ErrNotFound when there is none.
+// View returns one task, or ErrNotFound.
 func (r *Reader) View(ctx context.Context, task string) (*View, error) {
 	var views []*View
 	err := r.readMeasured(ctx, task, func() (err error) {
@@ -61,8 +62,8 @@ func (r *Reader) View(ctx context.Context, task string) (*View, error) {
 	}
 }
 
-// loadViews reads several tasks at once; an unknown one has a nil view, one that cannot be read
-// says so.
+// loadViews reads several tasks at once. An unknown task has a nil view; an unreadable one has
+// Unreadable set.
 func (r *Reader) loadViews(ctx context.Context, tasks []string) ([]*View, error) {
 	records, err := r.store.Load(ctx, tasks)
 	if err != nil {
@@ -75,7 +76,7 @@ func (r *Reader) loadViews(ctx context.Context, tasks []string) ([]*View, error)
 		}
 		view, err := r.Fold(ctx, rec)
 		switch {
-		case errors.Is(err, ErrNotFound): // it was deleted meanwhile
+		case errors.Is(err, ErrNotFound): // deleted meanwhile
 		case errors.Is(err, ErrUnreadable):
 			views[i] = r.outlineView(ctx, rec, err)
 		case err != nil:
@@ -87,8 +88,8 @@ func (r *Reader) loadViews(ctx context.Context, tasks []string) ([]*View, error)
 	return views, nil
 }
 
-// Fold makes a view of a record. ErrNotFound when the task has lost its journal, because it is
-// being deleted.
+// Fold makes a view from a record. It returns ErrNotFound if the task has lost its journal, because
+// it is being deleted.
 func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	plan, err := r.Plan(ctx, rec.VersionID)
 	if flow.ErrorKindOf(err) == flow.NotFound {
@@ -111,8 +112,8 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	return v.checkBegun()
 }
 
-// rooms are memory for the events of a row until the state has them, which is most of what folding
-// would allocate.
+// rooms holds buffers for the decoded events of a row, which would be most of the allocations of
+// folding.
 var rooms = sync.Pool{New: func() any { return new([8]flow.Event) }}
 
 func (v *View) foldRows(rows []Row) error {
@@ -137,8 +138,8 @@ func (v *View) foldRows(rows []Row) error {
 	return nil
 }
 
-// lostContent says that a state depends on a content that could not be had. Whether that may pass
-// is known by who keeps it.
+// lostContent returns the error of a state that depends on a missing content. The store of contents
+// decides whether the error may be temporary.
 func lostContent(s *flow.State) error {
 	err := s.Lost()
 	if errors.Is(err, flow.ErrNoContent) {
@@ -147,7 +148,7 @@ func lostContent(s *flow.State) error {
 	return err
 }
 
-// checkBegun is a view of a task that has a journal.
+// checkBegun returns the view if the task has a journal, and ErrNotFound otherwise.
 func (v *View) checkBegun() (*View, error) {
 	switch {
 	case v.State.Root == nil:
@@ -158,7 +159,7 @@ func (v *View) checkBegun() (*View, error) {
 	return v, nil
 }
 
-// foldAll makes the view of the whole journal: the snapshot is of no use.
+// foldAll makes the view from the whole journal, because the snapshot cannot be used.
 func (r *Reader) foldAll(ctx context.Context, v *View) (*View, error) {
 	err := r.eachRow(ctx, v.ID, 0, func(row Row, events []flow.Event) error {
 		for i := range events {
@@ -173,7 +174,7 @@ func (r *Reader) foldAll(ctx context.Context, v *View) (*View, error) {
 	return v.checkBegun()
 }
 
-// History folds a task's whole journal.
+// History folds a task's whole journal into its history.
 func (r *Reader) History(ctx context.Context, task string) (*flow.History, error) {
 	var h *flow.History
 	err := r.Replay(ctx, task, func(plan *flow.Plan) Replayer {
@@ -183,7 +184,8 @@ func (r *Reader) History(ctx context.Context, task string) (*flow.History, error
 	return h, err
 }
 
-// Began is when a task's first step was entered; 0 = none has been. That is among its first events.
+// Began returns when a task entered its first step, which is among its first events; 0 = it has
+// not.
 func (r *Reader) Began(ctx context.Context, task string) (int64, error) {
 	first := Part{Rows: 8, Bytes: 1 << 20}
 	for after := int64(0); ; {
@@ -209,11 +211,11 @@ func (r *Reader) Began(ctx context.Context, task string) (int64, error) {
 	}
 }
 
-// Replayer takes a journal event by event, from the first one on.
+// Replayer receives a journal event by event, from the first on.
 type Replayer interface{ Apply(*flow.Event) }
 
-// Replay gives a task's whole journal to whom begin makes for its plan. ErrNotFound when there is
-// none, or none any more.
+// Replay passes a task's whole journal to the Replayer that begin makes for its plan. It returns
+// ErrNotFound if there is no such task or it is being deleted.
 func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan) Replayer) error {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
@@ -240,12 +242,12 @@ func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan)
 	return err
 }
 
-// pageRows is how many journal rows are read at once, when they are small.
+// pageRows is the number of journal rows read at once if they are small.
 const pageRows = 1000
 
 var page = Part{Rows: pageRows, Bytes: 4 << 20}
 
-// eachRow visits what follows a row, until an error.
+// eachRow visits the rows after a sequence number until an error.
 func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit func(Row, []flow.Event) error) error {
 	for {
 		rows, err := r.store.Rows(ctx, task, after, page)
@@ -268,8 +270,8 @@ func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit fu
 	}
 }
 
-// Permits are the keys that a task waits for or has, by the store; how many wait before it is as of
-// now.
+// Permits returns the permits that a task waits for or has, from the store. The number of rows
+// before a waiting one is current.
 func (r *Reader) Permits(ctx context.Context, task string) ([]PermitRow, error) {
 	rows, err := r.store.PermitsOf(ctx, task)
 	if err != nil {

@@ -12,52 +12,55 @@ import (
 	"github.com/troupe-engine/troupe/flow/schedule"
 )
 
-// Schedules keeps when tasks are begun by the clock. That a slot has one task is not up to the
-// store: what is decided about it is written first (Schedule.State), by whoever read the revision
-// before, and its task has a key made of it.
+// Schedules stores the schedules that start tasks by the clock. The store alone does not guarantee
+// one task per slot. The scheduler first writes its decision (Schedule.State) at the revision that
+// it read, and the task then gets an idempotency key made from that decision.
 type Schedules interface {
 	// PutSchedule writes a schedule that was read with this Revision, which grows by one; 0 = a new
-	// one. ErrDuplicate: there is a schedule of that name or id. ErrStale: it was changed since, or
-	// deleted. ErrNotFound: there is no such flow.
+	// one. It returns ErrDuplicate if the name or id is in use, ErrStale if the schedule was
+	// changed or deleted since, and ErrNotFound if the flow does not exist.
 	PutSchedule(ctx context.Context, s Schedule) error
-	Schedule(ctx context.Context, name string) (*Schedule, error) // ErrNotFound
+	// returns ErrNotFound if there is none
+	Schedule(ctx context.Context, name string) (*Schedule, error)
 	ListSchedules(ctx context.Context, f ScheduleFilter) ([]Schedule, error)
-	// DueSchedules lists those of shards that have to be looked at by a time, earliest first.
+	// DueSchedules returns the schedules of the given shards that are due by a time, earliest
+	// first.
 	DueSchedules(ctx context.Context, shards ShardSet, by int64, limit int) ([]Schedule, error)
-	DeleteSchedule(ctx context.Context, id string) error // an unknown one is no error
+	DeleteSchedule(ctx context.Context, id string) error // deleting an unknown one is no error
 }
 
 // Schedule starts tasks of a flow by the clock.
 type Schedule struct {
-	ID       string `json:"-"` // its shard is that of the member who looks after it
-	Name     string `json:"-"` // what people call it
+	ID       string `json:"-"` // its shard decides which member runs it
+	Name     string `json:"-"` // name for people
 	FlowID   string `json:"-"`
 	Revision int64  `json:"-"`
-	Due      int64  `json:"-"` // when it has to be looked at; 0 = never
+	Due      int64  `json:"-"` // time of its next check; 0 = never
 
-	Spec    schedule.Spec     `json:"spec"`
-	Params  json.RawMessage   `json:"params,omitempty"` // of its tasks
-	Labels  map[string]string `json:"labels,omitempty"` // likewise, beside those that tell what started them
+	Spec   schedule.Spec   `json:"spec"`
+	Params json.RawMessage `json:"params,omitempty"` // params of its tasks
+	// labels of its tasks, beside those that name what started them
+	Labels  map[string]string `json:"labels,omitempty"`
 	Enabled bool              `json:"enabled"`
-	// Version is the number of the flow's version whose definition says when it fires; 0 = somebody
-	// set it by hand.
+	// Version is the number of the flow version whose definition contains this schedule; 0 = it was
+	// set by hand.
 	Version   int            `json:"version,omitempty"`
 	State     schedule.State `json:"state"`
 	CreatedAt int64          `json:"created_at"`
-	UpdatedAt int64          `json:"updated_at"` // when somebody changed it; that it fires is no change
+	UpdatedAt int64          `json:"updated_at"` // time of the last edit; firing is no edit
 }
 
-// ScheduleFilter picks schedules, in order of their names. Zero fields do not filter.
+// ScheduleFilter selects schedules, in order of their names. Zero fields do not filter.
 type ScheduleFilter struct {
 	FlowID string
-	After  string // only those behind this name
+	After  string // only names after this one
 	Limit  int
 }
 
-// scheduleForm is what a schedule may be called.
+// scheduleForm is the form of a schedule name.
 var scheduleForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// CheckScheduleName refuses what cannot be the name of a schedule.
+// CheckScheduleName returns an error if the text is not a valid schedule name.
 func CheckScheduleName(name string) error {
 	if !scheduleForm.MatchString(name) {
 		return flow.Errorf(flow.Invalid, "%.140q is no name for a schedule: it begins with a letter or digit and has up to 128 of a-z, A-Z, 0-9, '.', '_' and '-'", name)
@@ -65,27 +68,27 @@ func CheckScheduleName(name string) error {
 	return nil
 }
 
-// ScheduleChange is what a schedule is to be like from now on.
+// ScheduleChange is the new content of a schedule.
 type ScheduleChange struct {
 	Name, FlowID string
 	Spec         schedule.Spec
 	Params       json.RawMessage
 	Labels       map[string]string
-	Enabled      *bool // nil = as it was; a new one is enabled
+	Enabled      *bool // nil = unchanged; a new one is enabled
 	Now          int64
-	// Version is the number of the flow's newest version where the schedule is the flow's own: it
-	// has the slug as its name, whatever that is, and later versions say anew when it fires. 0 =
-	// somebody sets it by hand.
+	// Version is the number of the flow's newest version if the schedule belongs to the flow. Such
+	// a schedule has the slug as its name, whatever its form, and later versions replace its times.
+	// 0 = it is set by hand.
 	Version int
-	defined bool // that version's definition says it
+	defined bool // the definition of that version contains the schedule
 }
 
-// scheduleTries is how often a change is tried while others change the same schedule.
+// scheduleTries is the number of tries of a change while the same schedule is changed concurrently.
 const scheduleTries = 20
 
-// SetSchedule makes a schedule, or changes all of it but what it has decided. One that fires at
-// other times, or for another flow, begins anew: no slot before now is caught up. The error of a
-// spec that cannot be used is schedule.Faults.
+// SetSchedule creates a schedule or replaces all of it except its past decisions. A schedule with
+// new times or for another flow starts afresh: slots before now are not caught up. An unusable spec
+// returns schedule.Faults.
 func SetSchedule(ctx context.Context, store Schedules, c ScheduleChange) (set *Schedule, created bool, err error) {
 	if c.Version == 0 {
 		if err := CheckScheduleName(c.Name); err != nil {
@@ -103,10 +106,10 @@ func SetSchedule(ctx context.Context, store Schedules, c ScheduleChange) (set *S
 	return set, created, err
 }
 
-// errScheduled: this version of the flow, or a later one, has said already when it fires.
+// errScheduled reports that this version of the flow, or a later one, has set the schedule already.
 var errScheduled = errors.New("persistence: the schedule is that of this version, or of a later one")
 
-// checkChange reports whether the change may be made of what there is.
+// checkChange returns an error if the change may not be made to the stored schedule.
 func (c *ScheduleChange) checkChange(s *Schedule) error {
 	switch {
 	case s.Revision == 0:
@@ -138,7 +141,7 @@ func (c *ScheduleChange) applyChange(s *Schedule) error {
 	return nil
 }
 
-// resetState leaves everything behind that was due.
+// resetState drops all slots that were due.
 func (s *Schedule) resetState(now int64) {
 	s.State.After, s.State.Starts, s.State.Queued, s.State.Error = now, nil, 0, ""
 }
@@ -150,7 +153,7 @@ func (s *Schedule) setEnabled(enabled bool, now int64) {
 	s.Enabled = enabled
 }
 
-// Look says when it has to be looked at next.
+// Look sets Due, the time of the next check.
 func (s *Schedule) Look() error {
 	s.Due = 0
 	if !s.Enabled {
@@ -164,7 +167,7 @@ func (s *Schedule) Look() error {
 	return nil
 }
 
-// NextSlot is the next one; 0 = there is none, or it does not fire.
+// NextSlot returns the next slot; 0 = there is none, or the schedule is disabled.
 func (s *Schedule) NextSlot() int64 {
 	rule, err := schedule.Read(s.Spec)
 	if err != nil || !s.Enabled {
@@ -176,8 +179,8 @@ func (s *Schedule) NextSlot() int64 {
 	return 0
 }
 
-// EnableSchedule has a schedule fire, or fire no longer. What was due while it did not is not
-// caught up. ErrNotFound.
+// EnableSchedule enables or disables a schedule, or returns ErrNotFound. Slots that passed while it
+// was disabled are not caught up.
 func EnableSchedule(ctx context.Context, store Schedules, name string, enabled bool, now int64) (*Schedule, error) {
 	return changeSchedule(ctx, store, name, func(s *Schedule) error {
 		if s.Revision == 0 {
@@ -191,8 +194,8 @@ func EnableSchedule(ctx context.Context, store Schedules, name string, enabled b
 	})
 }
 
-// changeSchedule reads a schedule, changes it and writes it, again when somebody else has changed
-// it meanwhile. One that there is not has no revision.
+// changeSchedule reads a schedule, changes it and writes it, and retries after a concurrent change.
+// A schedule that does not exist has Revision 0.
 func changeSchedule(ctx context.Context, store Schedules, name string, change func(*Schedule) error) (*Schedule, error) {
 	for range scheduleTries {
 		s, err := store.Schedule(ctx, name)

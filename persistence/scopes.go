@@ -6,14 +6,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Sight is a scope of a task, and the state in which it is to be seen: that of now, or for a scope
-// that is over the last one in which it was there.
+// Sight is a scope of a task with the state to show it in: the current state, or for a scope that
+// is over the last state that contains it.
 type Sight struct {
 	State *flow.State
 	Scope *flow.Scope
 }
 
-// Sight finds a scope of a task that has been read. flow.NotFound when it has not begun.
+// Sight finds a scope of a task that was read. It returns flow.NotFound if the scope has not begun.
 func (r *Reader) Sight(ctx context.Context, v *View, path string) (Sight, error) {
 	if sc := v.State.Scope(path); sc != nil {
 		return Sight{v.State, sc}, nil
@@ -28,8 +28,8 @@ func (r *Reader) Sight(ctx context.Context, v *View, path string) (Sight, error)
 	return Sight{w.State, w.Scope}, nil
 }
 
-// ViewAt reads a task as it was when a row of its journal had been written; of one that is not
-// there yet, as it is. What the task's own row says is that of now.
+// ViewAt returns a task as it was after a row of its journal, or as it is now if that row does not
+// exist yet. The columns of the task's own row are the current ones.
 func (r *Reader) ViewAt(ctx context.Context, task string, row int64) (*View, error) {
 	now, err := r.store.Task(ctx, task)
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *Reader) ViewAt(ctx context.Context, task string, row int64) (*View, err
 	if err := r.Walk(ctx, task, row, w); err != nil {
 		return nil, err
 	}
-	if w.Seq == 0 { // there is nothing behind the last checkpoint
+	if w.Seq == 0 { // nothing follows the last checkpoint
 		return r.View(ctx, task)
 	}
 	v := &View{TaskRow: *now, State: w.State, Seq: w.Seq}

@@ -9,15 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What is stored names shards: these may never change.
+// Stored data depends on these shards, so they must never change.
 func TestATaskIsInTheSameShardForEver(t *testing.T) {
 	for task, shard := range map[string]int{"": 155, "a": 248, "b": 5, "task-01985000-0000-7000-8000-000000000001": 58, "é\x00": 215} {
 		require.Equal(t, shard, persistence.ShardOf(task), "%q", task)
 	}
 }
 
-// Of 100 tasks for each shard, whose number has a standard deviation of 10, none has 60 more or
-// less.
+// With 100 tasks per shard on average, the standard deviation is 10, and no shard may be off by 60.
 func TestTasksOfSimilarNamesAreSpreadOverTheShards(t *testing.T) {
 	for _, format := range []string{"task-%d", "task-01985000-0000-7000-8000-%012d", "%dx"} {
 		var tasks [persistence.Shards]int

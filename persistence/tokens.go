@@ -2,26 +2,27 @@ package persistence
 
 import "context"
 
-// Tokens keeps who may come in, and what as.
+// Tokens stores the API tokens and their roles.
 type Tokens interface {
-	// AddToken keeps a token. ErrDuplicate when its id, its name or its hash is there.
+	// AddToken stores a token. It returns ErrDuplicate if its id, name or hash is in use.
 	AddToken(ctx context.Context, t Token) error
-	// ListTokens lists all of them in order of name.
+	// ListTokens returns all tokens in order of name.
 	ListTokens(ctx context.Context) ([]Token, error)
-	// UseToken notes that a token was used at a time, unless a later one is noted or it is not
-	// there.
+	// UseToken records when a token was used, unless a later use is recorded or the token does not
+	// exist.
 	UseToken(ctx context.Context, id string, at int64) error
-	DeleteToken(ctx context.Context, id string) error // ErrNotFound
+	DeleteToken(ctx context.Context, id string) error // returns ErrNotFound if there is none
 }
 
-// Token is one without its text: of that only the hash is kept, from which nobody can tell it.
+// Token is an API token without its text. Only the hash is stored, from which the text cannot be
+// derived.
 type Token struct {
 	ID         string
 	Name       string
-	Role       string // as the API knows them
+	Role       string // a role of the API
 	Hash       []byte // SHA-256 of the text
 	CreatedAt  int64
 	CreatedBy  string
 	ExpiresAt  int64 // 0 = never
-	LastUsedAt int64 // 0 = it was not used
+	LastUsedAt int64 // 0 = never used
 }

@@ -16,14 +16,13 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// statusTried is that of a version which nobody has published. Its flow is its own, and no list has
-// it.
+// statusTried is the status of an unpublished version. It has a trial flow of its own, which no
+// list shows.
 const statusTried = "tried"
 
-// Try compiles a definition as Publish does, and keeps it for one task: as the only version of a
-// flow that is only tried. What belongs to a flow that people see stays as it is, its schedule
-// among it. The same key is the same flow; another definition with it is a conflict, "" is a key of
-// its own.
+// Try compiles a definition as Publish does and stores it for one task, as the only version of a
+// trial flow. Published flows and their schedules are not changed. Equal keys mean the same trial
+// flow; another definition with the same key is a conflict. Key "" is unique.
 func Try(ctx context.Context, store Flows, p Publication, key string) (v *Version, warnings define.Problems, err error) {
 	ready, problems, err := Prepare(ctx, store, p)
 	switch {
@@ -47,19 +46,19 @@ func Try(ctx context.Context, store Flows, p Publication, key string) (v *Versio
 	return v, problems, err
 }
 
-// triedPrefix begins the ids of flows that are tried; those of published ones begin otherwise.
+// triedPrefix begins the ids of trial flows; ids of published flows begin differently.
 const triedPrefix = "try-"
 
-// IsTried says of the id of a flow whether that is one which is only tried.
+// IsTried reports whether the id is that of a trial flow.
 func IsTried(id string) bool { return strings.HasPrefix(id, triedPrefix) }
 
-// triedID is the id of a flow that is tried: to be recognized by people, too.
+// triedID returns the id of a trial flow; people can recognize the slug in it.
 func triedID(slug, key string) string {
 	sum := sha256.Sum256([]byte(slug + "\n" + key))
 	return fmt.Sprintf(triedPrefix+"%s-%s", cmp.Or(slug[:min(len(slug), 64)], "flow"), hex.EncodeToString(sum[:8]))
 }
 
-// sameTry is the version that was tried before by the same key, if it has the same definition.
+// sameTry returns the version tried before with the same key, if its definition is equal.
 func sameTry(ctx context.Context, store Flows, v *Version) (*Version, error) {
 	before, err := store.Version(ctx, v.ID)
 	if err == nil && before.Hash != v.Hash {

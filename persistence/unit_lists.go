@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// unitLists are the units of visits that are over, which were read last. They do not change any
-// more, so many may read one at once.
+// unitLists caches the most recently read units of visits that are over. These never change, so
+// several readers may share a list.
 type unitLists struct {
 	mu   sync.Mutex
 	kept *lru.Cache[*flow.UnitList]
 }
 
-// maxListBytes bounds the memory of lists that are kept, and unitCost is what a unit takes beside
-// its values.
+// maxListBytes bounds the memory of cached lists, and unitCost is the memory of a unit beside its
+// values.
 const (
 	maxListBytes = 64 << 20
 	unitCost     = 100

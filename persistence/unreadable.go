@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// ErrUnreadable reports that this release of Troupe cannot read the journal of a task, or the
-// version of the flow that it runs.
+// ErrUnreadable reports that this release of Troupe cannot read the journal of a task or its flow
+// version.
 var ErrUnreadable = errors.New("the task cannot be read")
 
-// Readable reports whether a state is all there; else it is what the task's row tells.
+// Readable reports whether State is complete. Otherwise it has only the data of the task's row.
 func (v *View) Readable() bool { return v.Unreadable == nil }
 
-// outlineView is a view of a task that cannot be read, for those who show many at once: one must
-// not hide the others.
+// outlineView returns a view of an unreadable task for callers that show many tasks: one such task
+// must not hide the others.
 func (r *Reader) outlineView(ctx context.Context, rec *Record, why error) *View {
 	plan, err := r.Plan(ctx, rec.VersionID)
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Reader) outlineView(ctx context.Context, rec *Record, why error) *View 
 	return v
 }
 
-// OutlineOf is the state of a task as far as its row tells it.
+// OutlineOf returns the state of a task with the data of its row only.
 func OutlineOf(row *TaskRow, plan *flow.Plan) *flow.State {
 	return flow.Outline{
 		Task: row.ID, Version: row.VersionID, Status: flow.TaskStatus(row.Status), Cursor: row.Cursor, LastAction: row.LastAction,
@@ -36,12 +36,12 @@ func OutlineOf(row *TaskRow, plan *flow.Plan) *flow.State {
 	}.State(plan)
 }
 
-// newUnreadableError is the answer to whoever asks for one task that cannot be read.
+// newUnreadableError returns the error for a caller that asks for one unreadable task.
 func newUnreadableError(task string, why error) error {
 	return &unreadableError{flow.Errorf(flow.Conflict, "task %s: %v; it can be canceled", task, why), why}
 }
 
-// unreadableError is for callers what told says, and keeps what it was caused by.
+// unreadableError shows callers the text of flowError and keeps the cause.
 type unreadableError struct {
 	flowError *flow.Error
 	cause     error

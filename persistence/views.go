@@ -2,19 +2,19 @@ package persistence
 
 import "context"
 
-// Views keeps what people have chosen to see again.
+// Views stores saved views of the task list.
 type Views interface {
-	// SetView keeps a view in place of the one of its name, if there is one.
+	// SetView stores a view and replaces the one with the same name.
 	SetView(ctx context.Context, v SavedView) error
-	// ListViews lists all of them in order of name.
+	// ListViews returns all views in order of name.
 	ListViews(ctx context.Context) ([]SavedView, error)
-	DeleteView(ctx context.Context, name string) error // ErrNotFound
+	DeleteView(ctx context.Context, name string) error // returns ErrNotFound if there is none
 }
 
-// SavedView is a list of tasks with a name.
+// SavedView is a named query of the task list.
 type SavedView struct {
 	Name      string
-	Query     string // of the page of tasks
+	Query     string // query of the page of tasks
 	UpdatedAt int64
 	UpdatedBy string
 }

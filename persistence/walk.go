@@ -9,28 +9,28 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// journalWalk is one way of a walker through a task's journal. It begins at the checkpoint before
-// what is asked for, and wherever nothing concerns the walker for a while, it goes on at the last
-// checkpoint of that while: what a page of a long history costs depends on the page and on how
-// large the task's state is, not on how long the history is.
+// journalWalk is one pass of a walker through a task's journal. It begins at the checkpoint before
+// the requested position, and skips to a later checkpoint wherever nothing concerns the walker. So
+// a page of a long history costs as much as the page and the size of the task's state, independent
+// of the length of the history.
 type journalWalk struct {
 	r           *Reader
 	task        string
 	plan        *flow.Plan
 	marks       []int64 // rows with a checkpoint
-	next        int     // the first of marks that is ahead
-	at          int64   // the last row the walker knows
+	next        int     // index of the next mark ahead
+	at          int64   // last row applied
 	w           flow.Walker
-	eventBuffer []flow.Event // for those of a row
+	eventBuffer []flow.Event // reused for the events of a row
 }
 
-// Walk gives a task's journal to a walker, from before a row on until it is done. ErrNotFound when
-// there is no such task, or none any more.
+// Walk passes a task's journal to a walker, starting before a row, until the walker is done. It
+// returns ErrNotFound if the task does not exist or is being deleted.
 func (r *Reader) Walk(ctx context.Context, task string, from int64, w flow.Walker) error {
 	return r.walkJournal(ctx, task, w, func(x *journalWalk) error { return x.beginAt(ctx, from) })
 }
 
-// Find is Walk for a walker that looks for one thing: it begins where that may be.
+// Find is Walk for a walker that looks for one thing: it starts near that thing.
 func (r *Reader) Find(ctx context.Context, task string, w flow.Walker) error {
 	return r.walkJournal(ctx, task, w, func(x *journalWalk) error { return x.beginLate(ctx) })
 }
@@ -57,11 +57,11 @@ func (r *Reader) walkJournal(ctx context.Context, task string, w flow.Walker, be
 	})
 }
 
-// beginLate goes to the last checkpoint until which nothing concerns the walker. What is looked for
-// is more often near the end than near the beginning, so it looks from there, further back each
-// time, and then halves.
+// beginLate starts at the last checkpoint before which nothing concerns the walker. The thing is
+// more often near the end than near the beginning, so the search doubles its steps from the end and
+// then halves them.
 func (x *journalWalk) beginLate(ctx context.Context) error {
-	low, high := 0, len(x.marks) // before low nothing concerns it, from high on something does
+	low, high := 0, len(x.marks) // the walker is idle before low and not idle from high on
 	var found *flow.State
 	probe := func(mark int) error {
 		s, err := x.checkpointState(ctx, mark)
@@ -93,7 +93,7 @@ func (x *journalWalk) beginLate(ctx context.Context) error {
 	return nil
 }
 
-// beginAt goes to the last checkpoint before a row. One that is of no use is passed over.
+// beginAt starts at the last usable checkpoint before a row.
 func (x *journalWalk) beginAt(ctx context.Context, from int64) error {
 	for x.next = x.markFrom(from); x.next > 0; x.next-- {
 		s, err := x.checkpointState(ctx, x.next-1)
@@ -110,12 +110,12 @@ func (x *journalWalk) beginAt(ctx context.Context, from int64) error {
 	return nil
 }
 
-// markFrom is the first checkpoint at or behind a row.
+// markFrom returns the index of the first checkpoint at or behind a row.
 func (x *journalWalk) markFrom(row int64) int {
 	return sort.Search(len(x.marks), func(i int) bool { return x.marks[i] >= row })
 }
 
-// checkpointState is that of a checkpoint; nil when it cannot be used.
+// checkpointState returns the state of a checkpoint, or nil if it cannot be used.
 func (x *journalWalk) checkpointState(ctx context.Context, mark int) (*flow.State, error) {
 	b, err := x.r.store.Checkpoint(ctx, x.task, x.marks[mark])
 	if errors.Is(err, ErrNotFound) {
@@ -131,8 +131,8 @@ func (x *journalWalk) checkpointState(ctx context.Context, mark int) (*flow.Stat
 	return s, nil
 }
 
-// nearby is how many parts are read before it looks further ahead: what belongs to a page is mostly
-// near it.
+// nearby is the number of parts to read before looking further ahead, because the rows of a page
+// are usually near each other.
 const nearby = 2
 
 func (x *journalWalk) runWalk(ctx context.Context) error {
@@ -151,8 +151,8 @@ func (x *journalWalk) runWalk(ctx context.Context) error {
 	return nil
 }
 
-// skipIdle goes to the last checkpoint until which nothing concerns the walker. It looks further
-// ahead with each that is so, and then halves.
+// skipIdle moves to the last checkpoint before which nothing concerns the walker. It doubles the
+// distance with each idle checkpoint and then halves it.
 func (x *journalWalk) skipIdle(ctx context.Context) error {
 	if x.w.Busy() {
 		return nil
@@ -192,10 +192,10 @@ func (x *journalWalk) skipIdle(ctx context.Context) error {
 	return nil
 }
 
-// firstRows is how many rows are read at first: a short page needs no more.
+// firstRows is the number of rows in the first read; a short page needs no more.
 const firstRows = 64
 
-// readOn reads the rows up to the next checkpoint, or to the end of the journal.
+// readOn reads the rows up to the next checkpoint or the end of the journal.
 func (x *journalWalk) readOn(ctx context.Context) (end bool, err error) {
 	for n := firstRows; ; n = min(4*n, pageRows) {
 		part := Part{Rows: n, Bytes: page.Bytes}

@@ -13,15 +13,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// longTask is a store with one task, which loops: a step more with each row, a checkpoint after
-// every hundredth.
+// longTask is a store with one task that loops: one step per row, and a checkpoint after every
+// hundredth row.
 type longTask struct {
 	persistence.Store
 	row   persistence.TaskRow
 	rows  int64
 	read  int // rows and checkpoints
 	blind bool
-	size  int64 // of the snapshot
+	size  int64 // size of the snapshot
 }
 
 func (s *longTask) Task(context.Context, string) (*persistence.TaskRow, error) {
@@ -78,7 +78,7 @@ func (s *longTask) Load(ctx context.Context, _ []string) ([]*persistence.Record,
 	return []*persistence.Record{{TaskRow: s.row, Snapshot: snapshot, SnapshotSeq: s.rows}}, err
 }
 
-// turn is a step that is entered, carried out and left.
+// turn returns the events of a step that is entered, carried out and left.
 func turn(n int64) []flow.Event {
 	events := []flow.Event{
 		{Type: flow.StepEntered, Total: 1},
@@ -154,7 +154,7 @@ func TestCheckpointsOfAnotherFormatArePassedOver(t *testing.T) {
 	require.Equal(t, "200", string(run.Output))
 }
 
-// A task may be deleted between the reading of its row and that of its journal.
+// A task may be deleted between the reads of its row and of its journal.
 func TestTheHistoryOfATaskThatIsBeingDeletedIsNotFound(t *testing.T) {
 	store := &longTask{row: persistence.TaskRow{ID: "t", VersionID: "v"}}
 	reader := persistence.NewReader(store, flow.Limits{})
@@ -166,7 +166,7 @@ func TestTheHistoryOfATaskThatIsBeingDeletedIsNotFound(t *testing.T) {
 	require.ErrorIs(t, err, persistence.ErrNotFound)
 }
 
-// room notes what is taken, unless it refuses.
+// room records what is taken, unless it refuses.
 type room struct {
 	refusal error
 	taken   []int64

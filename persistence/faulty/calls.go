@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// callHooked asks the hook and then the store.
+// callHooked calls the hook and then the store.
 func callHooked[T any](ctx context.Context, s *store, name string, do func() (T, error)) (T, error) {
 	if s.hooks.Call != nil {
 		if err := s.hooks.Call(ctx, name); err != nil {

@@ -1,6 +1,6 @@
-// Package faulty wraps a store for tests: it fails, loses answers, delays and writes late, as its
-// caller decides, call by call. It has no clock, no goroutine and no chance of its own, so the same
-// decisions give the same run.
+// Package faulty wraps a store for tests: it fails calls, loses results, delays and writes late, as
+// its caller decides for each call. It has no clock, no goroutine and no randomness of its own, so
+// the same decisions give the same run.
 package faulty
 
 import (
@@ -13,45 +13,47 @@ import (
 )
 
 var (
-	// ErrFailed answers a call that did nothing.
+	// ErrFailed is the error of a call that did nothing.
 	ErrFailed = errors.New("faulty: the call failed")
-	// ErrLost answers a batch that was written, or will be.
+	// ErrLost is the error of a batch that was written, or will be.
 	ErrLost = errors.New("faulty: the answer was lost")
 )
 
-// Fault is what happens to one batch. The zero value is nothing.
+// Fault is the fault of one batch. The zero value is none.
 type Fault struct {
-	// Before runs first. Its error is the answer, and nothing is written. It may block.
+	// Before runs first. If it returns an error, that is the result and nothing is written. It may
+	// block.
 	Before func(context.Context) error
-	// After runs when the batch is written. Its error is the answer all the same. It may block.
+	// After runs after the batch is written. If it returns an error, that is the result. It may
+	// block.
 	After func(context.Context) error
-	// Late gets the write to carry out whenever it likes, perhaps after the sender was fenced; the
-	// answer is ErrLost at once. It excludes the other two.
+	// Late receives the write and may run it at any time, perhaps after the sender was fenced. The
+	// result is ErrLost at once. It excludes the other two.
 	Late func(write func())
 }
 
-// Hooks decide. Nil hooks do no harm.
+// Hooks decide about faults. Nil hooks cause none.
 type Hooks struct {
-	// Commit is asked once for each batch, never twice at the same time.
+	// Commit is called once for each batch, one call at a time.
 	Commit func(incarnation string, batch []persistence.Commit) Fault
-	// Call runs before any other call that tasks and members live by: Join, Renew, Leave, Cluster,
-	// Claim, Release, Fence, Load, Rows, Checkpoints, Checkpoint, Unfinished, DueWakes, QueueRows,
-	// Rule, OpenKeys, DueSchedules, PutSchedule, NextExternals, NoteExternals, AppendLog, and
-	// AddStats. Its error is the answer. It may block.
+	// Call runs before every other call that tasks and members depend on: Join, Renew, Leave,
+	// Cluster, Claim, Release, Fence, Load, Rows, Checkpoints, Checkpoint, Unfinished, DueWakes,
+	// QueueRows, Rule, OpenKeys, DueSchedules, PutSchedule, NextExternals, NoteExternals,
+	// AppendLog, and AddStats. If it returns an error, that is the result. It may block.
 	Call func(ctx context.Context, name string) error
 }
 
-// Fail answers with ErrFailed and writes nothing.
+// Fail is a fault that returns ErrFailed and writes nothing.
 func Fail() Fault {
 	return Fault{Before: func(context.Context) error { return ErrFailed }}
 }
 
-// Lose writes and answers with ErrLost.
+// Lose is a fault that writes and returns ErrLost.
 func Lose() Fault {
 	return Fault{After: func(context.Context) error { return ErrLost }}
 }
 
-// Hold waits before it writes, until released or until the context ends.
+// Hold is a fault that waits before the write until released is closed or the context ends.
 func Hold(released <-chan struct{}) Fault {
 	return Fault{Before: func(ctx context.Context) error {
 		select {
@@ -63,13 +65,13 @@ func Hold(released <-chan struct{}) Fault {
 	}}
 }
 
-// Odds say how many of 1,000 batches meet a fault.
+// Odds are the numbers of batches in 1,000 that get a fault.
 type Odds struct {
 	Fail, Lose, Late, Slow int
 }
 
-// Seeded chooses faults by a seed. slow is what a slow batch waits by, before and after its write,
-// and late keeps a late write for later; nil turns either off.
+// Seeded returns a Commit hook that chooses faults by a seed. slow delays a slow batch before and
+// after its write, and late takes a late write; nil turns either off.
 func Seeded(seed uint64, odds Odds, slow func(context.Context) error, late func(write func())) func(string, []persistence.Commit) Fault {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	return func(string, []persistence.Commit) Fault {
@@ -91,7 +93,7 @@ func Seeded(seed uint64, odds Odds, slow func(context.Context) error, late func(
 	}
 }
 
-// Wrap puts hooks around a store.
+// Wrap returns the store with hooks around it.
 func Wrap(s persistence.Store, hooks Hooks) persistence.Store {
 	return &store{Store: s, hooks: hooks}
 }
@@ -99,7 +101,7 @@ func Wrap(s persistence.Store, hooks Hooks) persistence.Store {
 type store struct {
 	persistence.Store
 	hooks Hooks
-	mu    sync.Mutex // one question at a time
+	mu    sync.Mutex // one call of a hook at a time
 }
 
 func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {

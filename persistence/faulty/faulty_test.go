@@ -22,7 +22,7 @@ func TestWithoutFaultsItIsTheStore(t *testing.T) {
 
 var creation = []persistence.Commit{{Task: "a", Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]")}}
 
-// commit creates a task through one fault and tells whether it was written.
+// commit creates a task through one fault and reports whether it was written.
 func commit(t *testing.T, f faulty.Fault) (written bool, err error) {
 	inner := model.New(model.Options{})
 	s := faulty.Wrap(inner, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault { return f }})
@@ -56,7 +56,7 @@ func TestFaults(t *testing.T) {
 			require.Equal(t, tt.written, written)
 		})
 	}
-	later() // does no harm to anybody
+	later() // has no effect any more
 }
 
 func TestALateBatchLandsUnlessItsSenderWasFenced(t *testing.T) {

@@ -17,7 +17,7 @@ func (s *store) applyApprovals(rows []persistence.ApprovalRow) {
 	}
 }
 
-// dropApprovals forgets those of a task.
+// dropApprovals deletes the approvals of a task.
 func (s *store) dropApprovals(task string) {
 	maps.DeleteFunc(s.approvals, func(_ string, r persistence.ApprovalRow) bool { return r.Task == task })
 }

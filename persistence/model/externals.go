@@ -9,17 +9,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Externals is the contract about work outside as a map.
+// Externals stores externals in a map.
 type Externals struct {
 	rows map[persistence.ExternalID]*persistence.ExternalRow
 }
 
-// NewExternals are none.
+// NewExternals returns an empty Externals.
 func NewExternals() *Externals {
 	return &Externals{rows: map[persistence.ExternalID]*persistence.ExternalRow{}}
 }
 
-// Clone copies them.
+// Clone returns a copy.
 func (x *Externals) Clone() *Externals {
 	c := NewExternals()
 	for id, r := range x.rows {
@@ -29,7 +29,7 @@ func (x *Externals) Clone() *Externals {
 	return c
 }
 
-// Commit makes the changes of a commit.
+// Commit applies the changes of a commit.
 func (x *Externals) Commit(task string, c *persistence.ExternalChanges) {
 	if c == nil {
 		return
@@ -50,19 +50,19 @@ func (x *Externals) Commit(task string, c *persistence.ExternalChanges) {
 	}
 }
 
-// Drop forgets a task.
+// Drop deletes the externals of a task.
 func (x *Externals) Drop(task string) {
 	maps.DeleteFunc(x.rows, func(id persistence.ExternalID, _ *persistence.ExternalRow) bool { return id.Task == task })
 }
 
-// Next lists what is to be looked at next.
+// Next returns the externals to poll next.
 func (x *Externals) Next(shards persistence.ShardSet, limit int) []persistence.ExternalRow {
 	list := x.listWhere(func(r *persistence.ExternalRow) bool { return shards.Has(r.Task) })
 	slices.SortStableFunc(list, func(a, b persistence.ExternalRow) int { return cmp.Compare(a.NextAt, b.NextAt) })
 	return takeFirst(list, limit)
 }
 
-// Of lists those of a task.
+// Of returns the externals of a task.
 func (x *Externals) Of(task string) []persistence.ExternalRow {
 	return x.listWhere(func(r *persistence.ExternalRow) bool { return r.Task == task })
 }
@@ -80,7 +80,7 @@ func (x *Externals) listWhere(which func(*persistence.ExternalRow) bool) []persi
 	return list
 }
 
-// Note notes what looking at some came to.
+// Note stores the results of polls.
 func (x *Externals) Note(notes []persistence.ExternalNote) {
 	for _, n := range notes {
 		r := x.rows[n.ExternalID]

@@ -31,7 +31,7 @@ func (s *store) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow,
 	return findFirst(ctx, s, &s.flows, func(f persistence.Flow) bool { return f.Slug == slug && slug != "" })
 }
 
-// findFirst reads the first one that fits.
+// findFirst returns the first element for which fits is true.
 func findFirst[T any](ctx context.Context, s *store, list *[]T, fits func(T) bool) (*T, error) {
 	leave, err := s.beginCall(ctx)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// objectHold is one of an object by a task.
+// objectHold is a hold of an object by a task.
 type objectHold struct {
 	persistence.Object
 	task string

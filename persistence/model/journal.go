@@ -27,7 +27,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	return answers, nil
 }
 
-// checkCommit says why a commit is not written.
+// checkCommit returns the reason why a commit must not be written.
 func (s *store) checkCommit(c persistence.Commit) error {
 	t := s.tasks[c.Task]
 	switch {
@@ -114,7 +114,7 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	return records, nil
 }
 
-// rowsAfter copies rows, because callers may change what they get.
+// rowsAfter returns copies of rows, because callers may change them.
 func (t *task) rowsAfter(seq int64) []persistence.Row {
 	var rows []persistence.Row
 	for _, r := range t.rows[min(max(seq, 0), t.lastSeq()):] {

@@ -135,7 +135,7 @@ func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 	return true, nil
 }
 
-// fenceMember takes everything from a member.
+// fenceMember ends a member and frees its shards.
 func (s *store) fenceMember(m *persistence.MemberRow) {
 	m.FencedAt = s.nowMillis()
 	for shard, owner := range s.owners {
@@ -146,7 +146,7 @@ func (s *store) fenceMember(m *persistence.MemberRow) {
 	s.bumpGeneration()
 }
 
-// bumpGeneration notes that members have come or gone.
+// bumpGeneration records that members have joined or left.
 func (s *store) bumpGeneration() {
 	s.generation++
 	known := 0
@@ -226,7 +226,7 @@ func (s *store) Release(ctx context.Context, incarnation string, transfers []per
 	return nil
 }
 
-// transferShards hands shards from one to another, and says whether there were any.
+// transferShards moves shards from one owner to another, and reports whether there were any.
 func (s *store) transferShards(shards []int, from, to string) (some bool) {
 	for _, shard := range shards {
 		if s.owners[shard] == from {
@@ -237,7 +237,7 @@ func (s *store) transferShards(shards []int, from, to string) (some bool) {
 	return some
 }
 
-// recordClaim keeps what moves when a member claims shards.
+// recordClaim records the moves of a member's claim.
 func (s *store) recordClaim(shards []int, taker string) {
 	counts := map[string]int{}
 	for _, shard := range shards {
@@ -248,7 +248,7 @@ func (s *store) recordClaim(shards []int, taker string) {
 	s.recordMoves(counts, func(giver string, n int) persistence.Move { return persistence.Move{From: giver, To: taker, Shards: n} })
 }
 
-// recordMoves keeps moves to or from several members.
+// recordMoves records moves to or from several members.
 func (s *store) recordMoves(counts map[string]int, move func(other string, n int) persistence.Move) {
 	for _, other := range slices.Sorted(maps.Keys(counts)) {
 		m := move(other, counts[other])
@@ -258,7 +258,7 @@ func (s *store) recordMoves(counts map[string]int, move func(other string, n int
 	s.moves = s.recentMoves()
 }
 
-// recentMoves are the moves that are still told.
+// recentMoves returns the moves that Moves still reports.
 func (s *store) recentMoves() []persistence.Move {
 	told := slices.DeleteFunc(slices.Clone(s.moves), func(m persistence.Move) bool { return m.At <= s.nowMillis()-persistence.Remembered.Milliseconds() })
 	return told[max(0, len(told)-persistence.MostMoves):]
@@ -273,7 +273,7 @@ func (s *store) Moves(ctx context.Context) ([]persistence.Move, error) {
 	return s.recentMoves(), nil
 }
 
-// Secret is easily guessed: nobody else reaches a model.
+// Secret is easy to guess, because only one process uses a model.
 func (s *store) Secret(ctx context.Context) (string, error) {
 	leave, err := s.beginCall(ctx)
 	if err != nil {
@@ -292,12 +292,12 @@ func (s *store) ValuesAt(ctx context.Context) (string, error) {
 	return s.values, nil
 }
 
-// Locked: members of one model may well be on different machines.
+// Locked returns false, because members of one model may simulate different machines.
 func (s *store) Locked() bool { return false }
 
 func (s *store) nowMillis() int64 { return s.options.Now().UnixMilli() }
 
-// findMember finds a member that may write.
+// findMember returns a member that may write, or nil.
 func (s *store) findMember(incarnation string) *persistence.MemberRow {
 	for _, m := range s.members {
 		if m.Incarnation == incarnation && m.FencedAt == 0 {

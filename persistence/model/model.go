@@ -1,7 +1,7 @@
-// Package model is the contract of a store as plain maps. The databases are compared with it, and
-// tests of the actors run on it: it is fast, depends on nothing but its calls and its clock, and
-// keeps nothing. The simulator has a store of its own, because that one checks each commit as it
-// comes and lets several members own a task on purpose.
+// Package model is the Store contract in plain maps. Tests compare the databases with it, and tests
+// of the actors run on it. It is fast, depends only on its calls and its clock, and stores nothing
+// on disk. The simulator has a store of its own, because that one checks each commit on arrival and
+// lets several members own a task on purpose.
 package model
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Options say where the model's time comes from. The zero value is the real one.
+// Options sets the clock of the model. The zero value uses the real time.
 type Options struct {
 	Now func() time.Time
 }
@@ -26,15 +26,15 @@ type store struct {
 	closed         bool
 	cluster        string
 	generation     int64
-	history        int // how many there were before
+	history        int // number of earlier histories
 	kept           int64
-	format         int                      // that journals are written in
-	values         string                   // where large ones are kept
+	format         int                      // format of journals
+	values         string                   // place of large values
 	members        []*persistence.MemberRow // in order of joining
-	seals          []string                 // of the members
-	renewals       map[string]int64         // of leases, by incarnation
+	seals          []string                 // seals of the members
+	renewals       map[string]int64         // number of lease renewals by incarnation
 	owners         [persistence.Shards]string
-	previousOwners [persistence.Shards]string // who owned each last
+	previousOwners [persistence.Shards]string // last owner of each shard
 	moves          []persistence.Move
 	tasks          map[string]*task
 	logs           map[string][]persistence.LogRow // by task
@@ -48,7 +48,7 @@ type store struct {
 	hooks          map[string]persistence.Hook
 	deliveries     map[[2]string]persistence.Delivery // by hook and id
 	views          map[string]persistence.SavedView
-	holds          map[objectHold]int64 // since when
+	holds          map[objectHold]int64 // time of the last Hold
 	tokens         []persistence.Token  // in order of name
 	schedules      Schedules
 }
@@ -63,7 +63,7 @@ type task struct {
 	jobs        map[string]persistence.QueueRow
 }
 
-// New makes an empty model.
+// New returns an empty model.
 func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -74,7 +74,7 @@ func New(o Options) persistence.Store {
 
 var errClosed = errors.New("the store is closed")
 
-// beginCall begins a call; its answer ends it.
+// beginCall begins a call; the returned function ends it.
 func (s *store) beginCall(ctx context.Context) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *store) Close() error {
 	return nil
 }
 
-// checkpoint is a snapshot that stays.
+// checkpoint is a snapshot that is never replaced.
 type checkpoint struct {
 	seq      int64
 	snapshot []byte

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Permits are those of a store as plain maps. It has no lock and no clock.
+// Permits stores permits in plain maps. It has no lock and no clock.
 type Permits struct {
 	rows map[permitID]*persistence.PermitRow
 	keys map[string]*rememberedKey
@@ -25,12 +25,12 @@ type rememberedKey struct {
 	idleAt int64
 }
 
-// NewPermits are none.
+// NewPermits returns an empty Permits.
 func NewPermits() *Permits {
 	return &Permits{rows: map[permitID]*persistence.PermitRow{}, keys: map[string]*rememberedKey{}}
 }
 
-// Clone copies them.
+// Clone returns a copy.
 func (p *Permits) Clone() *Permits {
 	c := NewPermits()
 	for id, r := range p.rows {
@@ -44,7 +44,7 @@ func (p *Permits) Clone() *Permits {
 	return c
 }
 
-// Commit makes the changes of a commit.
+// Commit applies the changes of a commit.
 func (p *Permits) Commit(task string, c *persistence.PermitChanges) {
 	if c == nil {
 		return
@@ -66,12 +66,12 @@ func (p *Permits) Commit(task string, c *persistence.PermitChanges) {
 	}
 }
 
-// Drop forgets a task.
+// Drop deletes the permits of a task.
 func (p *Permits) Drop(task string) {
 	maps.DeleteFunc(p.rows, func(id permitID, _ *persistence.PermitRow) bool { return id.task == task })
 }
 
-// Rule decides about a key.
+// Rule makes a decision about a key.
 func (p *Permits) Rule(now int64, q persistence.PermitQuestion) persistence.Ruling {
 	key := p.keys[q.Key]
 	if key == nil {
@@ -96,7 +96,7 @@ func (p *Permits) Rule(now int64, q persistence.PermitQuestion) persistence.Ruli
 	return ruling
 }
 
-// redeliverVerdicts adds those of earlier decisions who have not answered for long.
+// redeliverVerdicts adds the rows of earlier decisions that have been unacknowledged for long.
 func (p *Permits) redeliverVerdicts(now int64, q persistence.PermitQuestion, ruling *persistence.Ruling) {
 	var untold []*persistence.PermitRow
 	for _, r := range p.rowsOf(q.Key) {
@@ -117,7 +117,7 @@ func idOf(r *persistence.PermitRow) permitID {
 	return permitID{r.Task, persistence.PermitID{Holder: r.Holder, Key: r.Key}}
 }
 
-// rowsOf lists a key's rows, the oldest holders first.
+// rowsOf returns a key's rows, the oldest holders first.
 func (p *Permits) rowsOf(key string) (list []*persistence.PermitRow) {
 	for _, r := range p.rows {
 		if r.Key == key {
@@ -153,7 +153,7 @@ func (p *Permits) buildBook(now int64, key string, state persistence.KeyState) *
 	return b
 }
 
-// Open lists keys for which somebody waits, or has not heard that he need not.
+// Open returns the keys with waiting rows or unacknowledged decisions.
 func (p *Permits) Open(shards persistence.ShardSet, after string, limit int) []string {
 	keys := map[string]bool{}
 	for _, r := range p.rows {
@@ -164,7 +164,7 @@ func (p *Permits) Open(shards persistence.ShardSet, after string, limit int) []s
 	return takeFirst(slices.Sorted(maps.Keys(keys)), limit)
 }
 
-// Of lists what a task waits for or has.
+// Of returns the permits that a task waits for or has.
 func (p *Permits) Of(task string) []persistence.PermitRow {
 	list := []persistence.PermitRow{}
 	for id, r := range p.rows {
@@ -180,7 +180,7 @@ func (p *Permits) Of(task string) []persistence.PermitRow {
 	return list
 }
 
-// countBefore counts those of the same Fair that wait before one who waits.
+// countBefore returns the number of rows of the same Fair that wait before a waiting row.
 func (p *Permits) countBefore(r *persistence.PermitRow) (n int) {
 	if r.State != persistence.PermitWaits {
 		return 0
@@ -193,7 +193,7 @@ func (p *Permits) countBefore(r *persistence.PermitRow) (n int) {
 	return min(n, persistence.MostBefore)
 }
 
-// Waiting lists those who wait for a key.
+// Waiting returns the waiting rows of a key.
 func (p *Permits) Waiting(key string) (list []persistence.PermitRow) {
 	for _, r := range p.rowsOf(key) {
 		if r.State == persistence.PermitWaits {
@@ -203,8 +203,8 @@ func (p *Permits) Waiting(key string) (list []persistence.PermitRow) {
 	return list
 }
 
-// Forget drops what is remembered of up to limit keys that nobody has asked for in a while, and
-// tells of how many.
+// Forget deletes the state of up to limit keys that have been unused for a while, and returns how
+// many it deleted.
 func (p *Permits) Forget(now int64, limit int) (forgotten int) {
 	maps.DeleteFunc(p.keys, func(_ string, k *rememberedKey) bool {
 		gone := k.idleAt <= now && forgotten < limit

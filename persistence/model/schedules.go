@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Schedules are those of a store.
+// Schedules stores schedules in a list.
 type Schedules struct {
 	list []persistence.Schedule // in order of name
 }
 
-// Put is PutSchedule; the flow is there.
+// Put is PutSchedule for a flow that exists.
 func (s *Schedules) Put(sc persistence.Schedule) error {
 	i := slices.IndexFunc(s.list, func(other persistence.Schedule) bool { return other.ID == sc.ID || other.Name == sc.Name })
 	switch {
@@ -32,7 +32,7 @@ func (s *Schedules) Put(sc persistence.Schedule) error {
 	return nil
 }
 
-// Of are those that fit, in order of their names.
+// Of returns the schedules for which fits is true, in order of name.
 func (s *Schedules) Of(fits func(*persistence.Schedule) bool) []persistence.Schedule {
 	some := []persistence.Schedule{}
 	for i := range s.list {
@@ -50,7 +50,7 @@ func (s *Schedules) Due(shards persistence.ShardSet, by int64, limit int) []pers
 	return takeFirst(due, limit)
 }
 
-// Drop deletes those that fit.
+// Drop deletes the schedules for which fits is true.
 func (s *Schedules) Drop(fits func(*persistence.Schedule) bool) {
 	s.list = slices.DeleteFunc(s.list, func(sc persistence.Schedule) bool { return fits(&sc) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// listedRow is a task as listings show it.
+// listedRow returns a task as listings show it.
 func (s *store) listedRow(t *task) persistence.TaskRow {
 	row := t.TaskRow
 	row.Params = slices.Clone(t.Params)
@@ -65,7 +65,7 @@ func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 	return list, nil
 }
 
-// compareRows is that of a list.
+// compareRows compares two rows in list order.
 func compareRows(f persistence.TaskFilter, a, b persistence.TaskRow) int {
 	if f.Oldest {
 		a, b = b, a
@@ -76,7 +76,7 @@ func compareRows(f persistence.TaskFilter, a, b persistence.TaskRow) int {
 	return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(b.ID, a.ID))
 }
 
-// rowAt is a row at a place of a list.
+// rowAt returns a row at a position in list order.
 func rowAt(spot persistence.Spot) persistence.TaskRow {
 	row := persistence.TaskRow{ID: spot.ID, CreatedAt: spot.CreatedAt}
 	row.EndedAt = spot.CreatedAt
@@ -201,7 +201,7 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 	return len(list), nil
 }
 
-// endedTasks are the tasks that ended first, from a time on and before another one.
+// endedTasks returns the tasks that ended first, at or after from and before before.
 func (s *store) endedTasks(from, before int64, limit int) (list []*task) {
 	for _, t := range s.tasks {
 		if t.EndedAt > 0 && t.EndedAt >= from && t.EndedAt < before {
@@ -270,7 +270,7 @@ func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt
 	}), nil
 }
 
-// queuedJobs lists the jobs after a position that are wanted.
+// queuedJobs returns the jobs after a position for which wanted is true.
 func (s *store) queuedJobs(afterAt int64, afterTurn string, limit int, wanted func(*task, *persistence.QueueRow) bool) []persistence.QueueRow {
 	order := func(a, b persistence.QueueRow) int {
 		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.Turn, b.Turn))

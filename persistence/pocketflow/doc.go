@@ -1,8 +1,11 @@
-// Package pocketflow takes what a PocketFlow scheduler has stored over into a store of ours, while
-// no member serves that: flows, versions, and tasks with their state and runs.
+// Package pocketflow imports the data of a PocketFlow scheduler into a store that no member serves
+// meanwhile: flows, versions, and tasks with their state and runs. A member continues the
+// unfinished tasks later.
 //
-// What it promises: the scheduler's file is read and nothing else; ids stay; what was taken before
-// is not taken twice, so a run that was broken off is simply begun again; a task is taken as a
-// whole or not at all; and what is not taken is told with the reason. A member goes on with the
-// tasks that have not ended.
+// Promises:
+// - The scheduler's file is only read.
+// - Ids stay the same.
+// - Nothing is imported twice, so an interrupted import is simply run again.
+// - A task is imported as a whole or not at all.
+// - Everything that is not imported is reported with the reason.
 package pocketflow

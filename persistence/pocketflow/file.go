@@ -18,11 +18,11 @@ import (
 type File struct {
 	db      *sql.DB
 	columns map[string][]string // by table
-	tasks   map[string][]int64  // rows, by version
-	runs    map[string][]int64  // rows, by task
+	tasks   map[string][]int64  // row ids, by version
+	runs    map[string][]int64  // row ids, by task
 }
 
-// needed is what a scheduler's database has, in all its releases.
+// needed are the columns that a scheduler's database has in all releases.
 var needed = map[string][]string{
 	"flows":         {"id", "name"},
 	"flow_versions": {"id", "flow_id", "version", "definition_json"},
@@ -30,7 +30,7 @@ var needed = map[string][]string{
 	"node_runs":     {"task_id", "node_key", "status"},
 }
 
-// Open opens the file at path, which stays as it is.
+// Open opens the file at path without changing it.
 func Open(ctx context.Context, path string) (*File, error) {
 	db, err := sqlite.OpenForeign(path)
 	if err != nil {
@@ -43,7 +43,7 @@ func Open(ctx context.Context, path string) (*File, error) {
 	return f, nil
 }
 
-// Close lets go of the file.
+// Close closes the file.
 func (f *File) Close() error { return f.db.Close() }
 
 func (f *File) checkColumns(ctx context.Context) (err error) {
@@ -64,7 +64,7 @@ func (f *File) checkColumns(ctx context.Context) (err error) {
 	return err
 }
 
-// indexRows finds the rows of a table by a column, for which the scheduler has no index.
+// indexRows returns row ids of a table by a column for which the scheduler has no index.
 func (f *File) indexRows(ctx context.Context, table, column string) (map[string][]int64, error) {
 	type entry struct {
 		row int64
@@ -79,8 +79,8 @@ func (f *File) indexRows(ctx context.Context, table, column string) (map[string]
 	return found, err
 }
 
-// selectQuery is a query of columns of a table, those that this release of the scheduler lacks
-// being empty.
+// selectQuery returns a query for columns of a table. Columns that this release of the scheduler
+// lacks are empty.
 func (f *File) selectQuery(table, where string, columns ...string) string {
 	list := make([]string, len(columns))
 	for i, column := range columns {
@@ -93,7 +93,7 @@ func (f *File) selectQuery(table, where string, columns ...string) string {
 	return "SELECT " + strings.Join(list, ", ") + " FROM " + table + where
 }
 
-// readFlows are in the order in which they were made.
+// readFlows returns the flows in order of creation.
 func (f *File) readFlows(ctx context.Context) ([]persistence.Flow, error) {
 	return queryAll(ctx, f.db, func(r *sql.Rows, v *persistence.Flow) error {
 		err := r.Scan(&v.ID, &v.Name, &v.Description, &v.CreatedAt)
@@ -102,7 +102,7 @@ func (f *File) readFlows(ctx context.Context) ([]persistence.Flow, error) {
 	}, f.selectQuery("flows", " ORDER BY rowid", "id", "name", "description", "created_at:0"))
 }
 
-// readVersions are in the order in which they were made, without their definitions.
+// readVersions returns the versions in order of creation, without their definitions.
 func (f *File) readVersions(ctx context.Context) ([]persistence.Version, error) {
 	return queryAll(ctx, f.db, func(r *sql.Rows, v *persistence.Version) error {
 		err := r.Scan(&v.ID, &v.FlowID, &v.Number, &v.Status, &v.CreatedAt)
@@ -119,7 +119,7 @@ func (f *File) readDefinition(ctx context.Context, version string) ([]byte, erro
 	return []byte(texts[0]), nil
 }
 
-// taskAt reads the task of a row.
+// taskAt reads the task with a row id.
 func (f *File) taskAt(ctx context.Context, row int64) (tell.Task, error) {
 	list, err := queryAll(ctx, f.db, func(r *sql.Rows, t *tell.Task) error {
 		return r.Scan(&t.ID, &t.Status, &t.Params, &t.Shared, &t.Node, &t.Action, &t.CreatedAt, &t.UpdatedAt)
@@ -130,12 +130,11 @@ func (f *File) taskAt(ctx context.Context, row int64) (tell.Task, error) {
 	return list[0], nil
 }
 
-// runsAtOnce is how many runs are read by one query.
+// runsAtOnce is the number of runs read by one query.
 const runsAtOnce = 500
 
-// runsOf reads the runs of a task in the order of their beginning, those of one second in that in
-// which they were stored. Too is true when they are larger than most bytes: then they are not read
-// to their end.
+// runsOf returns the runs of a task in order of start, those of the same second in the order in
+// which they were stored. too is true if they exceed most bytes; then not all of them are read.
 func (f *File) runsOf(ctx context.Context, task string, most int) (runs []tell.Run, too bool, err error) {
 	size := 0
 	for rows := range slices.Chunk(f.runs[task], runsAtOnce) {
@@ -163,7 +162,7 @@ func (f *File) runsOf(ctx context.Context, task string, most int) (runs []tell.R
 
 func scanOne[T any](r *sql.Rows, v *T) error { return r.Scan(v) }
 
-// queryAll reads the rows of a query.
+// queryAll returns the rows of a query.
 func queryAll[T any](ctx context.Context, db *sql.DB, scan func(*sql.Rows, *T) error, query string, args ...any) (list []T, err error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -13,42 +13,42 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Options say how a file is taken over. The zero value is useful.
+// Options configures an import. The zero value is useful.
 type Options struct {
-	// Cluster is the name of the cluster that a store of PostgreSQL belongs to, or is to belong to;
-	// "" = "troupe".
+	// Cluster is the name of the cluster that a PostgreSQL store belongs to or will belong to; "" =
+	// "troupe".
 	Cluster string
-	// DryRun looks at the file alone, and tells what would be taken into a store that has nothing
-	// yet.
+	// DryRun reads only the file, and reports what would be imported into an empty store.
 	DryRun bool
 	Limits flow.Limits
-	// Lacks hears of what is not taken; nil = nobody does.
+	// Lacks is called for everything that is not imported; nil = ignore.
 	Lacks func(Lack)
 }
 
-// Lack is something that is not taken.
+// Lack is an item that is not imported.
 type Lack struct {
-	What string `json:"what"` // flow, version or task, or "task" without its runs
+	What string `json:"what"` // flow, version or task; "task" also for a task without its runs
 	ID   string `json:"id"`
 	Why  string `json:"why"`
 }
 
-// Count tells how many of a kind there are.
+// Count is the number of items of one kind.
 type Count struct {
 	Taken   int `json:"taken"`
-	There   int `json:"there"`   // they were taken before
-	Missing int `json:"missing"` // they are not taken
+	There   int `json:"there"`   // imported before
+	Missing int `json:"missing"` // not imported
 }
 
-// Report is what came of it.
+// Report is the result of an import.
 type Report struct {
 	Flows, Versions, Tasks, Runs Count
-	Unfinished                   int   // of the tasks taken
-	Oldest                       int64 // when the first of the tasks taken that have ended did so, in milliseconds; 0 = none has
+	Unfinished                   int // number of unfinished tasks among the imported ones
+	// end time of the imported task that ended first, in milliseconds; 0 = none has ended
+	Oldest int64
 }
 
-// Import takes a file over into a store that no member serves; a dry run needs none. Report tells
-// what was done until an error.
+// Import imports a file into a store that no member serves; a dry run needs no store. The Report
+// covers everything done before an error.
 func Import(ctx context.Context, f *File, store persistence.Store, o Options) (*Report, error) {
 	i := &flowImporter{file: f, store: store, o: o, report: &Report{}, knownFlows: map[string]bool{}}
 	if i.o.Lacks == nil {
@@ -71,15 +71,15 @@ type flowImporter struct {
 	report     *Report
 	me         string          // the incarnation that writes
 	now        int64           // by the store's clock
-	knownFlows map[string]bool // flows that are there
+	knownFlows map[string]bool // flows that exist in the store
 	batch      taskBatch
 }
 
-// lease is for how long nobody takes an import for dead. It is renewed with each version and each
+// lease is the time after which an import counts as dead. It is renewed with each version and each
 // batch.
 const lease = time.Minute
 
-// joinStore makes sure that nobody else is at work.
+// joinStore joins the store and makes sure that no other member is active.
 func (i *flowImporter) joinStore(ctx context.Context) error {
 	c, err := i.store.Cluster(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (i *flowImporter) joinStore(ctx context.Context) error {
 	}
 	name := cmp.Or(i.o.Cluster, "troupe")
 	if i.store.Locked() {
-		name = "" // one member is no cluster
+		name = "" // a single member has no cluster
 	}
 	values, err := i.store.ValuesAt(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (i *flowImporter) importAll(ctx context.Context) error {
 	return i.refuseOrphans(ctx)
 }
 
-// isStored reports whether the store has something already.
+// isStored reports whether the store has an item already.
 func isStored[T any](i *flowImporter, ctx context.Context, id string, read func(persistence.Store, context.Context, string) (*T, error)) (bool, error) {
 	if i.o.DryRun {
 		return false, nil
@@ -149,7 +149,7 @@ func isStored[T any](i *flowImporter, ctx context.Context, id string, read func(
 	return err == nil, err
 }
 
-// noFlows has no flows: a scheduler's definitions do not name others.
+// noFlows has no flows, because a scheduler's definitions do not name other flows.
 type noFlows struct{ persistence.Flows }
 
 func (noFlows) FlowBySlug(context.Context, string) (*persistence.Flow, error) {
@@ -179,7 +179,7 @@ func (i *flowImporter) importFlow(ctx context.Context, f persistence.Flow) error
 	return nil
 }
 
-// importVersion takes one with its tasks.
+// importVersion imports a version with its tasks.
 func (i *flowImporter) importVersion(ctx context.Context, v persistence.Version) error {
 	text, err := i.file.readDefinition(ctx, v.ID)
 	if err != nil {
@@ -208,7 +208,7 @@ func (i *flowImporter) importVersion(ctx context.Context, v persistence.Version)
 	return i.flushBatch(ctx)
 }
 
-// prepareVersion makes of a definition what our own routes for its clients would.
+// prepareVersion prepares a definition as our routes for PocketFlow clients would.
 func (i *flowImporter) prepareVersion(ctx context.Context, v persistence.Version, text []byte) (ready *persistence.Prepared, why string, err error) {
 	switch {
 	case !i.knownFlows[v.FlowID]:
@@ -247,7 +247,7 @@ func (i *flowImporter) storeVersion(ctx context.Context, v persistence.Version) 
 	return i.renewLease(ctx)
 }
 
-// refuseTasks tells of tasks that are not taken.
+// refuseTasks reports tasks that are not imported.
 func (i *flowImporter) refuseTasks(ctx context.Context, rows []int64, why string) error {
 	for _, row := range rows {
 		t, err := i.file.taskAt(ctx, row)
@@ -259,14 +259,14 @@ func (i *flowImporter) refuseTasks(ctx context.Context, rows []int64, why string
 	return nil
 }
 
-// refuseTask leaves a task with its runs where it is.
+// refuseTask reports a task that is not imported, with its runs.
 func (i *flowImporter) refuseTask(task, why string) {
 	i.report.Tasks.Missing++
 	i.report.Runs.Missing += len(i.file.runs[task])
 	i.reportMissing("task", task, why)
 }
 
-// refuseOrphans are tasks whose version the scheduler does not have.
+// refuseOrphans reports the tasks with versions that the scheduler does not have.
 func (i *flowImporter) refuseOrphans(ctx context.Context) error {
 	for version, rows := range i.file.tasks {
 		if err := i.refuseTasks(ctx, rows, fmt.Sprintf("its version %q is not there", version)); err != nil {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 const definition = `{"start":"a","nodes":{"a":{"kind":"executor","service":"x","post":{"output_key":"out"}},"p":{"kind":"approval","params":{"approval_key":"$shared.ok"}}},"edges":[{"from":"a","action":"default","to":"p"}]}`
 
-// filesIn is every file beside a database, byte for byte.
+// filesIn returns the contents of all files beside a database.
 func filesIn(t *testing.T, path string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -36,7 +36,7 @@ func filesIn(t *testing.T, path string) map[string]string {
 	return files
 }
 
-// scheduler has many tasks, and some that cannot be taken.
+// scheduler returns a database with many tasks, and some that cannot be imported.
 func scheduler(t *testing.T, tasks int) string {
 	d := schedulerdb.New(t)
 	d.Flow("order", definition)
@@ -69,7 +69,7 @@ func imported(t *testing.T, path string, store persistence.Store, o pocketflow.O
 	return report, lacks
 }
 
-// stores of both kinds.
+// stores runs a test with stores of both kinds.
 func stores(t *testing.T, run func(t *testing.T, store persistence.Store)) {
 	t.Run("sqlite", func(t *testing.T) {
 		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
@@ -85,7 +85,7 @@ func stores(t *testing.T, run func(t *testing.T, store persistence.Store)) {
 	})
 }
 
-func TestWhatASchedulerHasIsTakenOnce(t *testing.T) {
+func TestASchedulersDataIsImportedOnce(t *testing.T) {
 	const tasks = 250 // more than a batch
 	path := scheduler(t, tasks)
 	stores(t, func(t *testing.T, store persistence.Store) {
@@ -142,7 +142,7 @@ func TestADryRunNeedsNoStore(t *testing.T) {
 	require.Len(t, lacks, 5)
 }
 
-func TestAStoreThatSomebodyServesIsLeftAlone(t *testing.T) {
+func TestAStoreThatAMemberServesIsNotImportedInto(t *testing.T) {
 	path := scheduler(t, 1)
 	store, err := postgres.Open(t.Context(), pgtest.DSN(t), postgres.Options{})
 	require.NoError(t, err)
@@ -173,7 +173,7 @@ func TestAFileThatIsNoSchedulersIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "is not there, or is no SQLite database")
 }
 
-// Releases before the newest one know fewer columns.
+// Releases before the newest one have fewer columns.
 func TestAnOlderSchedulersFileIsRead(t *testing.T) {
 	d := schedulerdb.New(t)
 	for _, column := range []string{"sub_status", "branch_id", "log_path"} {
@@ -185,7 +185,7 @@ func TestAnOlderSchedulersFileIsRead(t *testing.T) {
 	require.Zero(t, report.Tasks)
 }
 
-func TestASchedulerThatStillRunsIsToldToEnd(t *testing.T) {
+func TestTheFileOfARunningSchedulerIsRefused(t *testing.T) {
 	d := schedulerdb.New(t)
 	d.Exec("PRAGMA journal_mode=WAL")
 	d.Flow("order", definition)

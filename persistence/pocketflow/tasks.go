@@ -11,23 +11,24 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Bounds of what is held in memory and written at once.
+// Limits of what is held in memory and written at once.
 const (
-	mostRuns   = 16 << 20 // bytes of the runs of one task; a task with more is taken without them
+	// bytes of the runs of one task; a task with more is imported without them
+	mostRuns   = 16 << 20
 	batchTasks = 100
 	batchBytes = 4 << 20
-	smallEvent = 16 << 10 // from here on a task gets a snapshot, which is quicker to read
+	smallEvent = 16 << 10 // above this size a task gets a snapshot, which is faster to read
 )
 
-// taskBatch is tasks that are written together.
+// taskBatch is a batch of tasks that are written together.
 type taskBatch struct {
 	commits   []persistence.Commit
 	histories []*tell.History
-	runs      []int // that each of them has in the file
+	runs      []int // number of runs that each of them has in the file
 	bytes     int
 }
 
-// importTask takes the task of a row.
+// importTask imports the task with a row id.
 func (i *flowImporter) importTask(ctx context.Context, v *persistence.Version, plan *flow.Plan, row int64) error {
 	t, err := i.file.taskAt(ctx, row)
 	if err != nil {
@@ -62,7 +63,7 @@ func (i *flowImporter) importTask(ctx context.Context, v *persistence.Version, p
 	return i.addTask(ctx, v, &t, said)
 }
 
-// addTask puts a task into the batch.
+// addTask adds a task to the batch.
 func (i *flowImporter) addTask(ctx context.Context, v *persistence.Version, t *tell.Task, said *tell.History) error {
 	row := flow.Row{Format: flow.Format}
 	row.Add(said.Events)
@@ -72,7 +73,7 @@ func (i *flowImporter) addTask(ctx context.Context, v *persistence.Version, t *t
 		Columns: new(persistence.Columns)}
 	*c.Columns = persistence.ColumnsOf(s)
 	c.Approvals = persistence.ApprovalRows(s, s.Approvals())
-	if !s.Status.Ended() { // whoever serves the store finds it, also if that one is there already
+	if !s.Status.Ended() { // the serving member wakes it, even if it is running already
 		c.Rest = &persistence.Rest{Resting: true, Due: max(i.now, 1)}
 	}
 	if len(c.Events) > smallEvent {
@@ -106,8 +107,8 @@ func (i *flowImporter) flushBatch(ctx context.Context) error {
 	return i.renewLease(ctx)
 }
 
-// commitEach writes what can be written: what the store refuses is found by sending one task after
-// the other.
+// commitEach writes all commits that can be written. It finds the refused ones by sending one task
+// at a time.
 func (i *flowImporter) commitEach(ctx context.Context, commits []persistence.Commit) ([]error, error) {
 	answers, err := i.store.Commit(ctx, i.me, commits)
 	switch {
@@ -127,7 +128,7 @@ func (i *flowImporter) commitEach(ctx context.Context, commits []persistence.Com
 	return answers, nil
 }
 
-// countAnswer counts a task.
+// countAnswer counts the result of one task.
 func (i *flowImporter) countAnswer(c *persistence.Commit, said *tell.History, runs int, answer error) {
 	r := i.report
 	switch {

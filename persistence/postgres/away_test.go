@@ -15,7 +15,7 @@ func TestAServerThatDoesNotWriteIsNotAvailable(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)
 	ctx, admin := t.Context(), connect(t, dsn)
-	change := func(setting string) { // which counts for new connections
+	change := func(setting string) { // applies to new connections
 		_, err := admin.Exec(ctx, "ALTER DATABASE "+databaseOf(t, dsn)+" "+setting+`;
 			SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 		require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestAServerThatDoesNotWriteIsNotAvailable(t *testing.T) {
 		"a flow":  func() error { return s.CreateFlow(ctx, persistence.Flow{ID: "other"}) },
 		"a lease": func() error { _, err := s.Renew(ctx, me, time.Hour); return err },
 	} {
-		for said := false; !said; { // the first ones may meet connections that were open before
+		for said := false; !said; { // the first ones may use connections that were open before
 			err := write()
 			require.ErrorIs(t, err, persistence.ErrUnavailable, what)
 			said = strings.Contains(err.Error(), "read-only")
@@ -56,7 +56,7 @@ func TestAServerThatHasUsWaitForTooLongIsNotAvailable(t *testing.T) {
 	}
 }
 
-func TestASchemaIsMadeHoweverImpatientTheDatabaseIsByItself(t *testing.T) {
+func TestASchemaIsCreatedDespiteShortDatabaseTimeouts(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	for _, setting := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
 		_, err := connect(t, dsn).Exec(t.Context(), "ALTER DATABASE "+databaseOf(t, dsn)+" SET "+setting+" = '1ms'")

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// begin writes the first row of a task. It holds the version, which a deletion of its flow waits
-// for.
+// begin writes the first row of a task. It locks the version, so a deletion of its flow waits for
+// it.
 const begin = `WITH version AS MATERIALIZED (SELECT id FROM troupe.flow_versions WHERE id = $2::text FOR KEY SHARE),
 created AS (
 	INSERT INTO troupe.tasks (id, flow_id, version_id, created_at, updated_at, settled_at, resting, shard, status, cursor, body_hash, labels, params)
@@ -23,17 +23,16 @@ appended AS (INSERT INTO troupe.task_events (task, seq, at, events) SELECT troup
 slept AS (INSERT INTO troupe.wakes (task, due, shard) SELECT id, $4::bigint, $5::smallint FROM created)
 SELECT EXISTS (SELECT FROM version), EXISTS (SELECT FROM created)`
 
-// beginAsking writes what a task asks for before it goes on.
+// beginAsking writes the permits that a task asks for before it starts.
 const beginAsking = `INSERT INTO troupe.permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
 	VALUES ($1::text, $2::text, $3::text, $4::smallint, $5::bigint, $6::bigint, $7::text, $8::bigint, $9::text, $10::bigint, $11::text)`
 
-// Begin writes the first row of a task, which is at rest and due when it was created, within a
-// transaction on the database of a store. The task exists when that transaction is committed, and
-// never otherwise. Whoever owns its shard then wakes it like any other task: nobody can own a task
-// that there is not, so no fence is needed. One that is there already is told, and nothing is
-// written.
+// Begin writes the first row of a task within a transaction on the store's database. The task is at
+// rest and due at its creation time. It exists if and only if that transaction commits. The owner
+// of its shard then wakes it like any other task. No fence is needed, because no member can own a
+// task that does not exist yet. If the task exists already, Begin returns it and writes nothing.
 //
-// ErrNoVersion: the version is not there (any longer).
+// Begin returns ErrNoVersion if the version does not exist (any more).
 func Begin(ctx context.Context, in persistence.Store, tx pgx.Tx, c *persistence.Commit) (there *persistence.TaskRow, err error) {
 	s, ok := in.(*store)
 	if !ok {
@@ -68,14 +67,14 @@ func (s *store) askPermits(ctx context.Context, tx pgx.Tx, c *persistence.Commit
 	return nil
 }
 
-// Codes of what is not there.
+// SQLSTATE codes for missing tables, schemas and privileges.
 const (
 	undefinedTable  = "42P01"
 	undefinedSchema = "3F000"
 	noPrivilege     = "42501"
 )
 
-// explainTxError says what is wrong with the transaction where the tables are not to be had in it.
+// explainTxError explains errors that mean that Troupe's tables cannot be used in the transaction.
 func (s *store) explainTxError(err error) error {
 	e := new(pgconn.PgError)
 	if !errors.As(err, &e) {

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-// events is what a step of about 400 bytes adds to a journal.
+// events is the journal entry of a step, about 400 bytes.
 var events = []byte(`[{"kind":"completed","output":"` + string(bytes.Repeat([]byte("x"), 366)) + `"}]`)
 
 func taskID(lane, i int) string { return fmt.Sprintf("task-01985000-0000-7%03d-8000-%012d", lane, i) }
@@ -60,8 +60,8 @@ var ways = map[string]func(id string, seq int64) persistence.Commit{
 	},
 }
 
-// benchServer is apart from the one of the tests, so that its processor time can be told; TestMain
-// stops it.
+// benchServer is separate from the server of the tests, so that its processor time can be measured.
+// TestMain stops it.
 var benchServer *pgtest.Server
 
 type bench struct {
@@ -72,7 +72,7 @@ type bench struct {
 	admin *pgx.Conn
 }
 
-// newBench makes an empty database.
+// newBench returns an empty database.
 func newBench(b *testing.B) *bench {
 	ctx := context.Background()
 	if benchServer == nil {
@@ -101,7 +101,7 @@ func (b *bench) commit(batch []persistence.Commit) {
 	}
 }
 
-// create makes n tasks of a lane.
+// create creates n tasks of a lane.
 func (b *bench) create(lane, n int) []string {
 	ids := make([]string, n)
 	batch := make([]persistence.Commit, n)
@@ -118,8 +118,9 @@ func (b *bench) wal() (at int64) {
 	return at
 }
 
-// measure tells what a commit costs: time, bytes of WAL, and microseconds of processors, which say
-// more than the time where other work goes on. One benchmark operation is one commit of one task.
+// measure reports the cost of a commit: time, bytes of WAL, and microseconds of processor time,
+// which are more reliable than the time on a busy machine. One benchmark operation is one commit of
+// one task.
 func (b *bench) measure(work func()) {
 	_, err := b.admin.Exec(context.Background(), "CHECKPOINT")
 	require.NoError(b, err)
@@ -177,13 +178,14 @@ func lanes(b *bench, way func(string, int64) persistence.Commit, size int) {
 	})
 }
 
-// waiting is a caller whose commit is under way.
+// waiting is a caller whose commit is in progress.
 type waiting struct {
 	commit persistence.Commit
 	done   chan struct{}
 }
 
-// BenchmarkWaiting has callers that wait for their own commit; a lane takes whoever came meanwhile.
+// BenchmarkWaiting has callers that wait for their own commit; a lane takes all commits that have
+// arrived meanwhile.
 func BenchmarkWaiting(b *testing.B) {
 	for _, callers := range []int{1, 16, 64, 500} {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) { grouped(newBench(b), callers) })
@@ -219,7 +221,7 @@ func grouped(b *bench, callers int) {
 	})
 }
 
-// group commits what waits, as one batch.
+// group commits all waiting commits as one batch.
 func (b *bench) group(queue chan waiting) {
 	for w := range queue {
 		batch, done := []persistence.Commit{w.commit}, []chan struct{}{w.done}

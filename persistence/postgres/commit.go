@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Commit expects that all of a batch can be written, and sends one statement that does so or does
-// nothing. Looking at each commit by itself is for the rare batch of which that is not true.
+// Commit expects that the whole batch can be written, and sends one statement that writes all or
+// nothing. Only in the rare other case it examines each commit by itself.
 func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	answers := make([]error, len(batch))
 	if len(batch) == 0 {
@@ -24,7 +24,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	b := batchWriter{store: s, incarnation: incarnation}
 	err := s.lanes.withConn(ctx, func(lane *pgxpool.Conn) error {
 		b.conn = lane.Conn()
-		b.at = s.memory.beginBatch(time.Now()) // of this connection, or a later one
+		b.at = s.memory.beginBatch(time.Now()) // the era of this connection, or of a later one
 		written, err := b.writeWhole(ctx, batch, answers)
 		if err == nil && !written || isConflict(err) {
 			return b.writeSeparately(ctx, batch, answers)
@@ -45,11 +45,11 @@ type batchWriter struct {
 	conn        *pgx.Conn
 	incarnation string
 	at          batchMoment
-	repeated    bool // tasks that begin may be there already
+	repeated    bool // new tasks of the batch may exist already
 }
 
-// writeWhole writes a batch by one statement, or, when there are checkpoints in parts, in one
-// transaction.
+// writeWhole writes a batch with one statement, or in one transaction if it has checkpoints in
+// parts.
 func (b *batchWriter) writeWhole(ctx context.Context, batch []persistence.Commit, answers []error) (written bool, err error) {
 	if !slices.ContainsFunc(batch, inParts) {
 		return b.writeBatch(ctx, batch, answers)
@@ -61,15 +61,15 @@ func (b *batchWriter) writeWhole(ctx context.Context, batch []persistence.Commit
 	return written, err
 }
 
-// isConflict is true when a task that begins or a row of a journal is there already. Nothing was
-// written.
+// isConflict reports whether a new task or a journal row exists already. Nothing was written.
 func isConflict(err error) bool {
 	e := new(pgconn.PgError)
 	return errors.As(err, &e) && e.Code == uniqueViolation
 }
 
-// writeBatch is false when nothing was written: by a fenced member, in an earlier era, or because
-// not all could be. That a task of a repeated batch exists already is an answer like any other.
+// writeBatch returns false if nothing was written: the member is fenced, the era has changed, or a
+// commit cannot be written. In a repeated batch an existing task does not count as a failure; its
+// result is ErrExists.
 func (b *batchWriter) writeBatch(ctx context.Context, batch []persistence.Commit, answers []error) (bool, error) {
 	p := parcels.Get().(*packedBatch)
 	defer p.returnToPool()
@@ -106,10 +106,11 @@ func (b *batchWriter) writeBatch(ctx context.Context, batch []persistence.Commit
 	return true, b.writeParts(ctx, batch, answers)
 }
 
-// binaryFormat is that of all parameters and columns.
+// binaryFormat is the format of all parameters and columns.
 var binaryFormat = []int16{pgx.BinaryFormatCode}
 
-// writeSeparately writes what can be written, in one transaction, during which no era begins.
+// writeSeparately writes all commits that can be written, in one transaction, during which no new
+// era begins.
 func (b *batchWriter) writeSeparately(ctx context.Context, batch []persistence.Commit, answers []error) error {
 	b.repeated = true
 	return pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
@@ -126,8 +127,8 @@ func (b *batchWriter) writeSeparately(ctx context.Context, batch []persistence.C
 	})
 }
 
-// writeHalves writes a batch as a whole or else its halves, down to single commits, which are
-// answered.
+// writeHalves writes a batch as a whole or else its halves, down to single commits, whose results
+// it sets.
 func (b *batchWriter) writeHalves(ctx context.Context, tx pgx.Tx, batch []persistence.Commit, answers []error) error {
 	written, err := b.tryWrite(ctx, tx, batch, answers)
 	if written || err != nil {
@@ -144,7 +145,8 @@ func (b *batchWriter) writeHalves(ctx context.Context, tx pgx.Tx, batch []persis
 	return b.writeHalves(ctx, tx, batch[middle:], answers[middle:])
 }
 
-// tryWrite leaves the transaction as it was when there is a conflict.
+// tryWrite tries to write a batch in a savepoint, and leaves the transaction unchanged on a
+// conflict.
 func (b *batchWriter) tryWrite(ctx context.Context, tx pgx.Tx, batch []persistence.Commit, answers []error) (written bool, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(pgx.Tx) (err error) {
 		written, err = b.writeBatch(ctx, batch, answers)
@@ -156,7 +158,7 @@ func (b *batchWriter) tryWrite(ctx context.Context, tx pgx.Tx, batch []persisten
 	return written, err
 }
 
-// rejectReason says why a commit could not be written.
+// rejectReason returns the reason why a commit could not be written.
 func (b *batchWriter) rejectReason(ctx context.Context, tx pgx.Tx, c *persistence.Commit) (answer, err error) {
 	if c.Create != nil {
 		return b.notCreated(ctx, tx, c)
@@ -171,7 +173,7 @@ func (b *batchWriter) rejectReason(ctx context.Context, tx pgx.Tx, c *persistenc
 	return persistence.ErrStale, nil
 }
 
-// notCreated says why a task could not begin that is not there.
+// notCreated returns the reason why a new task could not be written.
 func (b *batchWriter) notCreated(ctx context.Context, tx pgx.Tx, c *persistence.Commit) (answer, err error) {
 	if isMalformed(c) {
 		return persistence.ErrStale, nil

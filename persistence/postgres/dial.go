@@ -8,22 +8,20 @@ import (
 )
 
 const (
-	// connectTime is how long a connection may take to be made. One that was begun while nothing
-	// arrived is answered late, or never, when the network is back, and has a place in its pool
-	// meanwhile.
+	// connectTime limits the time for making a connection. A connection begun while the network is
+	// down is answered late or never, and takes a place in its pool meanwhile.
 	connectTime = 5 * time.Second
-	// deafTime is how long what was sent may stay without a sign that it has arrived: then the
-	// connection has died. Its kernel gives that sign, also for a server that is slow, or frozen.
+	// deafTime is how long sent data may stay unacknowledged before the connection counts as dead.
+	// The server's kernel acknowledges it, even for a server that is slow or frozen.
 	deafTime = 5 * time.Second
-	// pingTime is how long a connection that was idle may take to answer before another one is
-	// used.
+	// pingTime is how long an idle connection may take to answer before another one is used.
 	pingTime = 2 * time.Second
 )
 
-// configureTimeouts has connections that die without a word noticed: nobody would tell, and whoever
-// waits for an answer would wait for all of his time.
+// configureTimeouts makes dead connections fail. Without it nothing would report them, and a caller
+// would wait for its whole timeout.
 func configureTimeouts(config *pgxpool.Config) {
-	if config.ConnConfig.ConnectTimeout == 0 { // a DSN may say something else
+	if config.ConnConfig.ConnectTimeout == 0 { // a DSN may set its own
 		config.ConnConfig.ConnectTimeout = connectTime
 	}
 	config.PingTimeout = pingTime

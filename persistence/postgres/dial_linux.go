@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUserTimeout has the kernel break a connection to whose end nothing arrives any more.
+// setUserTimeout makes the kernel close a connection whose sent data is not acknowledged.
 func setUserTimeout(network, _ string, conn syscall.RawConn) (err error) {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

@@ -12,8 +12,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Here nothing arrives because nobody reads, which the kernel treats alike.
-func TestAConnectionBreaksToWhoseEndNothingArrives(t *testing.T) {
+// In this test no data arrives because the other end does not read; the kernel treats both cases
+// alike.
+func TestAConnectionBreaksWhenItsEndReceivesNothing(t *testing.T) {
 	t.Parallel()
 	d, through := newDetour(t, pgtest.DSN(t))
 	s, _ := joined(t, through)

@@ -4,6 +4,6 @@ package postgres
 
 import "syscall"
 
-// setUserTimeout leaves connections to the kernel, which takes its own time to notice that nothing
-// arrives.
+// setUserTimeout does nothing: here the kernel takes its own time to notice that data does not
+// arrive.
 func setUserTimeout(string, string, syscall.RawConn) error { return nil }

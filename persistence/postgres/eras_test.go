@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-// beside is another member, which has a store of its own on the same database.
+// beside joins another member, with a store of its own on the same database.
 func beside(t *testing.T, dsn string) (persistence.Store, string) {
 	s := openAt(t, dsn)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -26,7 +26,7 @@ func begin(task string) persistence.Commit {
 	return persistence.Commit{Task: task, Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]")}
 }
 
-func TestWhatAnotherMemberDeletesIsNotTakenForThere(t *testing.T) {
+func TestTasksDeletedByAnotherMemberAreCheckedAgain(t *testing.T) {
 	for name, batch := range map[string][]persistence.Commit{
 		"a row":              {row(2)},
 		"a row among others": {row(2), begin("b")},
@@ -58,7 +58,7 @@ func TestWhatAnotherMemberDeletesIsNotTakenForThere(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftOfABusyTaskWhoseFlowAnotherMemberDeletes(t *testing.T) {
+func TestDeletingAFlowLeavesNothingOfABusyTask(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)
 	other, _ := beside(t, dsn)
@@ -138,8 +138,9 @@ func TestALeaseIsRenewedWhileAFlowIsDeleted(t *testing.T) {
 	calls.Wait()
 }
 
-// A task of a shard that was given back is somebody else's: he may end it, and it may be deleted.
-func TestWhatIsInAShardThatWasGivenBackIsNotTakenForThere(t *testing.T) {
+// A task of a released shard belongs to another member, which may end it, and then it may be
+// deleted.
+func TestTasksOfAReleasedShardAreCheckedAgain(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)
 	other, they := beside(t, dsn)

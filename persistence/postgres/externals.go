@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// addExternals leaves out what one commit tracks and untracks, as addJobs does.
+// addExternals skips externals that one commit both tracks and untracks, as addJobs does.
 func (p *packedBatch) addExternals(c *persistence.Commit) {
 	tracks := map[persistence.ExternalID]bool{}
 	for _, r := range c.Externals.Tracked(c.Task) {
@@ -68,11 +68,12 @@ func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.Ext
 	return readRows(ctx, s, "list work outside", listing.ScanExternal, "SELECT "+externalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
 }
 
-// mayNote fails with a division by zero when the member may not write, which ends all that is sent
-// with it. Whoever fences it waits until that has ended.
+// mayNote fails with a division by zero if the member may not write, which aborts everything sent
+// with it. Fencing the member waits until the transaction has ended.
 const mayNote = "SELECT 1 / count(*) FROM (" + lockMember + "SHARE) AS living"
 
-// NoteExternals writes all of them by one statement, and deletes those that are gone by another.
+// NoteExternals writes all notes with one statement, and deletes externals that are gone with
+// another.
 func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
 	var gone, kept noteColumns
 	for i := range notes {
@@ -101,7 +102,7 @@ func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []p
 	return wrapError("note work outside", err)
 }
 
-// noteColumns are notes as columns.
+// noteColumns holds notes as columns.
 type noteColumns struct {
 	tasks, jobs     []string
 	indexes         []int

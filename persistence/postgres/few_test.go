@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
-// small starts a server with five connections, of which anybody but its owner may have two.
+// small starts a server with five connections, of which users other than its owner may have two.
 func small(t *testing.T) *pgtest.Server {
 	server, err := pgtest.StartServer(t.Context(), "")
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func small(t *testing.T) *pgtest.Server {
 	return server
 }
 
-// crowd uses a store from many sides at once, and has all requests answered.
+// crowd uses a store from many goroutines at once, and requires that all requests succeed.
 func crowd(t *testing.T, s persistence.Store) {
 	defer func() { require.NoError(t, s.Close()) }()
 	me, err := s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Minute})
@@ -97,7 +97,8 @@ func TestAMemberWaitsForAConnectionAtItsStart(t *testing.T) {
 	server := small(t)
 	var others []*pgx.Conn
 	for range 5 {
-		require.Eventually(t, func() bool { // the server may have yet to end the connections of who has made its databases
+		// the server may still be ending the connections that created its databases
+		require.Eventually(t, func() bool {
 			conn, err := pgx.Connect(t.Context(), server.DSN("postgres"))
 			if err == nil {
 				others = append(others, conn)
@@ -108,7 +109,8 @@ func TestAMemberWaitsForAConnectionAtItsStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	_, err := postgres.Open(ctx, server.DSN("empty"), postgres.Options{})
 	cancel()
-	require.Error(t, err, "there is no place for it") // "too many clients", or that the time was up in the middle of the last try
+	// "too many clients", or the timeout expired during the last try
+	require.Error(t, err, "there is no place for it")
 	opened := make(chan persistence.Store)
 	go func() {
 		s, err := postgres.Open(t.Context(), server.DSN("empty"), postgres.Options{})

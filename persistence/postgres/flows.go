@@ -13,7 +13,7 @@ import (
 const (
 	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at, tried FROM troupe.flows "
 	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM troupe.flow_versions "
-	// versionsQuery reads many: definitions may be large.
+	// versionsQuery reads many versions, without definitions, because these may be large.
 	versionsQuery = "SELECT id, flow_id, number, NULL, status, hash, created_at FROM troupe.flow_versions "
 )
 
@@ -45,14 +45,14 @@ func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persi
 	return readRows(ctx, s, "list tried flows", listing.ScanFlow, flowQuery+"WHERE tried AND created_at < $1 ORDER BY created_at, n LIMIT $2", before, limit)
 }
 
-// lockVersions is held by whoever publishes a version of a flow, or deletes it.
+// lockVersions takes the lock that publishing a version of a flow and deleting the flow need.
 const lockVersions = "SELECT pg_advisory_xact_lock(hashtextextended($1, $2))"
 
-// publishing is what is done with a flow by one after the other.
+// publishing is the name of that lock.
 const publishing = "publish"
 
-// CreateVersion takes a lock in a statement of its own, so that the next one sees what the previous
-// holder has numbered.
+// CreateVersion takes the lock in a statement of its own, so that the next statement sees the
+// version numbers of the previous lock holder.
 func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
 	var batch pgx.Batch
 	batch.Queue(lockVersions, v.FlowID, s.schema.lockID(publishing))
@@ -88,7 +88,7 @@ func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.
 	return readRows(ctx, s, "list versions", listing.ScanVersion, versionsQuery+"WHERE flow_id = $1 ORDER BY number DESC, n", flowID)
 }
 
-// nonNilBytes makes nil empty.
+// nonNilBytes returns an empty slice for nil.
 func nonNilBytes(b []byte) []byte {
 	if b == nil {
 		return []byte{}

@@ -11,44 +11,44 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// historyChecker remembers what this process was told to be stored, and looks for it on every new
-// connection. Where that is not there, or where the server is another one than before, the store's
-// history has come to an end: another one begins on that very connection, before anything else is
-// sent over it. So no member writes to a server with what it knows of another one.
+// historyChecker remembers confirmed writes of this process and looks for them on every new
+// connection. If they are missing, or the server is a different one, the store's history has ended.
+// Then a new history begins on that very connection, before anything else is sent over it. So no
+// member writes to a server with knowledge from another one.
 type historyChecker struct {
 	confirmedWrites
 
-	begins sync.Mutex // held while another history begins
+	begins sync.Mutex // held while a new history begins
 
 	mu              sync.Mutex
-	connected       bool            // there was a connection
-	from            serverOrigin    // that of the connections that may be used
-	histories       map[string]bool // histories that the store was in
+	connected       bool            // there was a connection before
+	from            serverOrigin    // origin of the connections that may be used
+	histories       map[string]bool // histories that the store had so far
 	takeover        *persistence.Takeover
-	takeoverHistory string // the history that the takeover led to
+	takeoverHistory string // history that the takeover led to
 }
 
-// confirmedWrites is what was confirmed last. All that was confirmed before a renewal of a lease
-// was sent is there when the renewal is, since a server loses its end alone.
+// confirmedWrites holds the last confirmed writes. A stored lease renewal proves all writes that
+// were confirmed before it was sent, because a server loses only the end of its log.
 type confirmedWrites struct {
 	mu          sync.Mutex
-	incarnation string // whose lease was renewed last; "" = nobody's
+	incarnation string // incarnation of the last renewal; "" = none
 	renewals    int64
-	commits     []confirmedCommit // since that renewal was sent, one of each batch
-	n           int64             // commits so far
+	commits     []confirmedCommit // one of each batch since that renewal was sent
+	n           int64             // number of commits so far
 }
 
-// confirmedCommit is a row of a journal. It is no evidence in a later era: the task may have been
-// deleted with its flow.
+// confirmedCommit is a row of a journal. It proves nothing in a later era, because the task may
+// have been deleted with its flow.
 type confirmedCommit struct {
 	n, seq, era int64
 	task        string
 }
 
-// mostEvidence is how many commits are remembered, the last ones.
+// mostEvidence is the number of commits remembered, the last ones.
 const mostEvidence = 256
 
-// recordBatch remembers a row of a batch that was confirmed.
+// recordBatch remembers one row of a confirmed batch.
 func (e *confirmedWrites) recordBatch(batch []persistence.Commit, answers []error, era int64) {
 	for i := range batch {
 		if c := &batch[i]; answers[i] == nil && c.Events != nil {
@@ -64,14 +64,14 @@ func (e *confirmedWrites) recordBatch(batch []persistence.Commit, answers []erro
 	}
 }
 
-// renewalMark returns a mark for renewed, taken before the renewal is sent.
+// renewalMark returns the mark for recordRenewal, taken before the renewal is sent.
 func (e *confirmedWrites) renewalMark() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.n
 }
 
-// recordRenewal notes a renewal that was confirmed. It stands for all that was confirmed before.
+// recordRenewal records a confirmed renewal, which replaces all earlier evidence.
 func (e *confirmedWrites) recordRenewal(incarnation string, renewals, before int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -81,7 +81,7 @@ func (e *confirmedWrites) recordRenewal(incarnation string, renewals, before int
 	}
 }
 
-// forgetAll forgets everything: it is of a history that is over, or of a member that is.
+// forgetAll drops all evidence, because it belongs to an ended history or member.
 func (e *confirmedWrites) forgetAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,8 +99,8 @@ func (e *confirmedWrites) queryParams() (incarnation string, renewals int64, tas
 	return e.incarnation, e.renewals, tasks, seqs, eras
 }
 
-// Queries for which history the store is in, and whether something of the evidence is missing. The
-// second one also looks for commits, which has to wait where somebody has locked the journal.
+// Queries for the store's history and whether some evidence is missing. The second one also looks
+// for commits, which has to wait if the journal is locked.
 const (
 	lookForLease   = `SELECT c.history, $1 <> '' AND NOT EXISTS (SELECT FROM troupe.leases WHERE incarnation = $1 AND renewals >= $2)`
 	lookForCommits = lookForLease + ` OR EXISTS (SELECT FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS x (task, seq, era) WHERE x.era >= c.era
@@ -108,7 +108,7 @@ const (
 	inCluster = ` FROM troupe.cluster c`
 )
 
-// readHistory looks for the evidence.
+// readHistory runs the query for the evidence.
 func (s *store) readHistory(ctx context.Context, conn *pgx.Conn, commits bool) (history string, lost bool, err error) {
 	incarnation, renewals, tasks, seqs, eras := s.witness.queryParams()
 	query, args := lookForLease, []any{incarnation, renewals}
@@ -121,8 +121,8 @@ func (s *store) readHistory(ctx context.Context, conn *pgx.Conn, commits bool) (
 	return history, lost, err
 }
 
-// checkConnection looks at a new connection before it is used. Those of leases do not wait for the
-// journal, unless the server is another one.
+// checkConnection checks a new connection before it is used. Connections for leases do not wait for
+// the journal, unless the server is a different one.
 func (s *store) checkConnection(ctx context.Context, conn *pgx.Conn, commits bool) error {
 	w, o := &s.witness, originOfConn(conn.PgConn())
 	history, lost, err := s.readHistory(ctx, conn, commits)
@@ -135,7 +135,8 @@ func (s *store) checkConnection(ctx context.Context, conn *pgx.Conn, commits boo
 	}
 	w.begins.Lock()
 	defer w.begins.Unlock()
-	history, lost, err = s.readHistory(ctx, conn, true) // another connection may have met the server meanwhile
+	// another connection may have reached the server meanwhile
+	history, lost, err = s.readHistory(ctx, conn, true)
 	if err != nil || w.isExpected(o, history, lost) {
 		return err
 	}
@@ -155,8 +156,8 @@ func (s *store) checkConnection(ctx context.Context, conn *pgx.Conn, commits boo
 	return nil
 }
 
-// isExpected reports whether a new connection leads to where the ones before did, and nothing is
-// missing there. The first one does.
+// isExpected reports whether a new connection leads to the same server as before and no evidence is
+// missing there. The first connection is always expected.
 func (w *historyChecker) isExpected(o serverOrigin, history string, lost bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,7 +171,7 @@ func (w *historyChecker) isExpected(o serverOrigin, history string, lost bool) b
 	return true
 }
 
-// renewedIn notes a renewal that was confirmed, and in which history.
+// renewedIn records a confirmed renewal and its history.
 func (w *historyChecker) renewedIn(p persistence.Pulse, incarnation string, before int64) {
 	w.recordRenewal(incarnation, p.Renewals, before)
 	w.mu.Lock()
@@ -178,7 +179,7 @@ func (w *historyChecker) renewedIn(p persistence.Pulse, incarnation string, befo
 	w.addHistory(p.History)
 }
 
-// addHistory remembers a history. There is another one only when the store has gone back, so they
+// addHistory remembers a history. A new one begins only when the store goes back in time, so they
 // are few.
 func (w *historyChecker) addHistory(history string) {
 	if w.histories == nil {
@@ -187,14 +188,14 @@ func (w *historyChecker) addHistory(history string) {
 	w.histories[history] = true
 }
 
-// knowsHistory reports whether the store was in a history before.
+// knowsHistory reports whether the store had a history before.
 func (w *historyChecker) knowsHistory(history string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.histories[history]
 }
 
-// describeCause says what is wrong with a new connection.
+// describeCause returns the reason why a new connection is not expected.
 func (w *historyChecker) describeCause(server string, o serverOrigin) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,7 +208,7 @@ func (w *historyChecker) describeCause(server string, o serverOrigin) string {
 	return "something that was confirmed is not there"
 }
 
-// recordHistory notes that another history began.
+// recordHistory records that a new history began.
 func (w *historyChecker) recordHistory(o serverOrigin, history string, t *persistence.Takeover) {
 	w.forgetAll()
 	w.mu.Lock()
@@ -242,8 +243,8 @@ func (s *store) BeginHistory(ctx context.Context, known string, kept int64) erro
 	}))
 }
 
-// beginHistory locks members as joining, batches and deletions of flows do, so nothing of theirs is
-// under way when they end.
+// beginHistory locks members as joins, batches and deletions of flows do, so none of these is in
+// progress when the members end.
 func (s *store) beginHistory(ctx context.Context, conn *pgx.Conn, known string, kept int64) error {
 	const begins = "EXISTS (SELECT FROM troupe.cluster WHERE history = $1)"
 	var batch pgx.Batch

@@ -33,13 +33,13 @@ func pair(t *testing.T) (primary, standby *pgtest.Server) {
 	return primary, standby
 }
 
-// fencedBy repeats a call until it is answered with ErrFenced.
+// fencedBy repeats a call until it returns ErrFenced.
 func fencedBy(t *testing.T, call func() error) {
 	t.Helper()
 	require.Eventually(t, func() bool { return errors.Is(call(), persistence.ErrFenced) }, time.Minute, 10*time.Millisecond)
 }
 
-// lines is a log.
+// lines collects the lines of a log.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -59,7 +59,8 @@ func (l *lines) String() string {
 
 func TestAStandbyWithoutTheLastCommitsEndsTheHistoryOfItsPrimary(t *testing.T) {
 	primary, standby := pair(t)
-	both := strings.Replace(pgtest.AnyOf("guests", primary, standby), "postgres@", "guest@", 1) // no superuser
+	// no superuser
+	both := strings.Replace(pgtest.AnyOf("guests", primary, standby), "postgres@", "guest@", 1)
 	s, me := joined(t, both)
 	other, err := s.Join(t.Context(), persistence.Joining{Name: "other", TTL: time.Hour})
 	require.NoError(t, err)
@@ -74,7 +75,7 @@ func TestAStandbyWithoutTheLastCommitsEndsTheHistoryOfItsPrimary(t *testing.T) {
 	require.NoError(t, primary.Kill())
 	require.NoError(t, standby.Promote(t.Context()))
 
-	fencedBy(t, func() error { // nothing of a member from before is written to the server that took over
+	fencedBy(t, func() error { // the new primary accepts no write of a member from before
 		_, err := s.Commit(t.Context(), me, []persistence.Commit{row(3)})
 		return err
 	})
@@ -119,7 +120,7 @@ func TestAStandbyWithoutTheLastCommitsEndsTheHistoryOfItsPrimary(t *testing.T) {
 	})
 }
 
-// rowsAt counts the rows of journals on a server.
+// rowsAt returns the number of journal rows on a server.
 func rowsAt(t *testing.T, s *pgtest.Server) (n int) {
 	conn, err := pgx.Connect(t.Context(), s.DSN("guests"))
 	require.NoError(t, err)
@@ -128,7 +129,7 @@ func rowsAt(t *testing.T, s *pgtest.Server) (n int) {
 	return n
 }
 
-func TestAStandbyWithAllThatWasConfirmedSaysSo(t *testing.T) {
+func TestAPromotedStandbyWithAllConfirmedWritesReportsNoLoss(t *testing.T) {
 	primary, standby := pair(t)
 	s, me := joined(t, pgtest.AnyOf("guests", primary, standby))
 	before, err := s.Renew(t.Context(), me, time.Hour)

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// Hold has whoever deletes the other task wait until the holds are there.
+// Hold makes a deletion of the other task wait until the holds are stored.
 func (s *store) Hold(ctx context.Context, task, from string, at int64, objects []persistence.Object) error {
 	owners, names := make([]string, len(objects)), make([]string, len(objects))
 	for i, o := range objects {
@@ -32,7 +32,7 @@ func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
 	return readRows(ctx, s, "list held objects", listing.ScanValue[string], "SELECT DISTINCT object FROM troupe.holds WHERE owner = $1 ORDER BY object", owner)
 }
 
-// DropHolds looks at the age of each once more when it deletes it: Hold may have noted it again
+// DropHolds checks the age of each hold again when deleting it, because Hold may have renewed it
 // meanwhile.
 func (s *store) DropHolds(ctx context.Context, before int64, limit int) ([]string, error) {
 	return readRows(ctx, s, "drop holds", listing.ScanValue[string], `DELETE FROM troupe.holds WHERE at < $1 AND (owner, object, task) IN (

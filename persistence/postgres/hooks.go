@@ -51,7 +51,7 @@ func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*per
 		}
 		known, err := readFirst(ctx, s, "read a delivery", listing.ScanDelivery,
 			"SELECT "+listing.DeliveryColumns+" FROM troupe.deliveries WHERE hook = $1 AND id = $2", d.Hook, d.ID)
-		if !errors.Is(err, persistence.ErrNotFound) { // it may have been forgotten in between
+		if !errors.Is(err, persistence.ErrNotFound) { // it may have been deleted in between
 			return known, err
 		}
 	}

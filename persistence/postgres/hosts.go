@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// originTimeout is how long a server may take to say what it is when a setting names several.
+// originTimeout limits the query for a server's origin when a setting names several servers.
 const originTimeout = time.Second
 
-// hostList are the servers of a setting, each with the ways to reach it (with TLS, without), in the
-// setting's order.
+// hostList holds the servers of a setting in its order, each with the ways to reach it (with TLS,
+// without).
 type hostList [][]*pgconn.FallbackConfig
 
 // hostsOf returns the servers of a setting.
@@ -31,9 +31,9 @@ func hostsOf(config *pgconn.Config) (all hostList) {
 	return all
 }
 
-// preferPrimary has a connection try the primary first, where a setting names several servers. All
-// are asked at once: so an old primary that has come back is recognized before anything is written
-// to it, and one that does not answer delays nobody for longer than originTimeout.
+// preferPrimary makes a connection try the primary first if a setting names several servers. It
+// asks all of them at once. So an old primary that has come back is recognized before anything is
+// written to it, and a server that does not answer delays a connection by at most originTimeout.
 func (g *serverGuard) preferPrimary(ctx context.Context, config *pgx.ConnConfig) error {
 	all := hostsOf(&config.Config)
 	if len(all) < 2 {
@@ -57,7 +57,7 @@ func (g *serverGuard) preferPrimary(ctx context.Context, config *pgx.ConnConfig)
 		}
 	}
 	if origins[best].timeline == 0 {
-		return nil // nobody has said to be a primary
+		return nil // no server is known to be a primary
 	}
 	g.learnOne(origins[best])
 	ways := all[best]
@@ -70,8 +70,8 @@ func (g *serverGuard) preferPrimary(ctx context.Context, config *pgx.ConnConfig)
 	return nil
 }
 
-// learnOne learns of a server unless it belongs to another database cluster than those seen before:
-// admit refuses it then.
+// learnOne records the origin of a server, unless it belongs to another database cluster than
+// before. checkServer refuses such a server later.
 func (g *serverGuard) learnOne(o serverOrigin) {
 	g.mu.Lock()
 	foreign := g.newest.system != "" && g.newest.system != o.system
@@ -81,7 +81,7 @@ func (g *serverGuard) learnOne(o serverOrigin) {
 	}
 }
 
-// askOrigin returns the origin of a primary; zero when the server is none, or does not answer.
+// askOrigin returns the origin of a primary; zero if the server is no primary or does not answer.
 func askOrigin(ctx context.Context, config *pgconn.Config, ways []*pgconn.FallbackConfig) (o serverOrigin) {
 	one := config.Copy()
 	one.Host, one.Port, one.TLSConfig, one.Fallbacks = ways[0].Host, ways[0].Port, ways[0].TLSConfig, ways[1:]
@@ -90,7 +90,8 @@ func askOrigin(ctx context.Context, config *pgconn.Config, ways []*pgconn.Fallba
 	if err != nil {
 		return serverOrigin{}
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // what was asked is known
+	// the answer is known; closing may fail
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if found, standby, err := readOriginOf(ctx, conn); err == nil && !standby {
 		return found
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// spelledID is how many bytes of a job's id an index has. A row of an index has 2,704 at most, and
-// other columns in it.
+// spelledID is the number of bytes of a job id that an index stores. An index row has at most 2,704
+// bytes, including other columns.
 const spelledID = 500
 
-// indexKey is what indexes have of a job's id. An id has the path of its scope in it, and scopes
-// lie deep in each other: of a long one it is the beginning and the hash, and long is all of it,
-// which is kept beside that; "" = the id is whole.
+// indexKey returns the form of a job id in indexes. An id contains the path of its scope, and deep
+// scopes make it long. For a long id, key is its beginning and a hash, and long is the whole id,
+// which is stored beside the key; "" = key is the whole id.
 func indexKey(id string) (key, long string) {
 	if len(id) <= spelledID {
 		return id, ""
@@ -23,7 +23,7 @@ func indexKey(id string) (key, long string) {
 	return strings.ToValidUTF8(id[:spelledID], "") + "~" + base64.RawURLEncoding.EncodeToString(sum[:]), id
 }
 
-// putLongID is an id that is kept beside its key, if there is one.
+// putLongID appends the id that is stored beside its key, or null.
 func (l *rowArray) putLongID(id string) {
 	if id == "" {
 		l.putNull(pgtype.TextOID)

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// Load reads the tasks and then the rows after the snapshots it has just read, so a snapshot
-// written in between does no harm.
+// Load reads the tasks and then the rows after the snapshots just read, so a snapshot written in
+// between does no harm.
 func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
 	var sizes []int64
 	scan := func(row listing.Row, r *persistence.Record) error {
@@ -43,7 +43,7 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	}
 	records := make([]*persistence.Record, len(ids))
 	for i, id := range ids {
-		// A task has a row or a snapshot, or it was deleted meanwhile.
+		// A task has a row or a snapshot, unless it was deleted meanwhile.
 		if r := byID[id]; r != nil && (len(r.Rows) > 0 || r.Snapshot != nil) {
 			records[i] = r
 		}
@@ -64,7 +64,7 @@ func (s *store) loadRows(ctx context.Context, found []persistence.Record) error 
 		keys[i], after[i] = journalKey(found[i].ID), found[i].SnapshotSeq
 	}
 	type row struct {
-		n int // of its task, from 1
+		n int // position of its task, from 1
 		persistence.Row
 	}
 	scan := func(from listing.Row, r *row) error { return from.Scan(&r.n, &r.Seq, &r.At, &r.Events) }
@@ -114,8 +114,8 @@ func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
 	return readRows(ctx, s, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM troupe.checkpoints WHERE task = $1 AND part = 0 ORDER BY seq", task)
 }
 
-// ofShards is a condition: $1 has a bit for each shard that is meant, or is null. A bit is found at
-// once, in a list it is looked for.
+// ofShards is a condition on shards: $1 has a bit for each selected shard, or is null. Testing a
+// bit is faster than searching a list.
 const ofShards = " ($1::bytea IS NULL OR get_bit($1, shard) = 1) "
 
 func shardBits(shards persistence.ShardSet) []byte {
@@ -139,8 +139,7 @@ func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, befor
 		"SELECT task, due FROM troupe.wakes WHERE"+ofShards+"AND due <= $2 ORDER BY due, task LIMIT $3", shardBits(shards), before, limit)
 }
 
-// journalKey is what the journal calls a task, as the function journal_key of the database says,
-// too.
+// journalKey returns the key of a task in the journal, like the database function journal_key.
 func journalKey(task string) [16]byte {
 	if text, ok := strings.CutPrefix(task, "task-"); ok && len(text) == 36 && strings.ToLower(text) == text {
 		if id, err := uuid.Parse(text); err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// held has somebody else hold what a statement locks until it is let go.
+// held makes another transaction hold the locks of a statement until let is called.
 func held(t *testing.T, dsn, statement string) (let func()) {
 	tx, err := connect(t, dsn).Begin(t.Context())
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func held(t *testing.T, dsn, statement string) (let func()) {
 	return func() { require.NoError(t, tx.Rollback(t.Context())) }
 }
 
-func TestWhoOwnsWhatDoesNotWaitForListings(t *testing.T) {
+func TestShardOwnershipDoesNotWaitForListings(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)
 	let := held(t, dsn, "LOCK TABLE flows")
@@ -80,7 +80,7 @@ func TestARenewalDoesNotWaitForShards(t *testing.T) {
 	claims.Wait()
 }
 
-func TestAMemberHasNoMoreConnectionsThanWeSay(t *testing.T) {
+func TestAMemberStaysWithinItsConnectionLimits(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)
 	admin := connect(t, dsn)
@@ -103,8 +103,8 @@ func TestAMemberHasNoMoreConnectionsThanWeSay(t *testing.T) {
 	all.Wait()
 }
 
-// relay passes on what a client and its server say, until the client has said something: then it
-// hears no more, up to the moment when its connections are cut.
+// relay forwards data between a client and its server until the client sends the given text. From
+// then on the client receives nothing, until its connections are cut.
 func relay(t *testing.T, dsn, until string) (through string, cut func()) {
 	to, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func relay(t *testing.T, dsn, until string) (through string, cut func()) {
 	return "postgres://postgres@" + l.Addr().String() + "/" + to.Database + "?sslmode=disable&default_query_exec_mode=exec", cut
 }
 
-// unless passes nothing on to one that is frozen.
+// unless forwards nothing to a frozen client.
 type unless struct {
 	io.Writer
 	frozen *atomic.Bool
@@ -164,7 +164,7 @@ func (u unless) Write(b []byte) (int, error) {
 	return u.Writer.Write(b)
 }
 
-// pass tells what is said before it passes it on.
+// pass reports data before it forwards it.
 func pass(to io.Writer, from io.Reader, tell func(string)) {
 	b := make([]byte, 64<<10)
 	for {
@@ -181,8 +181,9 @@ func pass(to io.Writer, from io.Reader, tell func(string)) {
 	}
 }
 
-// It has changed what all members lock when it hears nothing any more, as if its host stood still.
-func TestAMemberThatIsFrozenWhileItJoinsHoldsUpNobody(t *testing.T) {
+// The member receives nothing after it has changed the row that all members lock, as if its host
+// were frozen.
+func TestAMemberFrozenWhileJoiningDoesNotBlockOthers(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)
 	through, cut := relay(t, dsn, "UPDATE troupe.cluster")
@@ -196,7 +197,8 @@ func TestAMemberThatIsFrozenWhileItJoinsHoldsUpNobody(t *testing.T) {
 	require.Eventually(t, func() bool {
 		c, err := s.Cluster(t.Context())
 		require.NoError(t, err)
-		return len(c.Members) == 2 // it has joined, though it does not know: nothing is left that others could wait for
+		// it has joined without knowing it, and leaves nothing that others could wait for
+		return len(c.Members) == 2
 	}, 30*time.Second, time.Millisecond)
 	owned, err := s.Claim(t.Context(), me, []int{1})
 	require.NoError(t, err)
@@ -233,9 +235,10 @@ func TestALeaseOfBeforeTheClockWasPutBackIsFenced(t *testing.T) {
 	require.False(t, fenced)
 }
 
-// Its connection was lost, and with it the answer, but the server is still at it: a rest that comes
-// after the next owner has loaded the task would hide it from whoever looks for unfinished ones.
-func TestShardsAreReleasedWhenNothingOfTheirOwnersIsUnderWay(t *testing.T) {
+// The member has lost its connection and the result, but the server is still working. If a rest
+// were written after the next owner has loaded the task, it would hide the task from the list of
+// unfinished ones.
+func TestShardsAreReleasedAfterBatchesInProgress(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)
 	shard := persistence.ShardOf("a")

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// A member is stopped by its system in the middle of a batch that was taken apart, and holds its
+// The operating system stops a member in the middle of a batch that was split, while it holds its
 // lock.
 func TestAMemberThatIsFrozenWithinABatchCanBeFenced(t *testing.T) {
 	ctx := t.Context()
@@ -40,8 +40,8 @@ func TestAMemberThatIsFrozenWithinABatchCanBeFenced(t *testing.T) {
 	}))
 }
 
-// A member is stopped by its system while it decides about a key.
-func TestAMemberThatIsFrozenWhileItDecidesAboutAKeyKeepsNobodyWaiting(t *testing.T) {
+// The operating system stops a member during a decision about a key.
+func TestAMemberFrozenDuringADecisionDoesNotBlockOthers(t *testing.T) {
 	ctx := t.Context()
 	opened, err := Open(ctx, pgtest.DSN(t), Options{})
 	require.NoError(t, err)

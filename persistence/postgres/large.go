@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// snapshotCache keeps the large snapshots that were read last: unpacking and sending one that this
-// store has read before is most of what it takes to bring its task into memory. A snapshot is known
-// by its task, when that was created (its id may be used again), and the row it was made after.
-// Like the store's memory it is empty whenever there is a new connection.
+// snapshotCache keeps the large snapshots that were read last, because unpacking and sending one
+// again is most of the cost of loading its task. A snapshot is identified by its task, the task's
+// creation time (an id may be reused) and the row it follows. Like the store's memory it is cleared
+// on every new connection.
 type snapshotCache struct {
 	mu   sync.Mutex
 	kept *lru.Cache[*cachedSnapshot]
@@ -21,13 +21,14 @@ type cachedSnapshot struct {
 	snapshot     []byte
 }
 
-// From how many bytes on a snapshot is kept, and how many bytes of them.
+// largeSnapshot is the size in bytes from which a snapshot is cached, and keptSnapshots the total
+// size of the cache.
 const (
 	largeSnapshot = 128 << 10
 	keptSnapshots = 16 << 20
 )
 
-// knownLarges are what a query is told of the snapshots that need not be sent, in columns.
+// knownLarges holds the cached snapshots as query columns, so that the server need not send them.
 type knownLarges struct {
 	of           map[string]*cachedSnapshot
 	ids          []string
@@ -49,7 +50,7 @@ func (l *snapshotCache) findKnown(ids []string) (k knownLarges) {
 	return k
 }
 
-// storeRead puts the snapshots in that were not sent, and keeps large ones that were.
+// storeRead fills in the cached snapshots that were not sent, and caches large ones that were.
 func (l *snapshotCache) storeRead(k knownLarges, found []persistence.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -29,7 +29,8 @@ func TestALargeSnapshotIsSentOnceAndReadAsItIs(t *testing.T) {
 
 	commit(persistence.Commit{Task: "a", Seq: 1, Snapshot: flow.Snapshot{large('1')}, Rest: &persistence.Rest{Resting: true}})
 	require.Equal(t, large('1'), snapshot())
-	_, err := admin.Exec(ctx, "UPDATE tasks SET snapshot = 'changed'") // what is not sent is not seen
+	// the change is not noticed, because the snapshot is not sent
+	_, err := admin.Exec(ctx, "UPDATE tasks SET snapshot = 'changed'")
 	require.NoError(t, err)
 	require.Equal(t, large('1'), snapshot())
 	commit(row(2))

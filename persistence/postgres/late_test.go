@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// detour is a way to a server on which what is sent there can be held up, as by a network, or by a
-// host that is frozen while it sends.
+// detour forwards connections to a server and can hold up what clients send, like a network, or a
+// host that freezes while it sends.
 type detour struct {
 	t    *testing.T
 	to   string
@@ -23,7 +23,7 @@ type detour struct {
 
 	mu     sync.Mutex
 	freed  chan struct{} // closed while nothing is held up
-	caught chan struct{} // holds a token when something is
+	caught chan struct{} // holds a token while something is held up
 }
 
 func newDetour(t *testing.T, dsn string) (d *detour, through string) {
@@ -55,13 +55,13 @@ func (d *detour) accept(l net.Listener) {
 		}
 		d.open.Go(func() { d.pass(client, server) })
 		d.open.Go(func() {
-			_, _ = io.Copy(client, server) // until one of the two has ended
+			_, _ = io.Copy(client, server) // until either side closes
 			_ = client.Close()
 		})
 	}
 }
 
-// pass passes on what a client sends, unless it is held up.
+// pass forwards what a client sends, unless it is held up.
 func (d *detour) pass(client, server net.Conn) {
 	defer server.Close()
 	for buffer := make([]byte, 64<<10); ; {
@@ -87,7 +87,7 @@ func (d *detour) pass(client, server net.Conn) {
 	}
 }
 
-// hold holds up what is sent from now on, until it is let go.
+// hold holds up everything sent from now on, until let is called.
 func (d *detour) hold() (let func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +96,7 @@ func (d *detour) hold() (let func()) {
 	return sync.OnceFunc(func() { close(freed) })
 }
 
-func TestABatchThatIsOnItsWayWhenItsMemberIsFencedWritesNothing(t *testing.T) {
+func TestABatchInFlightWhenItsMemberIsFencedWritesNothing(t *testing.T) {
 	for name, batch := range shapesOfBatches {
 		t.Run(name, func(t *testing.T) {
 			dsn := pgtest.DSN(t)
@@ -120,7 +120,7 @@ func TestABatchThatIsOnItsWayWhenItsMemberIsFencedWritesNothing(t *testing.T) {
 				require.NoError(t, err)
 				return fenced
 			}, time.Minute, time.Millisecond)
-			taken, err := other.Load(ctx, []string{"a"}) // by whoever has the task now
+			taken, err := other.Load(ctx, []string{"a"}) // by the current owner of the task
 			require.NoError(t, err)
 			let()
 			late.Wait()

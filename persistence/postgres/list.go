@@ -9,22 +9,22 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// typeIDs are the ids of the kinds' types in one database.
+// typeIDs are the ids of the types of all kinds in one database.
 type typeIDs [len(kinds)]uint32
 
-// rowArray is an array of rows in PostgreSQL's binary format, written by hand: it is what most of a
-// commit's own time goes into, and there are no two ways to write it.
+// rowArray is an array of rows in PostgreSQL's binary format. It is encoded by hand, because
+// encoding takes most of a commit's own time.
 type rowArray struct {
 	buf []byte
 	n   uint32
-	row int // where the last row begins
+	row int // start of the last row
 }
 
-// order is that of bytes on the wire.
+// order is the byte order on the wire.
 var order = binary.BigEndian
 
-// lengthAt is where the head of an array has its length: after the number of dimensions, whether
-// there are nulls, and the type of the elements. A lower bound follows it.
+// lengthAt is the offset of the length in the head of an array. The number of dimensions, the null
+// flag and the element type come before it, and a lower bound follows.
 const lengthAt = 12
 
 func (l *rowArray) reset(element uint32) {
@@ -36,7 +36,7 @@ func (l *rowArray) reset(element uint32) {
 	l.buf = order.AppendUint32(l.buf, 1)
 }
 
-// beginRow begins a row of so many values, which end ends.
+// beginRow begins a row with the given number of values; endRow ends it.
 func (l *rowArray) beginRow(values int) {
 	l.n++
 	l.row = len(l.buf)
@@ -51,7 +51,7 @@ func (l *rowArray) putText(s string) {
 	l.buf = append(l.buf, s...)
 }
 
-// putCleanText is a text for people.
+// putCleanText appends a text for people, without characters that the database cannot store.
 func (l *rowArray) putCleanText(s string) { l.putText(listing.Text(s)) }
 
 func (l *rowArray) putUUID(id [16]byte) {
@@ -73,7 +73,7 @@ func (l *rowArray) putBool(b bool) {
 	}
 }
 
-// putBytes is null for nil.
+// putBytes appends bytes, or null for nil.
 func (l *rowArray) putBytes(b []byte) {
 	if b == nil {
 		l.putNull(pgtype.ByteaOID)
@@ -94,7 +94,7 @@ func (l *rowArray) putSnapshot(s flow.Snapshot) {
 	}
 }
 
-// putJSON is null for nil. In the binary format a version comes before the text.
+// putJSON appends JSON, or null for nil. In the binary format a version byte comes before the text.
 func (l *rowArray) putJSON(s *string) {
 	if s == nil {
 		l.putNull(pgtype.JSONBOID)
@@ -111,7 +111,7 @@ func (l *rowArray) putHead(oid uint32, length int) {
 	l.buf = order.AppendUint32(l.buf, uint32(int32(length)))
 }
 
-// encodedBytes are valid until the next reset.
+// encodedBytes returns the encoded array, valid until the next reset.
 func (l *rowArray) encodedBytes() []byte {
 	order.PutUint32(l.buf[lengthAt:], l.n)
 	return l.buf

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// many are tasks of two flows: most of them have ended, one in ten is at rest, and one in a hundred
-// goes on. Two begin at the same time.
+// many are tasks of two flows: most have ended, one in ten rests, and one in a hundred is active.
+// Two begin at the same time.
 const many = `INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, resting, settled_at, status, outcome, body_hash, shard)
 	SELECT 't' || n, 'flow-' || n % 2, '', n / 2, n, CASE WHEN n % 10 > 1 THEN n ELSE 0 END, n % 10 = 1, CASE WHEN n % 100 > 0 THEN n END,
 		CASE WHEN n % 1000 = 2 THEN 'failed' WHEN n % 10 > 1 THEN 'completed' ELSE 'running' END,
@@ -53,7 +53,7 @@ func TestAPageOfManyTasksIsReadAlone(t *testing.T) {
 	deleted, err := s.DeleteEnded(ctx, 100, 50)
 	require.NoError(t, err)
 	require.Equal(t, 50, deleted)
-	require.NoError(t, s.Close()) // sends what the connections have counted
+	require.NoError(t, s.Close()) // flushes the statistics of the connections
 	require.Eventually(t, func() bool {
 		var read int
 		require.NoError(t, admin.QueryRow(ctx, "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&read))
@@ -81,7 +81,7 @@ func TestAllUnfinishedTasksTogetherAreReadOnce(t *testing.T) {
 		found, after = found+len(ids), ids[len(ids)-1]
 	}
 	require.GreaterOrEqual(t, found, 10_240, "of half of the shards")
-	require.NoError(t, s.Close()) // sends what the connections have counted
+	require.NoError(t, s.Close()) // flushes the statistics of the connections
 	require.Eventually(t, func() bool {
 		var read int
 		require.NoError(t, admin.QueryRow(ctx, "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&read))

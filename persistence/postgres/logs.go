@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// The chunks of a task are numbered without anybody being passed: who appends to its logs waits for
-// who does so just now. Tasks that are being deleted are taken for gone; no other one is deleted
-// until the chunks are there.
+// Statements of AppendLog. A lock per task makes concurrent appends take turns, so chunk numbers of
+// a task become visible in order. Tasks that are being deleted count as gone; no other task is
+// deleted before its chunks are stored.
 const (
 	lockLogs = "SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(id, $1) AS lock FROM unnest($2::text[]) t (id) ORDER BY lock) t"
 
@@ -39,7 +39,8 @@ const (
 
 func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, keep int) error {
 	chunks = slices.DeleteFunc(slices.Clone(chunks), func(c persistence.LogChunk) bool {
-		return !flow.IsText(c.Task) || !flow.IsText(c.Job) || !flow.IsText(c.Source) // no such task can be here
+		// no such task can be stored
+		return !flow.IsText(c.Task) || !flow.IsText(c.Job) || !flow.IsText(c.Source)
 	})
 	if len(chunks) == 0 {
 		return nil

@@ -15,31 +15,32 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// now is the database's clock in milliseconds; it goes on within a transaction.
+// now is the database's clock in milliseconds; it advances within a transaction.
 const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
-// joining is what members do one after the other.
+// joining is the name of the lock for joining.
 const joining = "join"
 
-// Locks of members are taken in the same order by all: first that of joining, then rows of members,
-// then the row of the cluster, which whoever changes owners holds, then shards.
+// Statements that lock members. Every transaction takes its locks in the same order: first joining,
+// then rows of members, then the row of the cluster, which every change of owners needs, then
+// shards.
 const (
-	// lockJoining takes the advisory lock that lets members join one after the other.
+	// lockJoining takes the advisory lock that makes members join one at a time.
 	lockJoining  = "SELECT pg_advisory_xact_lock($1)"
 	lockMember   = "SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 FOR "
 	lockCluster  = "SELECT FROM troupe.cluster FOR UPDATE"
 	newlyChanged = "UPDATE troupe.cluster SET generation = generation + 1"
 	forgetMoves  = "DELETE FROM troupe.moves WHERE at <= " + now + " - $1::bigint"
-	// formatKnown has journals written in the newest format that all know who live. It comes when
-	// members have come or gone.
+	// formatKnown makes the newest format that all live members know the format of journals. It
+	// runs after members have joined or left.
 	formatKnown = `UPDATE troupe.cluster SET format = known FROM (SELECT min(m.format) AS known FROM troupe.members m WHERE fenced_at = 0) AS living WHERE known > format`
 )
 
-// Join deletes those who have long gone: that an incarnation is not there says the same as that it
-// was fenced. It is sent at once: a member that is frozen in the middle of it holds no lock that
+// Join also deletes members that left long ago: a missing incarnation means the same as a fenced
+// one. All statements are sent at once, so a member that freezes in the middle holds no lock that
 // others wait for.
 func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
-	defer s.memory.forgetAll() // which is of an earlier life
+	defer s.memory.forgetAll() // it belongs to an earlier incarnation
 	incarnation := rand.Text()
 	var name, values string
 	var written int
@@ -72,21 +73,21 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	return incarnation, wrapError("join", err)
 }
 
-// othersLive asks for members whose leases run, of some kind.
+// othersLive returns a condition: there are members of some kind with a running lease.
 func othersLive(kind string) string {
 	return "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) WHERE fenced_at = 0 AND until > " + now + kind + ")"
 }
 
-// joinCondition is persistence.Fits and Placed of the member that joins, which has the seal of the
-// others.
+// joinCondition returns persistence.Fits and Placed as a condition on the joining member, plus the
+// check that it has the seal of the others.
 func joinCondition(format, seal, values string) string {
 	return "cluster.format <= " + format + " AND (cluster.format = 0 OR " + format + " <= cluster.format + 1 OR NOT " + othersLive("") + ")" +
 		" AND NOT " + othersLive(" AND seal <> "+seal) +
 		" AND CASE WHEN values_at = '' THEN " + values + " = '' OR NOT " + othersLive("") + " ELSE " + values + " <> '' END"
 }
 
-// Renew locks the fence: it is over before the member is fenced, or sees that. A batch or a
-// deletion of a flow does not keep it waiting.
+// Renew locks the member's row with a lock that fencing waits for, so it completes before the fence
+// or sees it. Batches and deletions of flows do not block it.
 func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	var p persistence.Pulse
 	var at int64
@@ -122,7 +123,7 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	return p, wrapError("renew", err)
 }
 
-// Locked: everybody who reaches the database may join.
+// Locked returns false, because every program that reaches the database may join.
 func (s *store) Locked() bool { return false }
 
 func (s *store) Drain(ctx context.Context, incarnation string, drains bool) error {
@@ -144,13 +145,14 @@ func (s *store) Drain(ctx context.Context, incarnation string, drains bool) erro
 	return wrapError("drain", err)
 }
 
-// ended is what a statement does with the member that its part gone has ended.
+// ended is the part of a statement that frees the shards of the member that its part gone has
+// ended.
 const ended = `,
 		freed AS (UPDATE troupe.shards SET owner = '', had = owner FROM gone WHERE owner = gone.incarnation)
 		` + newlyChanged + ` WHERE EXISTS (SELECT FROM gone)`
 
-// Leave waits for batches of the member that are under way. It has the connection of the lease,
-// which it ends.
+// Leave waits for batches of the member in progress. It uses the connection of the lease, because
+// it ends the lease.
 func (s *store) Leave(ctx context.Context, incarnation string) error {
 	defer s.witness.forgetAll()
 	var batch pgx.Batch
@@ -161,12 +163,13 @@ func (s *store) Leave(ctx context.Context, incarnation string) error {
 	return wrapError("leave", s.inOne(ctx, s.leases, &batch))
 }
 
-// fencePatience is how long a fence waits for a batch of the member. One that takes longer is not
-// waited for at a stretch: whoever fences has more to do.
+// fencePatience is how long a fence waits for a batch of the member. After that it gives up for
+// now, because the caller has more to do.
 const fencePatience = 500 * time.Millisecond
 
-// Fence takes the lock only when the lease seems to have run out. Then no batch and no renewal of
-// that member is under way. A renewal may have been just before, so it looks again.
+// Fence takes the lock only if the lease seems to have expired. With the lock no batch and no
+// renewal of that member is in progress. It checks the lease again, because it may have been
+// renewed just before.
 func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 	const runs = "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + " AND until <= " + now + " + 2 * ttl)"
 	held := false
@@ -188,7 +191,7 @@ func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 	return err == nil && !held, wrapError("fence", err)
 }
 
-// Cluster is one statement, so that what it tells is of one moment.
+// Cluster is one statement, so that its result is of one moment.
 func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	var c persistence.Cluster
 	err := s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
@@ -205,7 +208,7 @@ func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	return &c, nil
 }
 
-// Claim locks the fence, like a batch.
+// Claim locks the member's row like a batch.
 func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
 	var owned []int
 	fenced := true
@@ -235,10 +238,10 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 	return owned, nil
 }
 
-// Release waits for batches of the member that are under way, also those whose answer nobody hears
-// any more: nothing of it lands when somebody else has the shards. Who leaves or is fenced holds
-// the row of the cluster, so nobody is given any who has gone. It forgets what was written, because
-// others may now write it and delete it.
+// Release waits for batches of the member in progress, including those whose results are no longer
+// awaited. So nothing of it is written after another member owns the shards. Leaving and fencing
+// lock the row of the cluster, so no shard goes to a member that is gone. Release also drops the
+// memory of written rows, because other members may now extend and delete these tasks.
 func (s *store) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
 	defer s.memory.forgetAll()
 	shards, takers := make([]int, len(transfers)), make([]string, len(transfers))
@@ -270,7 +273,7 @@ func (s *store) Moves(ctx context.Context) (moves []persistence.Move, err error)
 	return moves, wrapError("read what has moved", err)
 }
 
-// Secret makes one that is kept only if there is none.
+// Secret stores a new secret only if there is none.
 func (s *store) Secret(ctx context.Context) (secret string, err error) {
 	err = s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, s.schema.qualify("UPDATE troupe.cluster SET secret = coalesce(secret, $1) RETURNING secret"), rand.Text()).Scan(&secret)

@@ -7,43 +7,42 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// lastRowCache knows the last rows that this store has written to tasks which have not ended. Such
-// a row is there, so the one that follows it need not look for it: rows go only together with their
-// task, when retention deletes one that has ended, or when a flow is deleted. What others wrote to
-// the journal since then is found by the primary key.
+// lastRowCache remembers the last rows that this store wrote to unfinished tasks. Such a row still
+// exists, so the commit that follows need not check for it. Rows are deleted only together with
+// their task: by retention after its end, or with its flow. Rows that others wrote since then
+// collide by the primary key.
 //
-// Several members may use the database. So a flow is deleted at the beginning of an era: every
-// member's row gets the number of the new one, which waits for batches under way, and a batch names
-// the era that its memory is of. One of an earlier era writes nothing, learns the new one, forgets
-// and is tried again. And a task that this member wrote to may be ended by another one, and be
-// deleted, only after its shard was given back: that empties the memory, too.
+// Several members may use the database. Deleting a flow therefore begins a new era: it writes the
+// new number into every member's row, which waits for batches in progress. A batch carries the era
+// of its memory. A batch of an earlier era writes nothing; the store then learns the new era, drops
+// its memory and tries again. Another member can end and delete a task of this member only after
+// its shard was released, and releasing drops the memory, too.
 //
-// All this holds for one server with one history. A server that lost what it had confirmed (a
-// replica that took over, a backup) is reached over new connections only, and each new connection
-// empties the memory. A task that has not been heard of for a while is forgotten, too, and there is
-// a bound on how many are known.
+// All this holds for one server with one history. A server that lost confirmed writes (a promoted
+// replica, a backup) is reached over new connections only, and each new connection drops the
+// memory. Tasks without recent commits are dropped, too, and the number of tasks is bounded.
 type lastRowCache struct {
 	mu         sync.Mutex
 	now        batchMoment
 	young, old map[string]int64
 	turned     time.Time
-	versions   map[string]bool // that tasks have begun of: they are there until a flow is deleted
+	versions   map[string]bool // versions of tasks started here; they exist until a flow is deleted
 }
 
-// batchMoment is when a batch was put together: what it learns counts only if nothing was forgotten
-// since.
+// batchMoment is the state in which a batch was assembled. Its results are remembered only if
+// nothing was dropped since.
 type batchMoment struct {
-	era   int64 // of the database
-	lapse int   // grows whenever everything is forgotten
+	era   int64 // era of the database
+	lapse int   // grows with each complete drop
 }
 
-// A task is forgotten after one to two terms without a commit, sooner when there are many.
+// A task is dropped after one to two terms without a commit, or sooner if there are many tasks.
 const (
 	memoryTerm = 30 * time.Second
 	memorySize = 20_000
 )
 
-// beginBatch begins a batch.
+// beginBatch returns the current moment and drops old tasks.
 func (m *lastRowCache) beginBatch(now time.Time) batchMoment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +56,7 @@ func (m *lastRowCache) beginBatch(now time.Time) batchMoment {
 	return m.now
 }
 
-// hasPrevious is true when the row before that of a commit is there.
+// hasPrevious reports whether the row before that of a commit is known to exist.
 func (m *lastRowCache) hasPrevious(c *persistence.Commit) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,14 +72,14 @@ func (m *lastRowCache) lastRow(task string) (int64, bool) {
 	return last, known
 }
 
-// knowsVersion is true when a version is there.
+// knowsVersion reports whether a version is known to exist.
 func (m *lastRowCache) knowsVersion(version string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.versions[version]
 }
 
-// learnVersion has room for as many versions as for tasks.
+// learnVersion remembers a version; there may be as many versions as tasks.
 func (m *lastRowCache) learnVersion(id string) {
 	if m.versions == nil || len(m.versions) >= memorySize {
 		m.versions = map[string]bool{}
@@ -88,8 +87,8 @@ func (m *lastRowCache) learnVersion(id string) {
 	m.versions[id] = true
 }
 
-// recordBatch remembers the tasks of which it is known that they have not ended: they begin, or say
-// so.
+// recordBatch remembers the tasks that are known not to have ended: those that start, and those
+// whose columns show it.
 func (m *lastRowCache) recordBatch(at batchMoment, batch []persistence.Commit, answers []error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,14 +111,14 @@ func (m *lastRowCache) recordBatch(at batchMoment, batch []persistence.Commit, a
 	}
 }
 
-// forgetAll forgets everything.
+// forgetAll drops everything.
 func (m *lastRowCache) forgetAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clearLocked()
 }
 
-// enterEra begins an era, unless it has begun.
+// enterEra switches to an era; a new one drops everything.
 func (m *lastRowCache) enterEra(era int64) batchMoment {
 	m.mu.Lock()
 	defer m.mu.Unlock()

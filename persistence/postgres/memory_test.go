@@ -18,7 +18,7 @@ func next(task string, seq int64) *persistence.Commit {
 	return &persistence.Commit{Task: task, Seq: seq}
 }
 
-func TestWhatIsRemembered(t *testing.T) {
+func TestLastRowsAreRemembered(t *testing.T) {
 	var m lastRowCache
 	now := time.Unix(0, 0)
 	m.beginBatch(now)
@@ -66,7 +66,7 @@ func TestTheMemoryIsBounded(t *testing.T) {
 	require.LessOrEqual(t, len(m.young)+len(m.old), 2*(memorySize+1))
 }
 
-func TestABatchOfAnEarlierConnectionTeachesNothing(t *testing.T) {
+func TestABatchOfAnEarlierConnectionIsNotRemembered(t *testing.T) {
 	var m lastRowCache
 	at := m.beginBatch(time.Unix(0, 0))
 	m.forgetAll()
@@ -74,7 +74,7 @@ func TestABatchOfAnEarlierConnectionTeachesNothing(t *testing.T) {
 	require.False(t, m.hasPrevious(next("a", 2)))
 }
 
-func TestABatchOfAnEarlierEraTeachesNothing(t *testing.T) {
+func TestABatchOfAnEarlierEraIsNotRemembered(t *testing.T) {
 	var m lastRowCache
 	at := m.beginBatch(time.Unix(0, 0))
 	require.NotEqual(t, at, m.enterEra(7))

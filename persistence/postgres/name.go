@@ -11,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// unnamed stands for a DSN in which nobody can tell the password from the rest.
+// unnamed stands for a DSN whose password cannot be separated from the rest.
 const unnamed = "postgres://…"
 
-// Name is what may be shown of a DSN or URL: which database of which server, for whom. It is made
-// of what the DSN was understood to mean, so there is no spelling of a password that it could hold.
+// Name returns the parts of a DSN or URL that may be shown: user, server and database. It is built
+// from the parsed DSN, so no way of writing a password can leak it.
 func Name(dsn string) string {
 	config, err := parseDSN(dsn)
 	if err != nil {
@@ -23,7 +23,7 @@ func Name(dsn string) string {
 	}
 	c := config.ConnConfig
 	name := url.URL{Scheme: "postgres", User: url.User(c.User), Path: "/" + c.Database}
-	if strings.HasPrefix(c.Host, "/") { // the folder of a socket
+	if strings.HasPrefix(c.Host, "/") { // directory of a Unix socket
 		name.RawQuery = url.Values{"host": {c.Host}}.Encode()
 	} else {
 		name.Host = net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
@@ -34,8 +34,8 @@ func Name(dsn string) string {
 var errUnreadable = errors.New("the setting cannot be read as postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=VALUE: " +
 	"write what is special in a password as %40 (@), %2F (/), %3A (:), %3F (?), %23 (#) or %25 (%)")
 
-// parseDSN reads a DSN or URL. The driver's errors begin with the DSN, so only their end is told,
-// and only of a URL that was taken apart where it was meant to be.
+// parseDSN parses a DSN or URL. The driver's errors begin with the DSN, so only their end is
+// returned, and only for a URL that was split correctly.
 func parseDSN(dsn string) (*pgxpool.Config, error) {
 	if isAmbiguous(dsn) {
 		return nil, errUnreadable
@@ -51,7 +51,8 @@ func parseDSN(dsn string) (*pgxpool.Config, error) {
 	return nil, errUnreadable
 }
 
-// isAmbiguous is a URL whose password may have been taken for another part of it.
+// isAmbiguous reports whether a part of a URL's password may have been parsed as another part of
+// it.
 func isAmbiguous(dsn string) bool {
 	if !strings.Contains(dsn, "://") {
 		return false

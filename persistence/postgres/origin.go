@@ -12,14 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// serverOrigin is the server that a connection leads to, and the history that the server is in. It
-// is zero where the server does not say, as some that only resemble PostgreSQL.
+// serverOrigin identifies the server of a connection and the history that the server is in. It is
+// zero if the server does not report it, like some that only resemble PostgreSQL.
 type serverOrigin struct {
-	system   string // identifier of the database cluster: its standbys have the same
+	system   string // identifier of the database cluster; standbys have the same
 	timeline int64  // grows by one with each promotion of a standby
 }
 
-// readOrigin is a query that every role may ask. The name of a WAL file begins with the timeline.
+// readOrigin is a query that every role may run. The name of a WAL file begins with the timeline.
 const readOrigin = `SELECT pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system())::text,
 	CASE WHEN NOT pg_is_in_recovery() THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint END::text`
 
@@ -54,10 +54,11 @@ type serverGuard struct {
 	mu      sync.Mutex
 	newest  serverOrigin
 	several bool            // the setting names several servers
-	refused map[string]bool // what was logged
+	refused map[string]bool // refusals logged so far
 }
 
-// recordOrigin notes a server that may be written to. The newest one of a database cluster counts.
+// recordOrigin records a server that may be written to. The newest timeline of a database cluster
+// wins.
 func (g *serverGuard) recordOrigin(o serverOrigin) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -66,8 +67,8 @@ func (g *serverGuard) recordOrigin(o serverOrigin) {
 	}
 }
 
-// checkServer reads the origin of a new connection and refuses a server that is a standby, or an
-// old primary. The driver tries the next server of the setting then.
+// checkServer reads the origin of a new connection and refuses a standby or an old primary. The
+// driver then tries the next server of the setting.
 func (g *serverGuard) checkServer(ctx context.Context, conn *pgconn.PgConn) error {
 	o, standby, err := readOriginOf(ctx, conn)
 	if err != nil {
@@ -90,7 +91,7 @@ func (g *serverGuard) checkServer(ctx context.Context, conn *pgconn.PgConn) erro
 	return nil
 }
 
-// refusalReason returns why a server must not be written to, or "".
+// refusalReason returns the reason why a server must not be written to, or "".
 func (g *serverGuard) refusalReason(o serverOrigin) string {
 	switch {
 	case o.system == g.newest.system && o.timeline < g.newest.timeline:
@@ -102,13 +103,13 @@ func (g *serverGuard) refusalReason(o serverOrigin) string {
 	return ""
 }
 
-// originOfConn returns what admit has read.
+// originOfConn returns the origin that checkServer has read.
 func originOfConn(conn *pgconn.PgConn) serverOrigin {
 	o, _ := conn.CustomData()[originOf].(serverOrigin)
 	return o
 }
 
-// serverOf names the server of a connection for people.
+// serverOf returns the name of a connection's server for people.
 func serverOf(conn *pgconn.PgConn) string {
 	if addr := conn.Conn().RemoteAddr(); addr != nil && addr.String() != "" {
 		return addr.String()
@@ -116,7 +117,7 @@ func serverOf(conn *pgconn.PgConn) string {
 	return "the server"
 }
 
-// hostAddress is an address of a server.
+// hostAddress returns the address of a server.
 func hostAddress(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }

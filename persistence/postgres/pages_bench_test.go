@@ -13,11 +13,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// BenchmarkPages is what a page of a long history costs: the first with one thing on it and the
-// last with 500, of the events, runs and steps of a task of 1,000,000 steps, and of the runs and
-// units of a fan-out of 100,000; and a digest of these and of a task of 10,000 nodes. The units of
-// a visit that is over are those that a page before has found. B/op is all memory that was taken,
-// not only what is held at once.
+// BenchmarkPages measures pages of long histories.
+//
+//   - Pages: the first page with one item, and the last with 500.
+//   - Items: events, runs and steps of a task of 1,000,000 steps, and runs and units of a fan-out of
+//     100,000. The units of a finished visit come from the cache that an earlier page has filled.
+//   - Also a digest of each of these, and of a task of 10,000 nodes.
+//
+// B/op is all memory allocated, not only the memory held at once.
 func BenchmarkPages(b *testing.B) {
 	x := newBench(b)
 	h := historian{b: b, x: x, reader: persistence.NewReader(x.store, flow.Limits{})}
@@ -45,7 +48,7 @@ func BenchmarkPages(b *testing.B) {
 	})
 }
 
-// dagOf is a definition of so many nodes, one behind the other.
+// dagOf returns a definition of a chain of nodes.
 func dagOf(nodes int) string {
 	b := []byte(`{"mode":"dag","nodes":{"n0":{"func":"f"}`)
 	for i := 1; i < nodes; i++ {
@@ -54,7 +57,7 @@ func dagOf(nodes int) string {
 	return string(b) + "}}"
 }
 
-// historian makes the history of a task as its actor would have written it.
+// historian writes the history of a task as its actor would.
 type historian struct {
 	b      *testing.B
 	x      *bench
@@ -68,7 +71,7 @@ type historian struct {
 	waiting           []flow.Job
 }
 
-// play reports jobs until so many have been.
+// play reports jobs, up to the given number.
 func (h *historian) play(task, definition string, reports int) {
 	ctx := context.Background()
 	require.NoError(h.b, h.x.store.CreateFlow(ctx, persistence.Flow{ID: "flow-" + task, Slug: task, Name: task}))
@@ -166,7 +169,7 @@ func (h *historian) events(b *testing.B, task string) {
 	}
 }
 
-// deepest is the place of the last page of 500.
+// deepest returns the place of the last page of 500.
 func deepest(_ *testing.B, all int, next func(flow.Place) (n int, more bool, at flow.Place)) (at flow.Place) {
 	seen := 0
 	for more := true; more && all-seen > 500; {

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// throng is 20,000 of all that is read page by page.
+// throng inserts 20,000 rows of everything that is read page by page.
 var throng = []string{
 	`INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, status, body_hash, shard)
 		SELECT 't' || n, 'f', '', n, n, 'running', '', n % 1024 FROM generate_series(1, 20000) n`,
@@ -36,10 +36,10 @@ var throng = []string{
 		SELECT 'f' || n / 50, true, 60000, 0, '', 'n' || n, '', '\x` + hex.EncodeToString(new(stats.Counts).Append(nil)) + `' FROM generate_series(0, 19999) n`,
 }
 
-// crowded are the tables of these.
+// crowded are the tables of these rows.
 var crowded = []string{"tasks", "wakes", "task_queue", "externals", "task_events", "task_logs", "approvals", "stats"}
 
-// countsOf are of nodes of the flow f8.
+// countsOf returns counts of nodes of the flow f8.
 func countsOf(nodes int) []persistence.StatsRow {
 	rows := make([]persistence.StatsRow, nodes)
 	for i := range rows {
@@ -49,9 +49,9 @@ func countsOf(nodes int) []persistence.StatsRow {
 	return rows
 }
 
-// Statistics may be from a time when there was nothing, or from before a burst; then a plan that
-// sorts all there is for each page seems to be cheap.
-func TestAPageIsReadAloneWhateverTheStatisticsSay(t *testing.T) {
+// Statistics may be from a time when tables were empty, or from before a burst. Then the planner
+// may prefer to sort all rows for each page.
+func TestAPageIsReadAloneWithAnyStatistics(t *testing.T) {
 	pages := map[string]func(ctx context.Context, s persistence.Store) (int, error){
 		"unfinished": func(ctx context.Context, s persistence.Store) (int, error) {
 			list, err := s.Unfinished(ctx, persistence.AllShards(), "", 50)
@@ -157,15 +157,15 @@ func TestAPageIsReadAloneWhateverTheStatisticsSay(t *testing.T) {
 				n, err := page(ctx, s)
 				require.NoError(t, err)
 				require.Equal(t, 50, n)
-				require.NoError(t, s.Close()) // sends what the connections have counted
+				require.NoError(t, s.Close()) // flushes the statistics of the connections
 				require.Less(t, rowsRead(t, admin, 50, crowded...), 1000)
 			})
 		}
 	}
 }
 
-// rowsRead is how many rows of tables were read, once it is known of so many: connections tell when
-// they are closed.
+// rowsRead returns the number of rows read from tables, once at least least are known: connections
+// report them on closing.
 func rowsRead(t *testing.T, admin *pgx.Conn, least int, tables ...string) (read int) {
 	t.Helper()
 	require.Eventually(t, func() bool {

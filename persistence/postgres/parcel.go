@@ -13,22 +13,22 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/parts"
 )
 
-// packedBatch is a batch as it is sent: a list of each kind.
+// packedBatch is an encoded batch: one array per kind.
 type packedBatch struct {
 	lists    [len(kinds)]rowArray
 	creates  int
-	repeated bool   // a task that begins may be there already
-	version  string // of the last task that begins
+	repeated bool   // a new task may exist already
+	version  string // version of the last new task
 }
 
-// parcels are used again, because their buffers are large.
+// parcels pools packed batches, because their buffers are large.
 var parcels = sync.Pool{New: func() any { return new(packedBatch) }}
 
-// keepAtMost is how large a parcel's lists may be, in bytes, to be kept for the next batch: the
-// snapshot of a task of 100,000 units is far larger, and would stay in memory with the parcel.
+// keepAtMost is the largest total buffer size, in bytes, of a packed batch that goes back to the
+// pool. The snapshot of a task of 100,000 units is far larger and would stay in memory with it.
 const keepAtMost = 4 << 20
 
-// returnToPool ends the use of a parcel.
+// returnToPool puts the packed batch back into the pool, unless its buffers are too large.
 func (p *packedBatch) returnToPool() {
 	size := 0
 	for kind := range p.lists {
@@ -39,7 +39,8 @@ func (p *packedBatch) returnToPool() {
 	}
 }
 
-// packBatch is false when a commit is malformed: its batch cannot be written as a whole.
+// packBatch encodes a batch. It returns false if a commit is malformed, so that the batch cannot be
+// written as a whole.
 func (p *packedBatch) packBatch(s *store, batch []persistence.Commit, repeated bool) bool {
 	p.creates, p.repeated, p.version = 0, repeated, ""
 	for kind := range p.lists {
@@ -55,7 +56,7 @@ func (p *packedBatch) packBatch(s *store, batch []persistence.Commit, repeated b
 	return true
 }
 
-// isMalformed is a task that does not begin with row 1.
+// isMalformed reports whether a commit creates a task without row 1.
 func isMalformed(c *persistence.Commit) bool {
 	return c.Create != nil && (c.Seq != 1 || c.Events == nil)
 }
@@ -102,7 +103,7 @@ func (p *packedBatch) addCommit(c *persistence.Commit, m *lastRowCache) {
 	}
 }
 
-// addLast adds which row of the task must be its last one.
+// addLast adds the required sequence number of the task's last row.
 func (p *packedBatch) addLast(c *persistence.Commit) {
 	l := &p.lists[lasts]
 	l.beginRow(2)
@@ -115,7 +116,7 @@ func (p *packedBatch) addLast(c *persistence.Commit) {
 	l.endRow()
 }
 
-// addGoingOn adds a task that may have ended before, and has not after this commit.
+// addGoingOn adds a task that may have ended before this commit and is not ended after it.
 func (p *packedBatch) addGoingOn(c *persistence.Commit) {
 	if c.Events == nil || c.Columns == nil || c.Columns.EndedAt > 0 {
 		return
@@ -126,7 +127,7 @@ func (p *packedBatch) addGoingOn(c *persistence.Commit) {
 	l.endRow()
 }
 
-// addTask expects only that a request with a key is repeated: other tasks have new ids.
+// addTask expects repetitions only of requests with a key, because all other tasks have new ids.
 func (p *packedBatch) addTask(c *persistence.Commit, m *lastRowCache) {
 	p.creates++
 	p.repeated = p.repeated || c.Create.BodyHash != ""
@@ -169,7 +170,7 @@ func (p *packedBatch) addTask(c *persistence.Commit, m *lastRowCache) {
 	l.endRow()
 }
 
-// transientSnapshot is a snapshot that the next one replaces.
+// transientSnapshot returns a snapshot that the next one replaces; nil for a checkpoint.
 func transientSnapshot(c *persistence.Commit) flow.Snapshot {
 	if c.Checkpoint {
 		return nil
@@ -177,7 +178,7 @@ func transientSnapshot(c *persistence.Commit) flow.Snapshot {
 	return c.Snapshot
 }
 
-// addVersion adds a version that must be there. Those of a batch are mostly one and the same.
+// addVersion adds a version that must exist. Most commits of a batch name the same one.
 func (p *packedBatch) addVersion(id string) {
 	l := &p.lists[versions]
 	if l.n > 0 && p.version == id {
@@ -189,7 +190,7 @@ func (p *packedBatch) addVersion(id string) {
 	l.endRow()
 }
 
-// addChange leaves null what stays as it is.
+// addChange adds the changes of a task, with null for unchanged values.
 func (p *packedBatch) addChange(c *persistence.Commit) {
 	l, snapshot := &p.lists[changes], transientSnapshot(c)
 	switch {
@@ -222,7 +223,7 @@ func (p *packedBatch) addChange(c *persistence.Commit) {
 	l.endRow()
 }
 
-// nothing are the types of persistence.Columns.
+// nothing holds the types of the columns of persistence.Columns, for nulls.
 var nothing = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.Int8OID, pgtype.TextOID}
 
 func (l *rowArray) columnTexts(n *persistence.Columns) {
@@ -234,7 +235,7 @@ func (l *rowArray) columnTexts(n *persistence.Columns) {
 	l.putText(listing.Wait(n.Wait))
 }
 
-// addRest has no wake to delete of a task that begins.
+// addRest adds changes of a task's rest. A new task has no wake to delete.
 func (p *packedBatch) addRest(c *persistence.Commit) {
 	switch {
 	case c.Rest == nil:
@@ -254,8 +255,8 @@ func (l *rowArray) addWake(c *persistence.Commit) {
 	l.endRow()
 }
 
-// addJobs leaves a job out that one commit puts in and takes out, because both would happen at
-// once. A task that begins has none to take out.
+// addJobs skips a job that one commit both enqueues and dequeues, because the statement would do
+// both at once. A new task has no jobs to dequeue.
 func (p *packedBatch) addJobs(c *persistence.Commit) {
 	for _, job := range c.Enqueue {
 		if !slices.Contains(c.Dequeue, job.JobID) {
@@ -269,7 +270,7 @@ func (p *packedBatch) addJobs(c *persistence.Commit) {
 	}
 }
 
-// addPermits leaves out what one commit asks for, or has, and releases, as addJobs does.
+// addPermits skips a permit that one commit asks for, or holds, and releases, as addJobs does.
 func (p *packedBatch) addPermits(c *persistence.Commit) {
 	for i := range c.Permits.Ask {
 		if r := &c.Permits.Ask[i]; !c.Permits.Released(r.Holder, r.Key) {
@@ -329,7 +330,7 @@ func (l *rowArray) addJob(c *persistence.Commit, job persistence.QueueRow) {
 	l.endRow()
 }
 
-// shapeAndParameters and parameters of the statement that writes the batch.
+// shapeAndParameters returns the shape and the parameters of the statement that writes the batch.
 func (p *packedBatch) shapeAndParameters(incarnation string, era int64) (s statementShape, parameters [][]byte) {
 	parameters = append(make([][]byte, 0, 2+len(kinds)), []byte(incarnation), binary.BigEndian.AppendUint64(nil, uint64(era)))
 	for kind := range p.lists {

@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/parts"
 )
 
-// inParts reports whether a commit has more than fits into the row of its checkpoint.
+// inParts reports whether a checkpoint is too large for one row.
 func inParts(c persistence.Commit) bool { return c.Checkpoint && c.Snapshot.Len() > parts.Size }
 
-// writeParts writes the rest of the checkpoints of a batch that was written, in its transaction.
+// writeParts writes the remaining parts of the checkpoints of a written batch, in its transaction.
 func (b *batchWriter) writeParts(ctx context.Context, batch []persistence.Commit, answers []error) error {
 	for i, c := range batch {
 		if !inParts(c) || answers[i] != nil {
@@ -33,8 +33,8 @@ func (b *batchWriter) writeParts(ctx context.Context, batch []persistence.Commit
 	return nil
 }
 
-// completeCheckpoints reads what is behind the first parts of the checkpoints that were sent. A
-// task that is deleted meanwhile has no snapshot.
+// completeCheckpoints reads the remaining parts of checkpoints. A task that is deleted meanwhile
+// has no snapshot.
 func (s *store) completeCheckpoints(ctx context.Context, found []persistence.Record, sizes []int64) (err error) {
 	for i := range found {
 		r := &found[i]
@@ -59,7 +59,7 @@ func (s *store) readParts(ctx context.Context, task string, seq int64, first []b
 	})
 }
 
-// Checkpoint reads all parts of one.
+// Checkpoint reads all parts of a checkpoint.
 func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
 	h, err := findByKey(ctx, s, "read a checkpoint", parts.ScanHead, "SELECT size, snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part = 0", task, seq)
 	if err != nil {

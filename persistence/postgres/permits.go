@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// What a decision about a key is made of. Each statement sees what was written before it begins, so
-// those behind the lock see every earlier decision. Rows that a batch is just ending are locked by
-// it and count once more: it tells when they are gone.
+// Queries for a decision about a key. Each statement sees everything written before it begins, so
+// the statements after the lock see every earlier decision. Rows that a batch is just releasing are
+// locked by it and still count; the commit that released them asks for a new decision.
 var (
 	permitColumns = strings.Replace(listing.PermitColumns, "holder", "coalesce(long_holder, holder)", 1)
 
@@ -24,7 +24,8 @@ var (
 
 	countHeld = "SELECT count(*), count(*) FILTER (WHERE evicted) FROM troupe.permits WHERE key = $1 AND state IN (1, 2)"
 
-	// The first of those who wait, of each of the next values of fair: none of the others is read.
+	// listWaiting reads the first waiting rows of each of the next values of fair, and no other
+	// rows.
 	listWaiting = `WITH RECURSIVE behind AS (
 			(SELECT fair FROM troupe.permits WHERE key = $1 AND state = 0 AND fair > (SELECT last FROM troupe.permit_keys WHERE key = $1) ORDER BY fair LIMIT 1)
 			UNION ALL SELECT n.fair FROM behind b, LATERAL (SELECT fair FROM troupe.permits WHERE key = $1 AND state = 0 AND fair > b.fair ORDER BY fair LIMIT 1) n),
@@ -39,16 +40,16 @@ var (
 
 	listHasty = "SELECT " + permitColumns + " FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT $2"
 
-	// Those who have the key are read if somebody waits who may have one of them canceled. He is
-	// looked for in an order that only one index has: of most keys all who wait would be looked at
-	// in vain.
+	// listRunning reads the holders only if a waiting row may have one of them canceled. The order
+	// makes the planner use the one index of such rows; otherwise it would read all waiting rows of
+	// most keys for nothing.
 	listRunning = "SELECT " + permitColumns + ` FROM troupe.permits WHERE key = $1 AND state IN (1, 2) AND NOT evicted
 		AND (SELECT true FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'cancel_running' ORDER BY asked_at, turn LIMIT 1)
 		ORDER BY given_at, asked_at, task, holder LIMIT $2`
 
-	// The rows that a decision changes are found once, each by its key, and changed where they are:
-	// a plan that was made while few had asked looked for each of them among all, and for each of
-	// those again. One that a batch has just changed is left alone like one that it holds.
+	// The statements that change rows find each row once by its key and change it in place. A plan
+	// made while few rows existed would search all rows for each of them, twice. Rows that a batch
+	// holds or has just changed are skipped.
 	redeliverVerdicts = `UPDATE troupe.permits SET told_at = $3 WHERE ctid = ANY (ARRAY(
 			SELECT ctid FROM troupe.permits WHERE key = $1 AND (state IN (1, 3) OR evicted) AND ($2 OR told_at <= $4 OR told_at > $3)
 				ORDER BY told_at, given_at, asked_at, task, holder LIMIT $5 FOR UPDATE SKIP LOCKED))
@@ -62,16 +63,17 @@ var (
 	rememberKey = "UPDATE troupe.permit_keys SET last = $2, begun = $3, idle_at = $4 WHERE key = $1"
 )
 
-// evicts is the state that rulePermits leaves as it is.
+// evicts is the pseudo state for which rulePermits keeps the state.
 const evicts = -1
 
-// mayWrite fails with a division by zero when the member may not write, which ends all that is sent
+// mayWrite fails with a division by zero if the member may not write, which aborts everything sent
 // with it.
 const mayWrite = "SELECT 1 / count(*) FROM (" + lockMember + "KEY SHARE) AS living"
 
-// Rule is a transaction that holds the lock of the key, which is all that keeps two decisions
-// apart. It waits for no row that a batch has. While it decides it holds nothing else, and that not
-// for long if it is stopped just then: what locks its member, and rows, is sent along with its end.
+// Rule is a transaction that holds the lock of the key; only this lock keeps two decisions apart.
+// It waits for no row that a batch holds. While it decides it holds no other lock, and the server
+// ends it soon if the member freezes. The locks on its member and on rows are sent together with
+// the COMMIT.
 func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
 	err = s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		tx, err := conn.Begin(ctx)
@@ -84,7 +86,7 @@ func (s *store) Rule(ctx context.Context, incarnation string, q persistence.Perm
 			ruling, err = s.writeRuling(ctx, tx, incarnation, q, b.Now, &v)
 		}
 		if err != nil {
-			_ = tx.Rollback(ctx) // if it fails the connection is closed
+			_ = tx.Rollback(ctx) // if it fails, the connection is closed
 		}
 		return err
 	})
@@ -114,7 +116,7 @@ func permitsInto(list *[]persistence.PermitRow) func(pgx.Rows) error {
 	}
 }
 
-// writeRuling writes a decision down, reads who has to hear something, and ends the transaction.
+// writeRuling stores a decision, reads the rows to notify, and ends the transaction.
 func (s *store) writeRuling(ctx context.Context, tx pgx.Tx, incarnation string, q persistence.PermitQuestion, at int64, v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
 	ruling = persistence.Ruling{Again: v.Again, More: v.More}
 	var batch pgx.Batch
@@ -167,7 +169,7 @@ func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.Permi
 		FROM troupe.permits p WHERE task = $1 ORDER BY holder, key`, task, persistence.MostBefore)
 }
 
-// ForgetKeys leaves those alone that somebody decides about just now.
+// ForgetKeys skips keys with a decision in progress.
 func (s *store) ForgetKeys(ctx context.Context, limit int) (int, error) {
 	return s.execCount(ctx, "forget keys", `DELETE FROM troupe.permit_keys WHERE ctid = ANY (ARRAY(
 		SELECT ctid FROM troupe.permit_keys WHERE idle_at <= `+now+` ORDER BY idle_at LIMIT $1 FOR UPDATE SKIP LOCKED))`, limit)

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// planNode is a step of a plan, with how many rows it has read or made.
+// planNode is a step of a plan, with the number of rows that it read or produced.
 type planNode struct {
 	Kind    string     `json:"Node Type"`
 	Rows    float64    `json:"Actual Rows"`
@@ -22,7 +22,7 @@ type planNode struct {
 	Plans   []planNode `json:"Plans"`
 }
 
-// read counts the rows that scans of tables and indexes go through.
+// read returns the number of rows that scans of tables and indexes pass.
 func (n *planNode) read() (rows float64) {
 	switch n.Kind {
 	case "Index Scan", "Index Only Scan", "Seq Scan", "Bitmap Heap Scan":
@@ -34,7 +34,7 @@ func (n *planNode) read() (rows float64) {
 	return rows
 }
 
-func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
+func TestADecisionAboutAKeyReadsFewWaitingRows(t *testing.T) {
 	const analyze = "ANALYZE troupe.permits"
 	crowd := []string{`INSERT INTO troupe.permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
 		SELECT 't', i::text, CASE WHEN i <= 50000 THEN 'busy' ELSE 'k' || i % 40 END, i % 1024, 1, 0, CASE WHEN i BETWEEN 10 AND 14 THEN 'refuse' ELSE '' END, 0, CASE WHEN i < 4 THEN 'small' ELSE 'large' || i % 3 END, i, ''
@@ -92,7 +92,7 @@ func TestPagesHaveSettingsOfTheirOwn(t *testing.T) {
 	require.Equal(t, others, settings(readRows[string]))
 }
 
-func TestKeysThatNobodyAsksForAreForgottenInPortions(t *testing.T) {
+func TestUnusedKeysAreForgottenInPortions(t *testing.T) {
 	opened, err := Open(t.Context(), pgtest.DSN(t), Options{})
 	require.NoError(t, err)
 	defer opened.Close()

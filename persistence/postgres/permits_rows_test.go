@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
-// Connections keep the plans that they made when a few had asked for keys.
-func TestARulingReadsFewRowsWhenManyHaveComeSinceItsPlanWasMade(t *testing.T) {
+// Connections keep the plans that they made while few rows existed.
+func TestARulingReadsFewRowsEvenWithAnOldPlan(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	_, me := joined(t, dsn)
 	ctx, admin := t.Context(), connect(t, dsn)
@@ -38,6 +38,6 @@ func TestARulingReadsFewRowsWhenManyHaveComeSinceItsPlanWasMade(t *testing.T) {
 	do(ask, 10, 2000)
 	do("SELECT pg_stat_reset()")
 	rule(min(1000-8, persistence.PermitsAtOnce))
-	require.NoError(t, s.Close()) // sends what the connection has counted
+	require.NoError(t, s.Close()) // flushes the statistics of the connection
 	require.Less(t, rowsRead(t, admin, persistence.PermitsAtOnce, "permits"), 10*persistence.PermitsAtOnce)
 }

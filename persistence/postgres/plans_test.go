@@ -15,9 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-// Of a table that is empty, and has been cleaned up since, the server knows that it is cheapest
-// read as a whole.
-func TestABatchReadsFewRowsOfATableThatHasGrownSinceItWasEmpty(t *testing.T) {
+// The server knows that an empty table, vacuumed since, is cheapest to read as a whole.
+func TestABatchReadsFewRowsOfATableThatHasGrown(t *testing.T) {
 	ctx, dsn := t.Context(), pgtest.DSN(t)
 	opened, err := Open(ctx, dsn, Options{Lanes: 1})
 	require.NoError(t, err)
@@ -55,7 +54,7 @@ func TestABatchReadsFewRowsOfATableThatHasGrownSinceItWasEmpty(t *testing.T) {
 	}
 	do("SELECT pg_stat_reset()")
 	commit(next(persistence.Commit{Dequeue: []string{"none"}}))
-	require.NoError(t, s.Close()) // sends what the connections have counted
+	require.NoError(t, s.Close()) // flushes the statistics of the connections
 	admin, err := pgx.Connect(ctx, dsn)
 	require.NoError(t, err)
 	defer admin.Close(ctx)
@@ -68,7 +67,7 @@ func TestABatchReadsFewRowsOfATableThatHasGrownSinceItWasEmpty(t *testing.T) {
 	require.Less(t, read, 100)
 }
 
-// Metrics ask for it every few seconds, of a table that has all tasks of a month.
+// Metrics run this query every few seconds, on a table with all tasks of a month.
 func TestTasksAreCountedByStateInIndexesAlone(t *testing.T) {
 	ctx := t.Context()
 	opened, err := Open(ctx, pgtest.DSN(t), Options{})

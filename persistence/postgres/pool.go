@@ -10,34 +10,34 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// connPool lets as many use a connection at once as it may have, and fewer while the server has no
-// more to give: then they wait for one that is open. Its own bound is that of the driver's pool
-// behind it.
+// connPool limits the users of a pool's connections, and lowers that limit while the server has no
+// more connections; then callers wait for an open one. The driver's pool behind it has the same
+// limit.
 type connPool struct {
 	conns   *pgxpool.Pool
-	turns   chan struct{} // to be taken by whoever wants a connection
-	lender  *connPool     // gives up idle connections for this one; nil = there is none
-	planAge time.Duration // for how long a connection keeps plans
+	turns   chan struct{} // one token per connection in use
+	lender  *connPool     // gives up idle connections for this pool; nil = none
+	planAge time.Duration // maximum age of a connection's plans
 
 	mu   sync.Mutex
-	live int // turns there are; the others come back in a while
+	live int // number of turns in use; the others return after a while
 }
 
 const (
-	// fullTime is how long somebody waits for a server that has no connection to give, unless his
-	// own time ends sooner.
+	// fullTime is how long a caller waits for a server without free connections, unless its context
+	// ends sooner.
 	fullTime = 10 * time.Second
-	// fullPause is how often it is asked meanwhile, if there is no connection of ours to wait for.
+	// fullPause is the pause between tries if there is no connection of ours to wait for.
 	fullPause = 20 * time.Millisecond
-	// fullRest is how long after being refused the pool makes do with what it has.
+	// fullRest is how long after a refusal the pool works with fewer connections.
 	fullRest = time.Second
-	// planAge is for how long a connection keeps plans. One that was made while a table was empty
-	// reads all of it: a queue that fills again would be read with each job that leaves it, until
-	// the server looks at it, perhaps in a minute.
+	// planAge is how long a connection keeps plans. A plan made while a table was empty reads all
+	// of it. When a queue fills again, each job that leaves it would read the whole queue, until
+	// the server updates its statistics, perhaps in a minute.
 	planAge = 5 * time.Second
 )
 
-// plansFrom is where a connection keeps when its oldest plan can have been made.
+// plansFrom is the key under which a connection stores the earliest time of its plans.
 const plansFrom = "troupe: plans from"
 
 func newPool(conns *pgxpool.Pool, size int, lender *connPool) *connPool {
@@ -48,7 +48,7 @@ func newPool(conns *pgxpool.Pool, size int, lender *connPool) *connPool {
 	return p
 }
 
-// withConn waits for a connection.
+// withConn waits for a connection and calls do with it.
 func (p *connPool) withConn(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	conn, err := p.acquireConn(ctx)
 	if err != nil {
@@ -64,8 +64,8 @@ func (p *connPool) withConn(ctx context.Context, do func(*pgxpool.Conn) error) e
 	return do(conn)
 }
 
-// refreshPlans has the connection make its plans anew when they are old, for tables as large as
-// they are by now.
+// refreshPlans discards the connection's plans when they are old, so that new ones fit the current
+// sizes of tables.
 func (p *connPool) refreshPlans(ctx context.Context, conn *pgxpool.Conn) error {
 	kept, now := conn.Conn().PgConn().CustomData(), time.Now()
 	from, known := kept[plansFrom].(time.Time)
@@ -79,7 +79,7 @@ func (p *connPool) refreshPlans(ctx context.Context, conn *pgxpool.Conn) error {
 	return conn.Conn().PgConn().Exec(ctx, "DISCARD PLANS").Close()
 }
 
-// acquireConn takes a turn with the connection.
+// acquireConn takes a turn and a connection.
 func (p *connPool) acquireConn(ctx context.Context) (*pgxpool.Conn, error) {
 	for begun := time.Now(); ; {
 		select {
@@ -99,14 +99,14 @@ func (p *connPool) acquireConn(ctx context.Context) (*pgxpool.Conn, error) {
 			p.lender.closeIdle(ctx)
 		}
 		if !p.makeDo() {
-			_ = sleepContext(ctx, fullPause) // its end is noticed in the next round
+			_ = sleepContext(ctx, fullPause) // the next round notices that ctx has ended
 			p.turns <- struct{}{}
 		}
 	}
 }
 
-// makeDo takes a turn that was had out of use for a while, so that who comes next waits for an open
-// connection. It is false when there are no more turns than connections.
+// makeDo takes one turn out of use for a while, so that the next caller waits for an open
+// connection. It returns false if there are no more turns than connections.
 func (p *connPool) makeDo() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,17 +124,17 @@ func (p *connPool) makeDo() bool {
 	return true
 }
 
-// closeIdle closes an idle connection, if there is one: somebody needs it more.
+// closeIdle closes an idle connection, if there is one, because another pool needs it more.
 func (p *connPool) closeIdle(ctx context.Context) {
 	for i, idle := range p.conns.AcquireAllIdle(ctx) {
 		if i == 0 {
-			_ = idle.Conn().Close(ctx) // it is gone in any case
+			_ = idle.Conn().Close(ctx) // it is closed in any case
 		}
 		idle.Release()
 	}
 }
 
-// isFull reports whether the server has no connection to give now.
+// isFull reports whether the server has no free connection now.
 func isFull(err error) bool {
 	e := new(pgconn.PgError)
 	return errors.As(err, &e) && e.Code == tooManyConnections

@@ -10,24 +10,25 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// poolerTime is how long a second connection may take to be answered while the first one is open.
+// poolerTime limits the time to answer on a second connection while the first one is open.
 const poolerTime = 2 * time.Second
 
 var errShared = errors.New("a pooler between this program and the server shares connections between transactions (PgBouncer's pool_mode = transaction or statement). " +
 	"Settings, prepared statements and locks belong to a connection, so nothing would be safe: use pool_mode = session, or connect to the server directly")
 
-// poolerSetting is what PgBouncer has to be told; see openStore and steady.
+// poolerSetting is the setting that PgBouncer needs; see openStore and configureLanes.
 const poolerSetting = "ignore_startup_parameters = statement_timeout, lock_timeout, idle_in_transaction_session_timeout, default_transaction_isolation, " +
 	"plan_cache_mode, jit, enable_seqscan, enable_hashjoin, enable_mergejoin"
 
-// checkPooler refuses a pooler that does not keep a server's connection for its client. One that
-// does gives two open connections two processes of the server, and each always the same.
+// checkPooler refuses a pooler that does not keep one server connection per client. With a suitable
+// pooler two open connections have two server processes, always the same ones.
 func checkPooler(ctx context.Context, config *pgx.ConnConfig) error {
 	first, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
 		return explainPooler(err)
 	}
-	defer func() { _ = first.Close(context.WithoutCancel(ctx)) }() // what was asked is known
+	// the answer is known; closing may fail
+	defer func() { _ = first.Close(context.WithoutCancel(ctx)) }()
 	one, err := processOf(ctx, first)
 	if err != nil || one == first.PID() {
 		return explainPooler(err)
@@ -36,13 +37,13 @@ func checkPooler(ctx context.Context, config *pgx.ConnConfig) error {
 	defer cancel()
 	second, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
-		return nil // there is none to be had beside the first, which is kept for us
+		return nil // no second connection is available, and the first one is kept for us
 	}
-	defer func() { _ = second.Close(context.WithoutCancel(ctx)) }() // likewise
+	defer func() { _ = second.Close(context.WithoutCancel(ctx)) }() // as above
 	for range 2 {
 		two, err := processOf(ctx, second)
 		if err != nil {
-			return nil // it waits for the first
+			return nil // it waits for the first one
 		}
 		again, err := processOf(ctx, first)
 		if err != nil || two == one || again != one {
@@ -52,8 +53,8 @@ func checkPooler(ctx context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// processOf asks which process of the server answers, within a transaction of its own and with
-// nothing prepared.
+// processOf returns the id of the answering server process. It uses a transaction of its own and no
+// prepared statements.
 func processOf(ctx context.Context, conn *pgconn.PgConn) (uint32, error) {
 	results, err := conn.Exec(ctx, "BEGIN; SELECT pg_backend_pid()::int4; COMMIT").ReadAll()
 	if err != nil {
@@ -70,7 +71,7 @@ func processOf(ctx context.Context, conn *pgconn.PgConn) (uint32, error) {
 	return pid, nil
 }
 
-// explainPooler adds what to do to errors that only poolers answer with.
+// explainPooler adds advice to errors that only poolers return.
 func explainPooler(err error) error {
 	e := new(pgconn.PgError)
 	switch {

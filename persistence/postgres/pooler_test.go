@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
-// pooler shares connections to a server as PgBouncer does: for a transaction, or for as long as its
-// client stays.
+// pooler shares connections to a server as PgBouncer does: for one transaction, or for as long as
+// its client stays.
 type pooler struct {
 	t       *testing.T
 	dsn     string
@@ -54,7 +54,7 @@ func startPooler(t *testing.T, p *pooler) string {
 	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable", l.Addr(), config.Database)
 }
 
-// server returns a connection that no client has.
+// server returns a connection that no client uses.
 func (p *pooler) server() *pgconn.HijackedConn {
 	select {
 	case s := <-p.servers:
@@ -72,7 +72,7 @@ func (p *pooler) server() *pgconn.HijackedConn {
 	return s
 }
 
-// serve answers a client until it goes.
+// serve serves a client until it disconnects.
 func (p *pooler) serve(conn net.Conn) {
 	defer conn.Close()
 	client := pgproto3.NewBackend(conn, conn)
@@ -82,7 +82,7 @@ func (p *pooler) serve(conn net.Conn) {
 	}
 	if start, ok := hello.(*pgproto3.StartupMessage); p.strict && ok && start.Parameters["lock_timeout"] != "" {
 		client.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: lock_timeout"})
-		_ = client.Flush() // whoever has gone does not hear it
+		_ = client.Flush() // the client may be gone
 		return
 	}
 	client.Send(&pgproto3.AuthenticationOk{})
@@ -121,8 +121,8 @@ func (p *pooler) serve(conn net.Conn) {
 	}
 }
 
-// pass passes on what the server answers, up to the end of it, and returns in which state of a
-// transaction it is then; 0 = it has gone.
+// pass forwards a whole response of the server and returns the transaction state after it; 0 = the
+// connection is gone.
 func (p *pooler) pass(server *pgconn.HijackedConn, client *pgproto3.Backend) byte {
 	if server.Frontend.Flush() != nil {
 		return 0
@@ -148,7 +148,7 @@ func TestAPoolerThatSharesConnectionsBetweenTransactionsIsRefused(t *testing.T) 
 	require.ErrorContains(t, err, "use pool_mode = session, or connect to the server directly")
 }
 
-func TestAPoolerThatKeepsAConnectionForItsClientIsTaken(t *testing.T) {
+func TestAPoolerThatKeepsConnectionsForItsClientsIsAccepted(t *testing.T) {
 	s, err := postgres.Open(t.Context(), startPooler(t, &pooler{keeps: true}), postgres.Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())

@@ -1,11 +1,13 @@
-// Package postgres keeps everything in a PostgreSQL database.
+// Package postgres is the Store on PostgreSQL.
 //
-// A batch is one statement: one implicit transaction, one round trip, one flush. It share-locks the
-// row of the incarnation that sends it, which a takeover changes first, so nothing of a fenced
-// member lands later. It writes all of its batch or nothing; a batch that cannot be written as a
-// whole is taken apart in a transaction. Everything is in a schema of its own, which every
-// statement names. A server that has no connection to give is waited for. SHAPES.md says what the
-// statements cost and what else was tried.
+// A batch is one statement: one implicit transaction, one round trip, one flush. It takes a share
+// lock on the row of the sending incarnation, and a takeover changes that row first, so nothing of
+// a fenced member is written later. The statement writes the whole batch or nothing. A batch that
+// cannot be written as a whole is split in a transaction.
+//
+// All tables are in a schema of their own, which every statement names. If the server has no free
+// connection, the store waits. SHAPES.md has the costs of the statements and the alternatives that
+// were tried.
 package postgres
 
 import (
@@ -28,34 +30,36 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// Options say how a database is used. The zero value is useful.
+// Options configures the use of a database. The zero value is useful.
 type Options struct {
-	// Lanes is how many batches are written at once; 0 = 2. A server that has fewer connections
-	// gets by with fewer.
+	// Lanes is the number of batches written concurrently; 0 = 2. On a server with few connections
+	// there are fewer.
 	Lanes int
-	// Connections is for everything but batches, the lease and who owns what; 0 = 7.
+	// Connections is the number of connections for everything except batches, the lease and shard
+	// ownership; 0 = 7.
 	Connections int
-	// Schema is where everything is, which is made if it is not there; "" = DefaultSchema. Each is
-	// a store of its own.
+	// Schema is the schema of all tables, which is created if needed; "" = DefaultSchema. Each
+	// schema is a separate store.
 	Schema string
-	// Log gets what people should know of the store's servers. nil = slog.Default().
+	// Log receives messages for operators about the store's servers. nil = slog.Default().
 	Log *slog.Logger
 }
 
-// patience is what the server has with a connection.
+// patience holds the server's timeouts for a connection.
 var patience = map[string]time.Duration{
 	"statement_timeout":                   30 * time.Second,
 	"lock_timeout":                        10 * time.Second,
 	"idle_in_transaction_session_timeout": 10 * time.Second,
 }
 
-// frozen is how long a lane, or who decides about a key, may do nothing within a transaction: as
-// long as a lane does, nobody can fence its member, and nobody else decides about that key.
+// frozen is how long a lane, or a decision about a key, may be idle within a transaction. During
+// that time the member cannot be fenced, or no other decision about that key can be made.
 const frozen = 2 * time.Second
 
 type store struct {
-	// Four pools, because a batch must not wait for a slow listing, nor the lease and who owns what
-	// for either, nor the lease for what waits until others are done.
+	// There are four pools: a batch must not wait for a slow listing, the lease and shard ownership
+	// must not wait for either, and the lease must not wait for operations that wait for other
+	// members.
 	lanes   *connPool
 	pool    *connPool
 	leases  *connPool
@@ -64,7 +68,7 @@ type store struct {
 	options Options
 	types   typeIDs
 
-	statements sync.Map // of batches, those that were needed so far, by shape
+	statements sync.Map // statements used so far, by shape
 	memory     lastRowCache
 	larges     snapshotCache
 	guard      serverGuard
@@ -88,7 +92,7 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 	}
 	s := &store{schema: name, options: o, larges: snapshotCache{kept: lru.New[*cachedSnapshot](keptSnapshots)}, guard: serverGuard{log: o.Log, refused: map[string]bool{}}}
 	if err := s.openStore(ctx, dsn); err != nil {
-		_ = s.Close() // it cannot fail
+		_ = s.Close() // never fails
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
 	return s, nil
@@ -103,7 +107,8 @@ func (s *store) openStore(ctx context.Context, dsn string) error {
 		return err
 	}
 	for name := range patience {
-		orElse(config.ConnConfig.RuntimeParams, name, 0) // for ever: large tables take their time
+		// no timeout, because large tables take long
+		orElse(config.ConnConfig.RuntimeParams, name, 0)
 	}
 	if err := retryWhileFull(ctx, func() error { return checkPooler(ctx, config.ConnConfig) }); err != nil {
 		return err
@@ -148,7 +153,7 @@ func (s *store) connectPools(ctx context.Context, dsn string, size poolSizes) (e
 	return nil
 }
 
-// readTypes reads which numbers this database has given to the types of batches.
+// readTypes reads the ids that this database gave to the types of batches.
 func (s *store) readTypes(ctx context.Context) error {
 	return s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		for kind, k := range kinds {
@@ -160,9 +165,9 @@ func (s *store) readTypes(ctx context.Context) error {
 	})
 }
 
-// configureLanes are the connections of lanes. The plan of a batch must be right for any size of
-// table, also for one that was small when the plan was made (see planAge): always the index, never
-// a guess from statistics, never a compilation.
+// configureLanes configures the connections of lanes. The plan of a batch must be right for any
+// table size, even if the table was small when the plan was made (see planAge): it always uses the
+// index, never statistics, and is never compiled.
 func (s *store) configureLanes(config *pgxpool.Config) {
 	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{"plan_cache_mode": "force_generic_plan", "jit": "off",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"})
@@ -175,29 +180,29 @@ func (s *store) configureLanes(config *pgxpool.Config) {
 	}
 }
 
-// orElse says how patient the server is to be, unless the DSN has said so. What the role or the
-// database has by itself is meant for other programs.
+// orElse sets a timeout unless the DSN has set it. Defaults of the role or database are meant for
+// other programs and do not count.
 func orElse(params map[string]string, name string, patience time.Duration) {
 	if params[name] == "" {
 		params[name] = fmt.Sprint(patience.Milliseconds())
 	}
 }
 
-// configureLeases has room for another connection while the driver still sees off one that has
-// died: it waits up to 15 s for its other end, and a lease lives for two.
+// configureLeases leaves room for another connection while the driver closes a dead one, for which
+// it waits up to 15 s. A lease may last only 2 s.
 func (s *store) configureLeases(config *pgxpool.Config) {
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.checkConnection(ctx, conn, false) }
 	config.MaxConns++
 	config.MaxConnIdleTime = time.Minute
 }
 
-// parseGuarded reads a setting for connections that lead to no server that must not be written to.
+// parseGuarded parses a setting for connections that refuse servers which must not be written to.
 func (s *store) parseGuarded(dsn string) (*pgxpool.Config, error) {
 	config, err := parseDSN(dsn)
 	if err != nil {
 		return nil, err
 	}
-	wanted := config.ConnConfig.ValidateConnect // by target_session_attrs
+	wanted := config.ConnConfig.ValidateConnect // from target_session_attrs
 	config.ConnConfig.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		if wanted != nil {
 			if err := wanted(ctx, conn); err != nil {
@@ -212,7 +217,7 @@ func (s *store) parseGuarded(dsn string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// newPool makes a pool of connections.
+// newPool returns a pool of connections.
 func (s *store) newPool(ctx context.Context, dsn string, size int, lender *connPool, change func(*pgxpool.Config)) (*connPool, error) {
 	config, err := s.parseGuarded(dsn)
 	if err != nil {
@@ -226,7 +231,7 @@ func (s *store) newPool(ctx context.Context, dsn string, size int, lender *connP
 	for name, patience := range patience {
 		orElse(params, name, patience)
 	}
-	params["default_transaction_isolation"] = "read committed" // what the fence relies on
+	params["default_transaction_isolation"] = "read committed" // required by the fence
 	conns, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -240,7 +245,7 @@ func (s *store) Ping(ctx context.Context) error {
 
 func (s *store) Lanes() int { return s.options.Lanes }
 
-// Close waits for what is under way.
+// Close waits for operations in progress.
 func (s *store) Close() error {
 	for _, p := range []*connPool{s.lanes, s.pool, s.leases, s.keeper} {
 		if p != nil {
@@ -261,9 +266,9 @@ const (
 	uniqueViolation      = "23505"
 	divisionByZero       = "22012"
 	lockNotAvailable     = "55P03"
-	queryCanceled        = "57014" // it took longer than statement_timeout
+	queryCanceled        = "57014" // it exceeded statement_timeout
 	readOnly             = "25006"
-	idleTooLong          = "25P03" // within a transaction
+	idleTooLong          = "25P03" // idle within a transaction
 	tooManyConnections   = "53300"
 	diskFull             = "53100"
 	outOfMemory          = "53200"
@@ -273,8 +278,8 @@ const (
 	notPermitted         = "42501"
 )
 
-// wrapError returns err with what was attempted. It tells a value that was refused apart from a
-// server that is away.
+// wrapError adds the attempted operation to err. It separates refused values from a server that is
+// not available.
 func wrapError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -293,7 +298,8 @@ func wrapError(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// reasons say for a code of PostgreSQL's, or a class of them, why the server cannot be used.
+// reasons maps a PostgreSQL error code, or a class of codes, to the reason why the server cannot be
+// used.
 var reasons = map[string]string{
 	diskFull:             "its disk is full",
 	outOfMemory:          "it has no memory left",
@@ -308,9 +314,8 @@ var reasons = map[string]string{
 	systemError:          "its disk or its system reports an error",
 }
 
-// outageReason returns why a server could not be used: it could not be reached, went away, has no
-// room for what was asked, does not write, or somebody else was served for too long. "" = the error
-// is none of these.
+// outageReason returns why the server could not be used: unreachable, gone, without room,
+// read-only, or blocked for too long by others. It returns "" for any other error.
 func outageReason(err error) string {
 	if e := new(pgconn.PgError); errors.As(err, &e) {
 		for _, code := range []string{e.Code, e.Code[:min(len(e.Code), 2)], e.Code[:min(len(e.Code), 3)]} {

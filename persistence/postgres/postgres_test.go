@@ -37,8 +37,8 @@ func openAt(t testing.TB, dsn string) persistence.Store {
 	return s
 }
 
-// TestStore empties one database again and again, which is faster than making new ones. The store's
-// schema is not the one that all other tests have, and a path leads to tables of the same names.
+// TestStore empties one database repeatedly, which is faster than creating new ones. The store uses
+// another schema than all other tests, and the search path leads to tables of the same names.
 func TestStore(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	_, err := connect(t, dsn).Exec(t.Context(), belongings+"; CREATE SCHEMA troupe; CREATE TABLE troupe.tasks (id int); ALTER DATABASE "+databaseOf(t, dsn)+" SET search_path = troupe, public")
@@ -68,7 +68,8 @@ func TestOwnership(t *testing.T) {
 func connect(t testing.TB, dsn string) *pgx.Conn {
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
-	config.RuntimeParams["search_path"] = postgres.DefaultSchema // of what a test asks by itself
+	// for queries of tests without a schema
+	config.RuntimeParams["search_path"] = postgres.DefaultSchema
 	conn, err := pgx.ConnectConfig(context.Background(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close(context.Background())) })

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-// joined is a store with a member and task "a".
+// joined returns a store with a member and task "a".
 func joined(t *testing.T, dsn string) (persistence.Store, string) {
 	s := openAt(t, dsn)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -42,7 +42,7 @@ func blocked(t *testing.T, admin *pgx.Conn, n int) {
 	}, time.Minute, time.Millisecond)
 }
 
-// shapesOfBatches are batches of which a fenced member writes nothing.
+// shapesOfBatches are batches of every shape; none of a fenced member's is written.
 var shapesOfBatches = map[string][]persistence.Commit{
 	"one row":    {row(2)},
 	"many rows":  {row(2), {Task: "b", Seq: 2, Events: []byte("[]")}},
@@ -79,8 +79,8 @@ func TestATakeoverWaitsForABatch(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)
 	ctx := t.Context()
-	// Somebody holds the row that the batch wants to write, so the batch holds its lock on the
-	// member.
+	// Another transaction holds the row that the batch wants to write, so the batch waits with its
+	// lock on the member.
 	other := connect(t, dsn)
 	tx, err := other.Begin(ctx)
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestNoPlanReadsAWholeTable(t *testing.T) {
 			Enqueue: []persistence.QueueRow{{JobID: "k"}}, Dequeue: []string{"j"}}
 	}
 	commit(large...)
-	require.NoError(t, s.Close()) // sends what the connections have counted
+	require.NoError(t, s.Close()) // flushes the statistics of the connections
 	require.Eventually(t, func() bool {
 		var updated int
 		require.NoError(t, admin.QueryRow(ctx, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&updated))
@@ -158,18 +158,18 @@ func TestAnUpdateOfATaskStaysInItsPage(t *testing.T) {
 		_, err := s.Commit(ctx, me, []persistence.Commit{c})
 		require.NoError(t, err)
 	}
-	require.NoError(t, s.Close()) // sends what the connections have counted
+	require.NoError(t, s.Close()) // flushes the statistics of the connections
 	admin := connect(t, dsn)
 	require.Eventually(t, func() bool {
 		var all, hot int
 		require.NoError(t, admin.QueryRow(ctx, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&all, &hot))
-		return all == 99 && hot == 98 // the first one changes the state, which an index holds
+		return all == 99 && hot == 98 // the first one changes the state, which is in an index
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// Rows of a step with many units have hundreds of kilobytes; the server's own method takes longer
-// than all else it does.
-func TestWhatIsLargeIsCompressedByTheQuickMethod(t *testing.T) {
+// Rows of a step with many units have hundreds of kilobytes. Compressing them with the server's
+// default method takes longer than everything else.
+func TestLargeValuesUseTheFastCompression(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	require.NoError(t, openAt(t, dsn).Close())
 	admin := connect(t, dsn)
@@ -217,7 +217,7 @@ func TestManyProgramsStartOnAnEmptyDatabase(t *testing.T) {
 	programs.Wait()
 }
 
-func TestConnectionsHaveLimitsOfPatience(t *testing.T) {
+func TestConnectionsHaveTimeouts(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	_, _ = joined(t, dsn)
 	ctx, admin := t.Context(), connect(t, dsn)
@@ -239,7 +239,7 @@ func TestAServerThatLostRowsIsNotTrusted(t *testing.T) {
 	answers, err := s.Commit(ctx, me, []persistence.Commit{row(2)})
 	require.NoError(t, err)
 	require.NoError(t, answers[0])
-	// A replica takes over which has not got the row.
+	// A replica without the row is promoted.
 	_, err = admin.Exec(ctx, `DELETE FROM task_events WHERE seq = 2;
 		SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	require.NoError(t, err)
@@ -248,7 +248,7 @@ func TestAServerThatLostRowsIsNotTrusted(t *testing.T) {
 		return err
 	})
 	var next string
-	require.Eventually(t, func() bool { // connections of before may still be met
+	require.Eventually(t, func() bool { // earlier connections may still be in use
 		next, err = s.Join(ctx, persistence.Joining{Name: "me", TTL: time.Hour})
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
@@ -266,7 +266,7 @@ func TestAnOutageIsSurvived(t *testing.T) {
 	require.NoError(t, server.Kill())
 	_, err = s.Commit(ctx, me, []persistence.Commit{row(2)})
 	require.ErrorIs(t, err, persistence.ErrUnavailable)
-	for range 3 { // the first may meet a connection that was open before
+	for range 3 { // the first call may use a connection that was open before
 		_, err = s.Task(ctx, "a")
 		require.ErrorIs(t, err, persistence.ErrUnavailable)
 	}
@@ -278,8 +278,8 @@ func TestAnOutageIsSurvived(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// Retention may be another member's. What is written of a task that it deletes would be answered,
-// and be gone.
+// Another member may run retention. A row written to a task that it deletes would be acknowledged
+// and lost.
 func TestATaskThatIsBeingDeletedDoesNotGoOn(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s, me := joined(t, dsn)

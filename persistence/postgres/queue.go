@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// QueueRows reads each service by its index and merges, so that a long queue of one service does
-// not slow the others down.
+// QueueRows reads each service by its index and merges the results, so that a long queue of one
+// service does not slow down the others.
 func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
 		var err error
@@ -23,8 +23,8 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 		ORDER BY q.enqueued_at, q.turn LIMIT $4`, services, afterAt, afterTurn, limit)
 }
 
-// QueueFor looks up the flow job by job: an EXISTS could be planned as a list of all tasks of the
-// flow.
+// QueueFor looks up the flow job by job, because EXISTS could be planned as a list of all tasks of
+// the flow.
 func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return readPage(ctx, s, "list the queue", listing.ScanJob, `SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM troupe.task_queue q
 		WHERE q.service = $1 AND (q.enqueued_at, q.turn) > ($2, $3) AND (q.labels IS NULL OR q.labels <@ $4::jsonb)

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// readRows collects the rows of a query.
+// readRows returns the rows of a query.
 func readRows[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
 	var list []T
 	err := s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
@@ -30,14 +30,13 @@ func readRows[T any](ctx context.Context, s *store, what string, scan func(listi
 	return list, nil
 }
 
-// onlyIndexes has the rest of a transaction read pages in the order of an index. Statistics may be
-// from before a burst: then the planner takes what is left for next to nothing, and sorts all of it
-// for each page. What has to be sorted nevertheless seems to cost so much that it would be
-// compiled.
+// onlyIndexes makes the rest of a transaction read pages in index order. Statistics may be from
+// before a burst; then the planner underestimates the rows and sorts all of them for each page. jit
+// is off, because queries that have to sort anyway would seem expensive enough to be compiled.
 const onlyIndexes = `SELECT set_config(name, 'off', true)
 	FROM unnest(ARRAY['enable_sort', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit']) name`
 
-// readPage reads a query that asks for some rows in an order that an index has.
+// readPage runs a query for some rows in the order of an index.
 func readPage[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
 	var list []T
 	var batch pgx.Batch
@@ -52,7 +51,7 @@ func readPage[T any](ctx context.Context, s *store, what string, scan func(listi
 	return list, nil
 }
 
-// readFirst reads one row; persistence.ErrNotFound when there is none.
+// readFirst returns one row, or persistence.ErrNotFound.
 func readFirst[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) (*T, error) {
 	list, err := readRows(ctx, s, what, scan, query, args...)
 	if err != nil {
@@ -64,8 +63,8 @@ func readFirst[T any](ctx context.Context, s *store, what string, scan func(list
 	return &list[0], nil
 }
 
-// findByKey reads the row that a key is the name of. The server would refuse to look for what is no
-// text.
+// findByKey returns the row with a key. It does not send a key that is no valid text, because the
+// server would return an error.
 func findByKey[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query, key string, more ...any) (*T, error) {
 	if !flow.IsText(key) {
 		return nil, fmt.Errorf("%s: %w", what, persistence.ErrNotFound)
@@ -73,12 +72,12 @@ func findByKey[T any](ctx context.Context, s *store, what string, scan func(list
 	return readFirst(ctx, s, what, scan, query, append([]any{key}, more...)...)
 }
 
-// inOne sends statements at once over a connection of a pool; they are one transaction.
+// inOne sends statements together over one connection of a pool, as one transaction.
 func (s *store) inOne(ctx context.Context, p *connPool, batch *pgx.Batch) error {
 	return p.withConn(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, s.schema.qualifyBatch(batch)).Close() })
 }
 
-// execCount tells how many rows were written.
+// execCount returns the number of rows written.
 func (s *store) execCount(ctx context.Context, what, query string, args ...any) (rows int, err error) {
 	err = s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		tag, err := conn.Exec(ctx, s.schema.qualify(query), args...)

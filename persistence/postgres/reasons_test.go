@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestAnOutageSaysWhyInPlainWords(t *testing.T) {
+func TestAnOutageHasAPlainReason(t *testing.T) {
 	coded := func(code string) error { return &pgconn.PgError{Code: code} }
 	for reason, err := range map[string]error{
 		"its disk is full": coded("53100"),

@@ -14,7 +14,7 @@ import (
 
 const scheduleQuery = "SELECT " + listing.ScheduleColumns + " FROM troupe.schedules "
 
-// PutSchedule locks its flow: one that is deleted at that time takes the schedule with it.
+// PutSchedule locks its flow, so that a concurrent deletion of the flow deletes the schedule, too.
 func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error {
 	body, err := json.Marshal(sc)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DefaultSchema is where everything is, unless Options say otherwise.
+// DefaultSchema is the schema used unless Options names another.
 const DefaultSchema = "troupe"
 
-// schemaName is the one that tables, types and indexes are in. Every statement names it: the search
-// path belongs to the connection, to a pooler between, or to the program whose transaction it is.
-// Statements are written with the name of the default one.
+// schemaName is the schema of all tables, types and indexes. Every statement names it, because the
+// search path belongs to the connection, to a pooler, or to the program that owns the transaction.
+// Statements are written with the name of the default schema.
 type schemaName string
 
-// qualify is a statement for this schema.
+// qualify returns the statement for this schema.
 func (s schemaName) qualify(statement string) string {
 	if s == DefaultSchema {
 		return statement
@@ -28,7 +28,7 @@ func (s schemaName) qualify(statement string) string {
 	return strings.ReplaceAll(statement, DefaultSchema+".", string(s)+".")
 }
 
-// qualifyBatch are statements for this schema.
+// qualifyBatch changes the statements of a batch to this schema.
 func (s schemaName) qualifyBatch(batch *pgx.Batch) *pgx.Batch {
 	for _, q := range batch.QueuedQueries {
 		q.SQL = s.qualify(q.SQL)
@@ -36,14 +36,14 @@ func (s schemaName) qualifyBatch(batch *pgx.Batch) *pgx.Batch {
 	return batch
 }
 
-// lockID is the number of an advisory lock: their numbers are the whole database's.
+// lockID returns the id of an advisory lock; these ids are shared by the whole database.
 func (s schemaName) lockID(what string) int64 {
 	sum := fnv.New64a()
-	fmt.Fprint(sum, "troupe ", s, " ", what) // a hash takes anything
+	fmt.Fprint(sum, "troupe ", s, " ", what) // writing to a hash never fails
 	return int64(sum.Sum64())
 }
 
-// plainName is what need not be quoted in a statement, unless it is a word of SQL.
+// plainName matches names that need no quotes in a statement, except SQL keywords.
 var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 func newSchema(name string) (schemaName, error) {
@@ -58,13 +58,13 @@ func newSchema(name string) (schemaName, error) {
 	return schemaName(name), nil
 }
 
-// schemaFacts is what is known of a schema before anything is done to it.
+// schemaFacts is what the database reports about a schema before anything changes.
 type schemaFacts struct {
 	user, database string
-	plain          bool // its name is no word of SQL
+	plain          bool // its name is no SQL keyword
 	there          bool
-	usable         bool // what is in it may be named
-	extensible     bool // something new may be put into it, or it may be made
+	usable         bool // the user may use objects in it
+	extensible     bool // the user may create objects in it, or create the schema
 	names          []string
 	locked         []string // tables that this user may not write
 }
@@ -78,17 +78,16 @@ const schemaQuery = `SELECT current_user, current_database(), quote_ident($1) = 
 			AND NOT (has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')) ORDER BY 1)
 	FROM (SELECT) one LEFT JOIN pg_namespace n ON n.nspname = $1`
 
-// extends is true of what an extension has brought, which is in nobody's way.
+// extends is a condition: an object belongs to an extension, which does not get in the way.
 const extends = `EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')`
 
-// versionTable is where goose keeps which migrations were made, under a name that no other program
-// gives its own.
+// versionTable is goose's table of applied migrations, with a name that no other program uses.
 const versionTable = "troupe_version"
 
-// landmarks are what every store has and no other program's schema has together.
+// landmarks are tables that every store has and that no other program's schema has together.
 var landmarks = []string{"cluster", versionTable, "shards", "task_events"}
 
-// isUnmigrated is all that a store has whose first migration was not made.
+// isUnmigrated reports whether the schema has only what exists before the first migration.
 func (f *schemaFacts) isUnmigrated() bool {
 	return len(f.names) == 0 || len(f.names) == 1 && f.names[0] == versionTable
 }
@@ -97,7 +96,7 @@ func (f *schemaFacts) isOurs() bool {
 	return !slices.ContainsFunc(landmarks, func(name string) bool { return !slices.Contains(f.names, name) })
 }
 
-// refusalError says why a schema cannot be used, and what to do.
+// refusalError returns an error that explains why a schema cannot be used, with advice.
 func (f *schemaFacts) refusalError(s schemaName) error {
 	role, own := quoteName(f.user), "give Troupe a schema of its own with --schema NAME (TROUPE_SCHEMA, Config.Schema), which is created if it is not there"
 	switch {
@@ -117,7 +116,7 @@ func (f *schemaFacts) refusalError(s schemaName) error {
 	return nil
 }
 
-// quoteName is a name in a statement.
+// quoteName returns a name as it is written in a statement.
 func quoteName(name string) string {
 	if plainName.MatchString(name) {
 		return name
@@ -125,7 +124,7 @@ func quoteName(name string) string {
 	return pgx.Identifier{name}.Sanitize()
 }
 
-// joinFew of many names.
+// joinFew joins at most the first few names.
 func joinFew(names []string) string {
 	const most = 5
 	if len(names) > most {
@@ -134,8 +133,8 @@ func joinFew(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ensureSchema makes sure that the schema is there and ours, or leaves everything as it is. Those
-// who come at once do it one after the other.
+// ensureSchema creates the schema if needed and checks that it is ours, or changes nothing.
+// Concurrent calls run one at a time.
 func ensureSchema(ctx context.Context, config *pgx.ConnConfig, s schemaName) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {

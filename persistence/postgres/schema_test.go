@@ -15,15 +15,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
-// belongings are what an application has in its database, under the names that Troupe has for its
-// own.
+// belongings are an application's objects in its database, with names that Troupe uses, too.
 const belongings = `CREATE TABLE public.tasks (title text); INSERT INTO public.tasks VALUES ('water the plants');
 	CREATE TABLE public.flows (id int); CREATE TABLE public.workers (name text); CREATE TABLE public.troupe_version (version_id int);
 	CREATE TABLE public.goose_db_version (version_id bigint); INSERT INTO public.goose_db_version VALUES (7);
 	CREATE TABLE public.cluster (stars int); CREATE TABLE public.members (fee int); CREATE TABLE public.task_events (what text);
 	CREATE TYPE public.batch_task AS (id int)`
 
-// contents is everything that a schema of a database has, as text.
+// contents returns everything in a schema as text.
 func contents(t *testing.T, conn *pgx.Conn, schema string) (text string) {
 	t.Helper()
 	require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(string_agg(c.relkind::text || ' ' || c.relname || ' ' ||
@@ -39,7 +38,7 @@ func TestADatabaseWithTablesOfItsOwnIsNoObstacle(t *testing.T) {
 	require.NoError(t, err)
 	before := contents(t, admin, "public")
 	crowd(t, openAt(t, dsn))
-	crowd(t, openAt(t, dsn)) // what is there is found again
+	crowd(t, openAt(t, dsn)) // existing tables are used again
 	require.Equal(t, before, contents(t, admin, "public"), "it is as it was, and nothing has come")
 	var elsewhere []string
 	require.NoError(t, admin.QueryRow(t.Context(), `SELECT coalesce(array_agg(nspname || '.' || relname), '{}') FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
@@ -93,7 +92,7 @@ func TestSchemasOfOneDatabaseAreStoresOfTheirOwn(t *testing.T) {
 	require.NoError(t, answers[0])
 }
 
-// Whoever does something for a long time in one schema holds up nobody in another.
+// A long operation in one schema does not block another schema.
 func TestLocksOfOneSchemaAreNotThoseOfAnother(t *testing.T) {
 	dsn, ctx := pgtest.DSN(t), t.Context()
 	s, err := postgres.Open(ctx, dsn, postgres.Options{Schema: "band"})
@@ -105,7 +104,7 @@ func TestLocksOfOneSchemaAreNotThoseOfAnother(t *testing.T) {
 	require.NoError(t, a.CreateFlow(ctx, persistence.Flow{ID: "f"}))
 	let := held(t, dsn, "LOCK TABLE troupe.cluster, troupe.flow_versions")
 	waiting := make(chan error)
-	go func() { // it has the lock of those who join
+	go func() { // it holds the lock for joining
 		_, err := a.Join(ctx, persistence.Joining{Name: "me", TTL: time.Minute})
 		waiting <- err
 	}()
@@ -151,7 +150,7 @@ func TestASchemaThatHasNothingYetIsTaken(t *testing.T) {
 	crowd(t, openAt(t, dsn))
 }
 
-// Views that somebody made to look at tasks are no reason to refuse a store.
+// Views that were added to look at tasks are no reason to refuse a store.
 func TestAStoreWithMoreInItIsOpenedAgain(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	require.NoError(t, openAt(t, dsn).Close())
@@ -177,8 +176,8 @@ func TestANameThatIsNoSchemasIsRefused(t *testing.T) {
 	}
 }
 
-// What is missing is told as the statement that its owner has to run; then it works.
-func TestSomebodyWithoutRightsIsToldWhichAreNeeded(t *testing.T) {
+// The error contains the statement that the owner has to run; after that it works.
+func TestMissingPrivilegesAreNamedInTheError(t *testing.T) {
 	server, err := pgtest.StartServer(t.Context(), "")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
@@ -220,7 +219,7 @@ func TestSomebodyWithoutRightsIsToldWhichAreNeeded(t *testing.T) {
 	opened("fourth")
 }
 
-// Several members that are started at once make one schema.
+// Several members that are started at once create one schema.
 func TestMembersThatStartAtOnceMakeOneSchema(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	opened := make(chan error)

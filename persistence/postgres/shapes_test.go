@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A statement that appends, put together from what each promise of the store adds to it. $1 to $4
+// A statement that appends, composed of the parts that each promise of the store needs. $1 to $4
 // are columns of task_events, $5 is the incarnation.
 const (
 	from     = ` FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::%s[]) AS d (task, seq, at, events)`
@@ -37,7 +37,7 @@ var shapes = []struct{ name, column, statement string }{
 	{"all-json", "json", fenced + follows + skipping + telling},
 }
 
-// BenchmarkShapes says what each promise costs, and what the type of the events does.
+// BenchmarkShapes measures the cost of each promise, and of the type of the events.
 func BenchmarkShapes(b *testing.B) {
 	for _, shape := range shapes {
 		for _, size := range []int{1, 200} {
@@ -64,7 +64,7 @@ func (b *bench) shape(statement string, size int) {
 	})
 }
 
-// lane is a connection with the settings of the store's lanes.
+// lane returns a connection with the settings of the store's lanes.
 func (b *bench) lane() *pgx.Conn {
 	conn := connect(b, b.dsn)
 	_, err := conn.Exec(context.Background(), `SET plan_cache_mode = force_generic_plan; SET jit = off;

@@ -15,13 +15,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// hole is a way to a server that swallows everything at times: whatever was connected then, or
-// tried to be, is never answered again.
+// hole forwards connections to a server and can swallow everything. Connections that are open or
+// being opened then never get a response again.
 type hole struct {
 	to    string
 	open  sync.WaitGroup
 	deaf  atomic.Bool
-	age   atomic.Int64 // connections of an age before are deaf for ever
+	age   atomic.Int64 // connections of an earlier age are deaf forever
 	mu    sync.Mutex
 	conns []net.Conn
 }
@@ -74,7 +74,7 @@ func (h *hole) keep(c net.Conn) {
 	h.conns = append(h.conns, c)
 }
 
-// pass passes on what comes until something is swallowed, and then nothing any more.
+// pass forwards data until some is swallowed, and nothing after that.
 func (h *hole) pass(age int64, from, to net.Conn) {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -93,8 +93,8 @@ func (h *hole) pass(age int64, from, to net.Conn) {
 	}
 }
 
-// lease is a member's over a hole, and how it is renewed: with the patience that one has whose
-// lease lives for 2 s.
+// lease returns a member's lease over a hole, and a function that renews it with the timeout of a
+// lease of 2 s.
 func lease(t *testing.T) (h *hole, renew func() error) {
 	h, through := newHole(t, pgtest.DSN(t))
 	s, me := joined(t, through)
@@ -106,14 +106,14 @@ func lease(t *testing.T) (h *hole, renew func() error) {
 	}
 }
 
-// A connection that is being made when nothing arrives would wait for as long as the driver lets
-// it: two minutes, and leases have no other meanwhile.
+// A connection attempt during a network outage would wait as long as the driver allows: two
+// minutes, and leases have no other connection meanwhile.
 func TestALeaseIsRenewedSoonAfterASilenceOfTheNetwork(t *testing.T) {
 	t.Parallel()
 	h, renew := lease(t)
 	require.NoError(t, renew())
 	h.deaf.Store(true)
-	// As long as it takes until the driver has given up those of before, and makes new ones.
+	// Long enough for the driver to give up the earlier connections and make new ones.
 	for begun := time.Now(); time.Since(begun) < 20*time.Second; {
 		require.Error(t, renew())
 	}
@@ -121,7 +121,7 @@ func TestALeaseIsRenewedSoonAfterASilenceOfTheNetwork(t *testing.T) {
 	require.Eventually(t, func() bool { return renew() == nil }, 15*time.Second, 10*time.Millisecond)
 }
 
-// The driver sees a connection that has died off for 15 s.
+// The driver takes up to 15 s to close a dead connection.
 func TestALeaseOutlivesItsConnectionThatDiesInSilence(t *testing.T) {
 	h, renew := lease(t)
 	require.NoError(t, renew())
@@ -130,7 +130,7 @@ func TestALeaseOutlivesItsConnectionThatDiesInSilence(t *testing.T) {
 	require.NoError(t, renew())
 }
 
-func TestAnIdleConnectionThatDiedInSilenceHoldsUpNobodyForLong(t *testing.T) {
+func TestADeadIdleConnectionDelaysRequestsOnlyBriefly(t *testing.T) {
 	t.Parallel()
 	h, through := newHole(t, pgtest.DSN(t))
 	s, _ := joined(t, through)

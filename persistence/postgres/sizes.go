@@ -8,20 +8,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// poolSizes are how many connections each pool may have, besides that of the lease. Without any of
-// its own a read shares those of the lanes, and the keeper those of reads.
+// poolSizes holds the number of connections of each pool, besides the one for the lease. With 0
+// connections, reads share those of the lanes, and the keeper shares those of reads.
 type poolSizes struct{ lanes, keeper, reads int }
 
-// leastConnections is one that writes and reads, and one for the lease.
+// leastConnections is one connection for writes and reads, and one for the lease.
 const leastConnections = 2
 
-// splitConnections makes sizes that a server gives: as many as the options want, if it has them.
+// splitConnections divides the available connections among the pools, up to the wishes of the
+// options.
 func (o Options) splitConnections(given int) (poolSizes, error) {
 	if given < leastConnections {
 		return poolSizes{}, fmt.Errorf("the server gives %d connections to this user, and a member needs %d: raise max_connections, or the limit of the role or database",
 			given, leastConnections)
 	}
-	given-- // that of the lease
+	given-- // one is for the lease
 	keeper := 0
 	if given >= 3 {
 		keeper = 1
@@ -30,14 +31,15 @@ func (o Options) splitConnections(given int) (poolSizes, error) {
 	return poolSizes{lanes, keeper, min(o.Connections, given-keeper-lanes)}, nil
 }
 
-// readConnectionLimit asks how many connections the server gives us at most, whoever has them now.
+// readConnectionLimit returns the maximum number of connections that the server allows this user,
+// in use or not.
 func readConnectionLimit(ctx context.Context, config *pgx.ConnConfig) (given int, err error) {
 	err = retryWhileFull(ctx, func() error {
 		conn, err := pgx.ConnectConfig(ctx, config.Copy())
 		if err != nil {
 			return err
 		}
-		defer func() { _ = conn.Close(ctx) }() // what was asked is known
+		defer func() { _ = conn.Close(ctx) }() // the answer is known; closing may fail
 		return conn.QueryRow(ctx, `SELECT least(
 				current_setting('max_connections')::int - CASE WHEN rolsuper THEN 0 ELSE
 					current_setting('superuser_reserved_connections')::int + coalesce(current_setting('reserved_connections', true)::int, 0) END,
@@ -48,7 +50,7 @@ func readConnectionLimit(ctx context.Context, config *pgx.ConnConfig) (given int
 	return given, err
 }
 
-// retryWhileFull tries again while the server has no connection to give.
+// retryWhileFull retries while the server has no free connection.
 func retryWhileFull(ctx context.Context, try func() error) error {
 	for begun := time.Now(); ; {
 		err := try()

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// fence begins every statement. A share lock waits for a takeover under way, or for a flow that is
-// being deleted, and then looks again; no row means that there is nothing in any list, so nothing
-// else of the statement happens.
+// fence begins every statement. Its share lock waits for a takeover or a deletion of a flow in
+// progress, and then reads the row again. Without a row every list is empty, so the rest of the
+// statement writes nothing.
 const fence = `WITH fence AS MATERIALIZED (SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 AND era = $2%s FOR SHARE)`
 
 const (
@@ -15,20 +15,21 @@ const (
 	fencedList = `unnest(CASE WHEN (SELECT true FROM fence) THEN $%d::%s[] END)`
 )
 
-// follow is part of the fence: a batch in which one row does not follow the last one of its journal
-// is not written. With it a journal has no gap, with the primary key no double. What is before that
-// row is not looked at.
+// follow is part of the fence: if a row of the batch does not follow the last row of its journal,
+// the batch is not written. It keeps journals free of gaps, and the primary key keeps them free of
+// duplicates. Earlier rows are not checked.
 const follow = ` AND NOT EXISTS (SELECT FROM %s x
 	WHERE (SELECT max(e.seq) FROM troupe.task_events e WHERE e.task = x.task AND e.seq >= x.seq) IS DISTINCT FROM x.seq)`
 
-// known is part of the fence: a batch with a task of a version that is not there is not written. No
-// version goes meanwhile, because batches and deletions of flows exclude each other by the lock on
-// the member.
+// known is part of the fence: if the version of a new task does not exist, the batch is not
+// written. No version is deleted meanwhile, because the lock on the member makes batches and
+// deletions of flows exclude each other.
 const known = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM troupe.flow_versions v WHERE v.id = x.id))`
 
-// there is part of the fence: a batch with a task that is not there is not written. The lock keeps
-// retention from one that goes on after its end; one that is just being deleted is waited for.
-// Whoever had not ended by the last commit of this member cannot be deleted so.
+// there is part of the fence: if a task of the batch does not exist, the batch is not written. The
+// lock protects a task that continues after its end from retention; if the task is just being
+// deleted, the statement waits. Tasks that had not ended at the last commit of this member cannot
+// be deleted this way and need no check.
 const there = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM troupe.tasks t WHERE t.id = x.id FOR NO KEY UPDATE))`
 
 // The parts write one kind each.
@@ -107,9 +108,9 @@ const (
 	DELETE FROM troupe.task_queue q USING %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
 )
 
-// A task that begins is not there yet, so that there is one is an error, which undoes the batch. It
-// is none in a repeated batch: that has unlessThere, and writes what belongs to a task that begins
-// if the task was.
+// A new task must not exist, so an existing one is an error that undoes the batch. In a repeated
+// batch it is no error: there unlessThere skips it, and the other parts write rows of a new task
+// only if it was created.
 const (
 	unlessThere = ` ON CONFLICT DO NOTHING RETURNING id`
 	ifBegun     = ` WHERE CASE WHEN x.begins THEN x.task IN (SELECT id FROM created) ELSE true END`
@@ -117,10 +118,10 @@ const (
 	ifBegunMark = ` WHERE CASE WHEN x.seq = 1 THEN x.task IN (SELECT id FROM created) ELSE true END`
 )
 
-// kinds are what a batch can have, in the order of its parameters.
+// kinds are the kinds of rows in a batch, in the order of its parameters.
 var kinds = [...]struct{ name, part, repeated string }{
-	lasts:     {name: "troupe.batch_last"},    // a part of the fence
-	versions:  {name: "troupe.batch_version"}, // another one
+	lasts:     {name: "troupe.batch_last"},    // part of the fence
+	versions:  {name: "troupe.batch_version"}, // part of the fence
 	tasks:     {"troupe.batch_task", createTasks, unlessThere},
 	rows:      {"troupe.batch_row", appendRows, ifBegunRow},
 	columns:   {"troupe.batch_change", showColumns, ""},
@@ -133,7 +134,7 @@ var kinds = [...]struct{ name, part, repeated string }{
 	asked:     {"troupe.batch_permit", ask, ifBegun},
 	holds:     {"troupe.batch_permit_id", hold, ""},
 	releases:  {"troupe.batch_permit_id", release, ""},
-	goingOn:   {name: "troupe.batch_version"}, // ids of tasks; another part of the fence
+	goingOn:   {name: "troupe.batch_version"}, // ids of tasks; part of the fence
 	tracked:   {"troupe.batch_external", track, ifBegun},
 	untracks:  {"troupe.batch_external_id", untrack, ""},
 	recalls:   {"troupe.batch_external_id", recall, ""},
@@ -162,19 +163,19 @@ const (
 	approvals
 )
 
-// statementShape says which kinds a batch has: a bit for each, and one for repeated. A statement
-// has only the parts that its batch needs, because the server gets ready even for what turns out to
+// statementShape is the set of kinds in a batch: a bit for each, and one for repeated. A statement
+// has only the parts that its batch needs, because the server prepares even parts that turn out to
 // be empty.
 type statementShape uint32
 
-// repeated is the bit of a batch in which a task that begins may exist already.
+// repeated is the bit of a batch in which a new task may exist already.
 const repeated = len(kinds)
 
 func (s statementShape) hasKind(kind int) bool { return s&(1<<kind) != 0 }
 
 type preparedStatement struct{ name, text string }
 
-// statementFor is that of a shape, in the store's schema.
+// statementFor returns the statement of a shape, in the store's schema.
 func (s *store) statementFor(of statementShape) *preparedStatement {
 	if p, ok := s.statements.Load(of); ok {
 		return p.(*preparedStatement)
@@ -183,8 +184,8 @@ func (s *store) statementFor(of statementShape) *preparedStatement {
 	return p.(*preparedStatement)
 }
 
-// buildSQL answers with one row when the batch was written, and then, if it is repeated, one for
-// each task that was created.
+// buildSQL returns a statement that yields one row if the batch was written. In a repeated batch it
+// also yields one row for each created task.
 func (s statementShape) buildSQL() string {
 	parts, parameter, conditions := []string{""}, 2, ""
 	for kind, k := range kinds {

@@ -13,14 +13,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// Who adds statistics waits for who does so just now: what is there is read, added to and written
-// back.
+// Statements of AddStats. A lock makes concurrent calls take turns, because counts are read, added
+// to and written back.
 const (
 	lockStats = "SELECT pg_advisory_xact_lock($1)"
 
-	// statsThere looks each spot up by itself. Comparing them as a whole leaves no index but that
-	// of their key: by age, for which there is one, too, there are as many as there are flows and
-	// nodes, and what there is of them at that time no statistics of the server tell.
+	// statsThere looks up each spot by itself. Row comparisons leave the planner only the index of
+	// the key. It might use the index by age instead, in which one age has as many rows as there
+	// are flows and nodes, and the statistics do not show how many these are.
 	statsThere = `SELECT s.* FROM unnest($1::text[], $2::bool[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[])
 			d (flow, of_nodes, width, bucket, scope, node, version)
 		CROSS JOIN LATERAL (SELECT ` + listing.StatsColumns + ` FROM troupe.stats WHERE ` + spot + ` >= ` + wanted + ` AND ` + spot + ` <= ` + wanted + ` LIMIT 1) s`
@@ -65,12 +65,13 @@ func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error
 	}))
 }
 
-// isStatsText reports whether names can be in a table. What else a flow is called is not counted.
+// isStatsText reports whether names can be stored in a table. Rows with other names are not
+// counted.
 func isStatsText(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !flow.IsText(name) })
 }
 
-// statsColumns are the spots of rows.
+// statsColumns returns the spots of rows as columns.
 func statsColumns(rows []persistence.StatsRow) []any {
 	n := len(rows)
 	flows, scopes, nodes, versions := make([]string, n), make([]string, n), make([]string, n), make([]string, n)

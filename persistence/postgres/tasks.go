@@ -31,7 +31,7 @@ var dialect = listing.Dialect{
 	ByUpdate: []listing.Part{{Where: "t.settled_at IS NULL", Order: "t.updated_at"}, {Where: "t.settled_at IS NOT NULL", Order: "t.settled_at"}},
 }
 
-// failureSQL is persistence.Failure of the beginning of an error.
+// failureSQL returns persistence.Failure as an SQL expression, for the beginning of an error.
 func failureSQL(err string) string {
 	node := "strpos(" + err + ", ': ')"
 	return "left(" + err + ", greatest(" + node + " - 1, 0)) || regexp_replace(substr(" + err + ", greatest(" + node + ", 1)), '[0-9]+', '#', 'g')"
@@ -49,13 +49,13 @@ func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 	return readRows(ctx, s, "list tasks", listing.ScanTask, q.String(), q.Args...)
 }
 
-// hasIndexOrder says that an index of what a filter picks has the order of the list. By anything
-// else that is asked for there may be so few tasks that they are better sorted.
+// hasIndexOrder reports whether an index has the filtered tasks in list order. With other
+// conditions there may be so few tasks that sorting them is faster.
 func hasIndexOrder(f persistence.TaskFilter) bool {
 	if f.Limit == 0 || len(f.Labels) > 0 || len(f.FlowIDs) > 0 {
 		return false
 	}
-	f.Labels, f.FlowIDs = nil, nil // empty ones filter no more than none
+	f.Labels, f.FlowIDs = nil, nil // empty ones filter like nil
 	f.FlowID, f.Statuses, f.Paused, f.Waits, f.Before, f.Oldest, f.Offset, f.Limit = "", nil, nil, 0, persistence.Spot{}, false, 0, 0
 	return reflect.ValueOf(f).IsZero()
 }
@@ -92,7 +92,8 @@ func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTask
 	return counts, err
 }
 
-// deleteGone is what a statement does with the tasks that its part gone has deleted.
+// deleteGone is the part of a statement that deletes all data of the tasks that its part gone has
+// deleted.
 const deleteGone = `
 		events AS (DELETE FROM troupe.task_events WHERE task IN (SELECT troupe.journal_key(id) FROM gone)),
 		checks AS (DELETE FROM troupe.checkpoints WHERE task IN (SELECT id FROM gone)),
@@ -108,7 +109,7 @@ func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int)
 		"SELECT id, ended_at FROM troupe.tasks WHERE ended_at > 0 AND ended_at >= $1 AND ended_at < $2 ORDER BY ended_at, id LIMIT $3", from, before, limit)
 }
 
-// DeleteEnded leaves rows alone that somebody else is just deleting.
+// DeleteEnded skips rows that are being deleted concurrently.
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	n, err := readPage(ctx, s, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
 			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE ended_at > 0 AND ended_at < $1
@@ -120,11 +121,10 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 	return n[0], nil
 }
 
-// DeleteFlow begins an era. From when it has locked the members it is alone with what there is:
-// batches that are under way have been waited for, those that come later wait for it, write
-// nothing, and look again. Renewals go on. A member that joins comes before or after. Transactions
-// of programs in which tasks of the flow begin (see Begin) are waited for first: they hold its
-// versions.
+// DeleteFlow begins a new era. Once it has locked the members, no batch is in progress: it has
+// waited for earlier ones, and later ones wait for it, write nothing, and check again. Renewals
+// continue. A join happens completely before or after. First DeleteFlow waits for transactions of
+// programs that start tasks of the flow (see Begin), because they lock its versions.
 func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, err error) {
 	var batch pgx.Batch
 	held := true
@@ -142,7 +142,8 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, er
 		stats AS (DELETE FROM troupe.stats WHERE flow = $1 AND (SELECT count(*) FROM gone) < $2),
 		flow AS (DELETE FROM troupe.flows WHERE id = $1 AND (SELECT count(*) FROM gone) < $2)
 		SELECT count(*) FROM gone`, id, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
-	batch.Queue("DELETE FROM troupe.schedules WHERE flow_id = $1", id) // also one that was put while the flow was waited for
+	// including one stored while waiting for the flow
+	batch.Queue("DELETE FROM troupe.schedules WHERE flow_id = $1", id)
 	batch.Queue("UPDATE troupe.cluster SET era = era + 1")
 	err = s.inOne(ctx, s.pool, &batch)
 	if e := new(pgconn.PgError); held && errors.As(err, &e) && e.Code == lockNotAvailable {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// writeApprovals makes the changes of a commit.
+// writeApprovals applies the changes of a commit to approvals.
 func (t writeTx) writeApprovals(rows []persistence.ApprovalRow) error {
 	for i := range rows {
 		r := &rows[i]

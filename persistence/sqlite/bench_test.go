@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-// events is what a step of about 400 bytes adds to a journal.
+// events is the journal entry of a step, about 400 bytes.
 var events = []byte(`[{"kind":"completed","output":"` + string(bytes.Repeat([]byte("x"), 366)) + `"}]`)
 
 func newBench(b *testing.B, tasks int) (persistence.Store, func([]persistence.Commit), []persistence.Commit) {
@@ -69,7 +69,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad reads tasks of one row, one by one and many at once.
+// BenchmarkLoad reads tasks of one row, one at a time and many at once.
 func BenchmarkLoad(b *testing.B) {
 	s, _, batch := newBench(b, 500)
 	for _, size := range []int{1, 100} {

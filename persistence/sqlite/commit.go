@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// Commit checks each commit before it writes anything of it, which is enough because nobody else
+// Commit checks each commit before it writes any of it. That is enough, because no other connection
 // writes meanwhile.
 func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	answers := make([]error, len(batch))
@@ -84,7 +84,8 @@ func (t writeTx) writeSnapshot(n int64, c *persistence.Commit) (err error) {
 	return err
 }
 
-// writeRow writes the journal's row, or finds why it cannot. It tells where the journal is.
+// writeRow writes the row of the journal, or returns the reason why it cannot. It returns the end
+// of the journal.
 func (t writeTx) writeRow(c *persistence.Commit) (*journalEnd, error) {
 	if c.Create != nil {
 		return t.createTask(c)
@@ -99,7 +100,7 @@ func (t writeTx) writeRow(c *persistence.Commit) (*journalEnd, error) {
 		return j, nil
 	}
 	_, err = t.execCount("INSERT INTO task_events (task, seq, at, events) VALUES (?, ?, ?, ?)", j.n, c.Seq, c.At, c.Events)
-	j.last = c.Seq // or all is rolled back, and forgotten
+	j.last = c.Seq // on failure the transaction is rolled back and this is dropped
 	return j, err
 }
 
@@ -142,7 +143,7 @@ func (t writeTx) writeLabels(c *persistence.Commit) error {
 	return nil
 }
 
-// notCreated says why a task could not begin.
+// notCreated returns the reason why a new task could not be written.
 func (t writeTx) notCreated(task string) error {
 	var one int
 	err := t.queryOne("SELECT 1 FROM tasks WHERE id = ?", []any{task}, &one)
@@ -155,7 +156,7 @@ func (t writeTx) notCreated(task string) error {
 	return persistence.ErrExists
 }
 
-// columnsOf are the values of what listings show of a task. One that begins without any is pending.
+// columnsOf returns the values of a task's listing columns. A new task without columns is pending.
 func columnsOf(c *persistence.Commit) []any {
 	x := cmp.Or(c.Columns, &persistence.Columns{Status: "pending"})
 	return []any{x.Status, listing.Text(x.Cursor), listing.Text(x.LastAction), listing.Text(x.Error), x.Paused, x.Steps, x.Followed, x.EndedAt, c.At,

@@ -5,19 +5,19 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// journalEnd is where a task's journal is, and its end.
+// journalEnd is the key of a task's journal and its last row.
 type journalEnd struct {
-	n       int64 // the task's number
-	last    int64 // the newest row's sequence number
+	n       int64 // number of the task
+	last    int64 // sequence number of the newest row
 	labeled bool  // the task has labels
 }
 
-// endsBytes is for about 12,000 tasks.
+// endsBytes is enough for about 12,000 tasks.
 const endsBytes = 4 << 20
 
-// findJournal finds the end of a task's journal. What was written or looked for lately is known:
-// nobody but the lane writes to the database, so it is as it was left, until a transaction is
-// rolled back or the task is deleted.
+// findJournal returns the end of a task's journal. Recently used ends are cached: only the lane
+// writes to the database, so they stay valid until a transaction is rolled back or the task is
+// deleted.
 func (t writeTx) findJournal(task string) (*journalEnd, error) {
 	if j, known := t.lane.ends.Get(task); known {
 		return j, nil
@@ -32,8 +32,8 @@ func (t writeTx) findJournal(task string) (*journalEnd, error) {
 	return j, nil
 }
 
-// lookUpAll looks for the journals of a batch that are not known, by one statement: after a restart
-// and when many timers are due that is most of them.
+// lookUpAll loads the uncached journal ends of a batch with one statement. After a restart, and
+// when many timers are due, these are most of them.
 func (t writeTx) lookUpAll(batch []persistence.Commit) error {
 	var unknown []string
 	for i := range batch {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// writeExternals makes the changes of a commit.
+// writeExternals applies the changes of a commit to externals.
 func (t writeTx) writeExternals(task string, c *persistence.ExternalChanges) error {
 	for _, r := range c.Tracked(task) {
 		_, err := t.execCount(`INSERT INTO externals (task, job, n, service, id, data, started_at, next_at, pending, recalled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
@@ -31,7 +31,7 @@ func (t writeTx) writeExternals(task string, c *persistence.ExternalChanges) err
 
 const forgetExternal = "DELETE FROM externals WHERE task = ? AND job = ? AND n = ?"
 
-// NextExternals looks at no shards in the statement: there is one member, which owns every one.
+// NextExternals has no shards in its statement, because the only member owns all of them.
 func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) (list []persistence.ExternalRow, err error) {
 	for page := limit; ; page *= 2 {
 		rows, err := readRows(ctx, &s.readers, "list work outside", listing.ScanExternal,

@@ -16,35 +16,36 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// databaseFiles are the database, its log and its lock, as this store has opened them. They are
-// checked before each write, and before a connection is used: SQLite would go on in a file that was
-// moved away, or take another one for it.
+// databaseFiles are the database, its log and its lock as this store opened them. They are checked
+// before each write and before a connection is used, because SQLite would continue in a file that
+// was moved away, or use another file in its place.
 //
-// A mark in the database and in the lock tells later whether the log is missing. The first
-// transaction after the database file has changed raises the mark. So the mark of the lock is in
-// the file as soon as all of the log is, whichever program moved it there.
+// A mark in the database and in the lock shows later whether the log is missing. The first
+// transaction after a change of the database file raises the mark. So the database file has the
+// mark of the lock as soon as it has the whole log, whichever program moved the log there.
 type databaseFiles struct {
-	path            string
-	lock            *os.File
-	database        *os.File    // open until SQLite has closed it, too: a close by this process gives up SQLite's locks
-	main, log, held os.FileInfo // as they were opened
-	lastState       os.FileInfo // the database after the last transaction
-	inMain          uint32      // the mark in it
+	path string
+	lock *os.File
+	// kept open until SQLite has closed it, too: a close by this process releases SQLite's locks
+	database        *os.File
+	main, log, held os.FileInfo // as they were when opened
+	lastState       os.FileInfo // state of the database file after the last transaction
+	inMain          uint32      // mark in the database file
 	logged          int64       // bytes of the log after the last transaction
-	mark            uint32      // the newest one
-	due             bool        // the next transaction raises it
+	mark            uint32      // newest mark
+	due             bool        // the next transaction raises the mark
 }
 
-// Of the head of a SQLite file: where it says its page size, its size in pages, and a number that
-// programs may choose.
+// Offsets in the header of a SQLite file: the page size, the size in pages, and a number that
+// programs may set.
 const (
 	pageSizeAt = 16
 	pagesAt    = 28
 	markOfAt   = 60
 )
 
-// checkComplete refuses a database whose log is missing, and one that is missing itself, by the
-// mark of its lock.
+// checkComplete refuses a database that is missing or whose log is missing, as shown by the mark in
+// its lock.
 func checkComplete(path string, lock *os.File) error {
 	mark, err := readMark(lock)
 	if err != nil {
@@ -67,7 +68,7 @@ func checkComplete(path string, lock *os.File) error {
 	return nil
 }
 
-// markOf returns the mark in the head of a database.
+// markOf returns the mark in the header of a database.
 func markOf(head []byte) uint32 {
 	if len(head) < headSize {
 		return 0
@@ -75,11 +76,10 @@ func markOf(head []byte) uint32 {
 	return binary.BigEndian.Uint32(head[markOfAt:])
 }
 
-// markWidth is how long a mark is in the lock: always the same, so that a full disk has room for
-// it.
+// markWidth is the fixed length of a mark in the lock, so that a full disk has room for it.
 const markWidth = 11
 
-// readMark returns the mark in a lock; 0 = there is none.
+// readMark returns the mark in a lock; 0 = none.
 func readMark(lock *os.File) (uint32, error) {
 	text := make([]byte, markWidth)
 	n, err := lock.ReadAt(text, 0)
@@ -88,7 +88,7 @@ func readMark(lock *os.File) (uint32, error) {
 	}
 	mark, err := strconv.ParseUint(strings.TrimSpace(string(text[:n])), 10, 32)
 	if err != nil {
-		return 0, nil // it was made by something else, or is new
+		return 0, nil // it was made by another program, or is new
 	}
 	return uint32(mark), nil
 }
@@ -98,7 +98,7 @@ func (f *databaseFiles) writeMark(mark uint32) error {
 	return errors.Join(err, f.lock.Sync())
 }
 
-// newFiles remembers files that are open. The log is there once the database has been read.
+// newFiles returns the files that are open. The log exists once the database has been read.
 func newFiles(path string, lock *os.File) (*databaseFiles, error) {
 	f := &databaseFiles{path: path, lock: lock, due: true}
 	var err error
@@ -128,7 +128,7 @@ func newFiles(path string, lock *os.File) (*databaseFiles, error) {
 	return f, nil
 }
 
-// head reads the head of the database that was opened.
+// head returns the header of the opened database.
 func (f *databaseFiles) head() ([]byte, error) {
 	head := make([]byte, headSize)
 	n, err := f.database.ReadAt(head, 0)
@@ -138,7 +138,7 @@ func (f *databaseFiles) head() ([]byte, error) {
 	return head[:n], err
 }
 
-// close lets go of the database. SQLite has closed it by now.
+// close closes the database file. SQLite has closed it before.
 func (f *databaseFiles) close() error {
 	if f.database == nil {
 		return nil
@@ -150,7 +150,7 @@ func (f *databaseFiles) close() error {
 	return err
 }
 
-// checkFiles reports what is wrong with the files: one was removed, or another one is in its place.
+// checkFiles returns an error if a file was removed or replaced.
 func (f *databaseFiles) checkFiles() error {
 	for _, one := range []struct {
 		path   string
@@ -167,16 +167,16 @@ func (f *databaseFiles) checkFiles() error {
 	return nil
 }
 
-// checkWritten is check, and also reports that another program has written into the database what
-// is none of ours or older, or cut the database or its log short. Only the holder of the lane calls
-// it.
+// checkWritten does what checkFiles does, and also returns an error if another program wrote
+// foreign or older content into the database, or cut the database or its log short. Only the holder
+// of the lane may call it.
 func (f *databaseFiles) checkWritten() error {
 	if err := f.checkFiles(); err != nil {
 		return err
 	}
 	now, err := os.Stat(f.path)
 	if err != nil {
-		return nil // what else is wrong with it the write shows
+		return nil // the write reports other problems
 	}
 	log, err := os.Stat(f.path + "-wal")
 	changed, shorter := !sameContent(now, f.lastState), err == nil && log.Size() < f.logged
@@ -191,7 +191,8 @@ func (f *databaseFiles) checkWritten() error {
 		return &persistence.Outage{Reason: "its file was overwritten or cut short while it was in use", Err: f.spoiled(f.path)}
 	case markOf(head) < f.inMain:
 		return &persistence.Outage{Reason: "its file was overwritten by an older one while it was in use", Err: f.spoiled(f.path)}
-	case shorter && (!changed || markOf(head) < f.mark): // nobody has moved all of it into the database
+	// the log was not moved into the database as a whole
+	case shorter && (!changed || markOf(head) < f.mark):
 		return &persistence.Outage{Reason: "its log was cut short while it was in use", Err: f.spoiled(f.path + "-wal")}
 	}
 	f.lastState, f.inMain, f.due = now, markOf(head), true
@@ -205,8 +206,8 @@ func (f *databaseFiles) spoiled(path string) error {
 	return fmt.Errorf("%s is no longer what its member wrote: end the member and restore a backup", path)
 }
 
-// isWhole reports whether a file of so many bytes with this head is a store, as far as the head
-// tells.
+// isWhole reports whether a file of the given size with this header is a complete store, as far as
+// the header shows.
 func isWhole(head []byte, size int64) bool {
 	if len(head) < headSize || !bytes.HasPrefix(head, []byte(magic)) || binary.BigEndian.Uint32(head[markAt:]) != ourMark {
 		return false
@@ -222,8 +223,8 @@ func sameContent(a, b os.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// raiseMark writes the next mark in a transaction, if it is due: into the lock first, so that no
-// log with that mark goes missing unnoticed.
+// raiseMark writes the next mark in a transaction, if it is due. It writes the lock first, so that
+// a missing log with that mark is always noticed.
 func (f *databaseFiles) raiseMark(t writeTx) error {
 	if !f.due {
 		return nil
@@ -235,14 +236,15 @@ func (f *databaseFiles) raiseMark(t writeTx) error {
 	return err
 }
 
-// recordState remembers the database after a transaction. If that has raised the mark, the mark
-// counts. What was moved out of the log meanwhile makes the next one due.
+// recordState records the database file after a transaction. If the transaction raised the mark,
+// the mark becomes valid. If part of the log was moved into the database meanwhile, the next mark
+// is due.
 func (f *databaseFiles) recordState(committed bool) {
 	switch {
 	case f.due && committed:
 		f.mark, f.due = f.mark+1, false
 	case f.due:
-		_ = f.writeMark(f.mark) // a higher one would only refuse what is complete
+		_ = f.writeMark(f.mark) // a higher mark could only refuse a complete database
 	}
 	if log, err := os.Stat(f.path + "-wal"); err == nil {
 		f.logged = log.Size()
@@ -257,8 +259,8 @@ func (f *databaseFiles) recordState(committed bool) {
 	}
 }
 
-// clearMark clears the mark of a store that was closed, if its log has gone: all of it is in the
-// database then.
+// clearMark clears the mark of a closed store if its log is gone, because then everything is in the
+// database.
 func (f *databaseFiles) clearMark() error {
 	if _, err := os.Stat(f.path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -266,7 +268,7 @@ func (f *databaseFiles) clearMark() error {
 	return f.lock.Truncate(0)
 }
 
-// checkedConnector opens connections to a file that is still the one that was opened.
+// checkedConnector opens connections only while the file is the one opened first.
 type checkedConnector struct {
 	driver driver.Driver
 	name   string

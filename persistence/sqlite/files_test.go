@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// file is a store of a test, which publishes flows of its own.
+// file is a store that publishes flows for a test.
 type file struct {
 	*store
 	t    *testing.T
@@ -36,7 +36,7 @@ func (f file) has(id string) {
 	require.NoError(f.t, err)
 }
 
-// moveLog moves all of the log into the database.
+// moveLog moves the whole log into the database.
 func (f file) moveLog() {
 	require.NoError(f.t, f.inTransaction(f.t.Context(), "nothing", func(writeTx) error { return nil }))
 	var busy, frames, moved int
@@ -44,7 +44,7 @@ func (f file) moveLog() {
 	require.Zero(f.t, busy)
 }
 
-// asAfterAKill copies files as a killed member leaves them, those with these endings.
+// asAfterAKill copies the files with these endings as a killed member leaves them.
 func (f file) asAfterAKill(endings ...string) (path string) {
 	f.t.Helper()
 	path = filepath.Join(f.t.TempDir(), "troupe.db")
@@ -72,7 +72,7 @@ func TestReadersMakeNoFileInPlaceOfOneThatWasMoved(t *testing.T) {
 	path := filepath.Join(dir, "troupe.db")
 	f := openFor(t, path)
 	require.NoError(t, f.publish("f"))
-	f.readers.db.SetMaxIdleConns(0) // each read has a new connection
+	f.readers.db.SetMaxIdleConns(0) // so each read opens a new connection
 	move := func(from, to string) {
 		for _, name := range []string{"troupe.db", "troupe.db-wal"} {
 			require.NoError(t, os.Rename(filepath.Join(from, name), filepath.Join(to, name)))
@@ -126,12 +126,12 @@ func TestNothingIsWrittenToAFileThatWasOverwritten(t *testing.T) {
 			f.moveLog()
 			require.NoError(t, spoil(f.path))
 			require.ErrorContains(t, f.publish("f"), "end the member and restore a backup")
-			_ = f.Close() // what SQLite says of such a file is its own
+			_ = f.Close() // SQLite may report its own error for such a file
 		})
 	}
 }
 
-func TestNothingIsWrittenWhenAnOlderFileIsPutIntoThePlaceOfTheStore(t *testing.T) {
+func TestNothingIsWrittenAfterAnOlderFileReplacedTheStore(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
 	f := file{opened.(*store), t, opened.(*store).files.path}
@@ -146,7 +146,7 @@ func TestNothingIsWrittenWhenAnOlderFileIsPutIntoThePlaceOfTheStore(t *testing.T
 	err = f.publish("i")
 	require.Equal(t, "its file was overwritten by an older one while it was in use", persistence.ReasonOf(err))
 	require.ErrorContains(t, f.publish("j"), "end the member and restore a backup")
-	_ = f.Close() // what SQLite says of such a file is its own
+	_ = f.Close() // SQLite may report its own error for such a file
 }
 
 func TestNothingIsWrittenAfterTheLogWasCutShort(t *testing.T) {
@@ -183,13 +183,13 @@ func TestAnotherProgramMayMoveTheLogWhileTheStoreIsInUse(t *testing.T) {
 
 func TestAStoreIsRefusedWithoutItsLog(t *testing.T) {
 	f := openFor(t, filepath.Join(t.TempDir(), "troupe.db"))
-	for round := range 3 { // what was moved to the database meanwhile changes nothing
+	for round := range 3 { // moving the log into the database meanwhile makes no difference
 		require.NoError(t, f.publish(strconv.Itoa(round)))
 		refused(t, f.asAfterAKill("", ".lock"), "the log")
 		openFor(t, f.asAfterAKill("", "-wal", ".lock")).has(strconv.Itoa(round))
 		f.moveLog()
 	}
-	openFor(t, f.asAfterAKill("", ".lock")).has("2") // nothing was in the log
+	openFor(t, f.asAfterAKill("", ".lock")).has("2") // the log was empty
 }
 
 func TestAStoreIsRefusedWithoutItsDatabase(t *testing.T) {
@@ -216,7 +216,8 @@ func TestARestoredFileNeedsNoLog(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, opened.Close())
 	require.NoFileExists(t, closed+"-wal")
-	require.NoError(t, os.Remove(closed)) // an ended store may be removed: the next one begins anew
+	// a closed store may be removed: the next one starts empty
+	require.NoError(t, os.Remove(closed))
 	openFor(t, closed)
 }
 

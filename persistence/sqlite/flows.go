@@ -14,7 +14,7 @@ import (
 const (
 	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at, tried FROM flows "
 	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM flow_versions "
-	// versionsQuery reads many: definitions may be large.
+	// versionsQuery reads many versions, without definitions, because these may be large.
 	versionsQuery = "SELECT id, flow_id, number, NULL, status, hash, created_at FROM flow_versions "
 )
 

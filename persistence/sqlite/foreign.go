@@ -17,26 +17,26 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// ourMark is the application id in the head of our files: "Trpe". It is written before anything
-// else, and not by way of the log, so a file without it was never a store.
+// ourMark is the application id in the header of our files: "Trpe". It is written first and not
+// through the log, so a file without it was never a store.
 const ourMark = 0x54727065
 
-// Of the head of a SQLite file: how it begins, and where its application id is.
+// Parts of the header of a SQLite file: its beginning, the offset of the application id, and its
+// length.
 const (
 	magic    = "SQLite format 3\x00"
 	markAt   = 68
 	headSize = 100
 )
 
-// checkOwn refuses a file that somebody else has made, before anything beside it or in it is
-// touched.
+// checkOwn refuses a file that another program made, before anything in it or beside it changes.
 func checkOwn(ctx context.Context, path string) error {
 	head, err := readHead(path)
 	switch {
 	case err != nil:
 		return err
 	case len(head) == 0:
-		return nil // it is new, or empty
+		return nil // new or empty
 	case len(head) < headSize || !bytes.HasPrefix(head, []byte(magic)):
 		return fmt.Errorf("%s is no SQLite database: name another file for the store", path)
 	case binary.BigEndian.Uint32(head[markAt:]) == ourMark:
@@ -61,7 +61,7 @@ func checkOwn(ctx context.Context, path string) error {
 
 const fewTables = 5
 
-// isScheduler reports whether a PocketFlow scheduler has made the tables.
+// isScheduler reports whether a PocketFlow scheduler made the tables.
 func isScheduler(tables []string) bool {
 	return !slices.ContainsFunc([]string{"flow_versions", "flows", "node_runs", "tasks"}, func(name string) bool { return !slices.Contains(tables, name) })
 }
@@ -82,8 +82,9 @@ func readHead(path string) ([]byte, error) {
 	return head[:n], errors.Join(err, file.Close())
 }
 
-// OpenForeign opens the database of another program to be read: nothing in it or beside it changes.
-// One that is in use, or was not closed, is refused, because part of what it holds is beside it.
+// OpenForeign opens the database of another program read-only: nothing in it or beside it changes.
+// It refuses a database that is in use or was not closed, because part of its content is in other
+// files.
 func OpenForeign(path string) (*sql.DB, error) {
 	if err := checkKind(path); err != nil {
 		return nil, err
@@ -108,12 +109,12 @@ func OpenForeign(path string) (*sql.DB, error) {
 	return openUnchanged(path)
 }
 
-// openUnchanged reads a file. What is opened as immutable gets no files beside it.
+// openUnchanged opens a file as immutable, so that SQLite creates no files beside it.
 func openUnchanged(path string) (*sql.DB, error) {
 	return openFile(path, url.Values{"mode": {"ro"}, "immutable": {"1"}})
 }
 
-// tablesIn names tables.
+// tablesIn returns the names of the tables.
 func tablesIn(ctx context.Context, path string) (names []string, err error) {
 	db, err := openUnchanged(path)
 	if err != nil {

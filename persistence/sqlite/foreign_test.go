@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
-// databaseOf is a database that another program has made.
+// databaseOf returns a database that another program made.
 func databaseOf(t *testing.T, path string, statements ...string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path)
@@ -48,7 +48,7 @@ func TestAFileOfAnotherProgramIsLeftAsItIs(t *testing.T) {
 	}
 }
 
-func TestASchedulersFileIsLeftAsItIsAndItIsToldHowToTakeItOver(t *testing.T) {
+func TestASchedulersFileIsRefusedWithAHintToImportIt(t *testing.T) {
 	d := schedulerdb.New(t)
 	d.Flow("order", "{}")
 	path := d.Close()
@@ -79,8 +79,8 @@ func TestAnEmptyFileBecomesAStore(t *testing.T) {
 	require.NoError(t, openAt(t, empty).Close())
 }
 
-// A store that is copied while it is open looks like one whose process has been killed: all that it
-// holds may still be in the log.
+// A copy of an open store looks like the store of a killed process: all its data may still be in
+// the log.
 func TestAStoreWhoseProcessWasKilledIsOpenedAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, filepath.Join(dir, "troupe.db"))

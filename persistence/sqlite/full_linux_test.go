@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// smallDisk returns a folder on a disk of its own, or any folder where mounting one is not
+// smallDisk returns a directory on a disk of its own, or any directory if mounting is not
 // permitted.
 func smallDisk(t *testing.T) (dir string, isSmall bool) {
 	dir = t.TempDir()

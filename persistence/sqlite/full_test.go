@@ -18,14 +18,14 @@ func TestAStoreWithoutRoomIsNotAvailable(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, opened.Close()) }()
 	room := roomFor(t, opened.(*store))
-	room("1") // no more than there is
+	room("1") // no more than in use
 	large := persistence.Flow{ID: "f", Description: strings.Repeat("x", 1<<20)}
 	require.ErrorIs(t, opened.CreateFlow(t.Context(), large), persistence.ErrUnavailable)
 	room("10000")
 	require.NoError(t, opened.CreateFlow(t.Context(), large))
 }
 
-// roomFor limits how many pages a store may have.
+// roomFor returns a function that limits the number of pages of a store.
 func roomFor(t *testing.T, s *store) func(pages string) {
 	return func(pages string) {
 		require.NoError(t, s.inTransaction(t.Context(), "room", func(t writeTx) error {
@@ -53,7 +53,7 @@ func TestAFileThatCannotBeOpenedIsNotAvailable(t *testing.T) {
 	}
 }
 
-func TestWhatWasRolledBackIsNotTakenForWritten(t *testing.T) {
+func TestRolledBackRowsAreNotRemembered(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, opened.Close()) }()

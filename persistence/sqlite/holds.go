@@ -27,7 +27,7 @@ func (s *store) Hold(ctx context.Context, task, from string, at int64, objects [
 }
 
 func (s *store) Gone(ctx context.Context, tasks []string) ([]string, error) {
-	list, err := json.Marshal(append([]string{}, tasks...)) // a list in any case
+	list, err := json.Marshal(append([]string{}, tasks...)) // nil becomes [], not null
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +46,6 @@ func (s *store) DropHolds(ctx context.Context, before int64, limit int) (owners 
 	return owners, err
 }
 
-// dropHolds looks at each hold once, however many go.
+// dropHolds looks at each hold once, however many are deleted.
 const dropHolds = `DELETE FROM holds WHERE (owner, object, task) IN (SELECT owner, object, task FROM holds AS h
 	WHERE at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE id = h.task) LIMIT ?) RETURNING owner`

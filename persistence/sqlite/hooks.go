@@ -58,7 +58,7 @@ func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*per
 		}
 		known, err := readFirst(ctx, &s.readers, "read a delivery", listing.ScanDelivery,
 			"SELECT "+listing.DeliveryColumns+" FROM deliveries WHERE hook = ? AND id = ?", d.Hook, d.ID)
-		if !errors.Is(err, persistence.ErrNotFound) { // it may have been forgotten in between
+		if !errors.Is(err, persistence.ErrNotFound) { // it may have been deleted in between
 			return known, err
 		}
 	}

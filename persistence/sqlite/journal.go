@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// Load reads snapshots and rows in one transaction, so that they fit each other.
+// Load reads snapshots and rows in one transaction, so that they match.
 func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
 	t, err := s.readers.beginSnapshot(ctx, loadQuery, loadRowsQuery, partsQuery)
 	if err != nil {
@@ -41,16 +41,18 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	for _, r := range rows {
 		records[r.at].Rows = append(records[r.at].Rows, r.Row)
 	}
-	for i := range found { // they come in this order, but nobody promises it, and SQLite would sort them as a whole
+	// SQLite returns them in this order without promising it; ORDER BY would sort all of them
+	// together
+	for i := range found {
 		slices.SortFunc(found[i].Rows, func(a, b persistence.Row) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
 	return records, err
 }
 
-// loadedTask is a task as it is loaded.
+// loadedTask is a task as Load reads it.
 type loadedTask struct {
-	at, n int64 // among those that are asked for; the number of its journal
-	size  int64 // of all parts of the checkpoint that its snapshot is the first one of; 0 = it is none
+	at, n int64 // position among the requested ids; number of the journal
+	size  int64 // size of all parts of the checkpoint that Snapshot begins; 0 = no checkpoint
 	persistence.Record
 }
 
@@ -58,7 +60,7 @@ func scanLoaded(row listing.Row, l *loadedTask) error {
 	return listing.Scan(row, &l.TaskRow, &l.Snapshot, &l.SnapshotSeq, &l.Resting, &l.at, &l.n, &l.size)
 }
 
-// loadedRow is one of a task's journal.
+// loadedRow is a row of a task's journal.
 type loadedRow struct {
 	at int64
 	persistence.Row
@@ -100,7 +102,7 @@ func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
 	return sizes, nil
 }
 
-// sizeQuery measures columns: the length of anything else would be found by reading it.
+// sizeQuery measures columns, whose length is stored; measuring an expression would read it.
 const sizeQuery = "SELECT coalesce(c.size, length(t.snapshot), 0)" +
 	" + coalesce((SELECT sum(length(events)) FROM task_events WHERE task = t.n AND seq > coalesce(c.seq, t.snapshot_seq)), 0)" +
 	" FROM tasks t" + newestCheckpoint + " WHERE t.id = ?"
@@ -119,8 +121,8 @@ func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, befor
 		"SELECT task, due FROM wakes WHERE due <= ? ORDER BY due, task LIMIT ?", before)
 }
 
-// ofShards collects the first rows whose tasks are of shards. The only member asks for all of them,
-// so no column says which.
+// ofShards returns the first rows whose tasks belong to the shards. It filters in memory without a
+// shard column, because the only member asks for all shards.
 func ofShards[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, task func(T) string,
 	shards persistence.ShardSet, limit int, query string, arg any) ([]T, error) {
 	if shards == nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// writeLane is the one connection that writes. Its statements are prepared once.
+// writeLane is the one connection that writes. Each statement is prepared once.
 type writeLane struct {
-	turn  chan struct{} // has room while nobody writes
+	turn  chan struct{} // has room while no write is in progress
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	ends  *lru.Cache[*journalEnd] // by task
@@ -27,8 +27,8 @@ func openLane(ctx context.Context, db *sql.DB, files *databaseFiles) (writeLane,
 	return writeLane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}, ends: lru.New[*journalEnd](endsBytes), files: files, log: newLog(files.path, logMost)}, err
 }
 
-// inTransaction runs f in a transaction of its own. The context ends the wait for a turn; what has
-// begun is finished, because a write interrupted half way costs more than it saves.
+// inTransaction runs f in a transaction of its own. The context ends only the wait for a turn. A
+// write that has begun is finished, because interrupting it costs more than it saves.
 func (l *writeLane) inTransaction(ctx context.Context, what string, f func(writeTx) error) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -89,7 +89,7 @@ func (l *writeLane) close() error {
 	return err
 }
 
-// writeTx is the lane in the hands of the one whose turn it is.
+// writeTx is the lane during one transaction.
 type writeTx struct {
 	ctx  context.Context
 	lane *writeLane
@@ -115,7 +115,7 @@ func (t writeTx) execPrepared(query string, args ...any) (sql.Result, error) {
 	return stmt.ExecContext(t.ctx, args...)
 }
 
-// execCount tells how many rows were written.
+// execCount returns the number of rows written.
 func (t writeTx) execCount(query string, args ...any) (int64, error) {
 	result, err := t.execPrepared(query, args...)
 	if err != nil {
@@ -124,7 +124,7 @@ func (t writeTx) execCount(query string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// queryOne reads a single row; isNone when there is none.
+// queryOne reads a single row. Without a row it returns an error for which isNone is true.
 func (t writeTx) queryOne(query string, args []any, dest ...any) error {
 	stmt, err := t.prepareQuery(query)
 	if err != nil {
@@ -133,7 +133,7 @@ func (t writeTx) queryOne(query string, args []any, dest ...any) error {
 	return stmt.QueryRowContext(t.ctx, args...).Scan(dest...)
 }
 
-// queryRows reads the rows of a query.
+// queryRows returns the rows of a query.
 func queryRows[T any](t writeTx, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
 	stmt, err := t.prepareQuery(query)
 	if err != nil {
@@ -152,7 +152,7 @@ func queryRows[T any](t writeTx, scan func(listing.Row, *T) error, query string,
 
 func isNone(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-// nullableBytes keeps nil apart from empty.
+// nullableBytes stores nil as NULL, different from empty.
 func nullableBytes(b []byte) any {
 	if b == nil {
 		return nil
@@ -160,7 +160,7 @@ func nullableBytes(b []byte) any {
 	return b
 }
 
-// nonNilBytes makes nil empty.
+// nonNilBytes returns an empty slice for nil.
 func nonNilBytes(b []byte) []byte {
 	if b == nil {
 		return []byte{}

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// walFile is the file that what is written stands in at first, beside the database. It is begun
-// anew when all of it is in the database and nobody reads in it; where each reader comes before the
-// one before has gone, that is never, and it would grow as long as the store is open.
+// walFile is the write-ahead log beside the database. SQLite restarts it only when all of it is in
+// the database and no reader uses it. If readers always overlap, that never happens, and the log
+// would grow as long as the store is open.
 type walFile struct {
 	path       string
-	most, next int64 // bytes: how long it may get, and get again before the next try
+	most, next int64 // bytes: limit of its size, and size at which to try again
 }
 
-// How long it may get, and for how long whoever writes waits for those who read.
+// Limits of the log's size and of the time that a truncation waits for readers.
 const (
 	logMost  = 64 << 20
 	logWait  = 250 * time.Millisecond
-	busyWait = 10 * time.Second // of everything else
+	busyWait = 10 * time.Second // for everything else
 )
 
 func newLog(path string, most int64) *walFile { return &walFile{path + "-wal", most, most} }
 
-// truncateIfLong cuts it off, if it has become long. Those who come meanwhile read in the database,
-// so only readers of before are waited for. What fails is tried again when it is longer by a
+// truncateIfLong truncates a log that has become long. New readers read from the database, so it
+// waits only for earlier readers. After a failure it tries again when the log has grown by a
 // quarter.
 func (l *walFile) truncateIfLong(t writeTx) {
 	size := l.fileSize()
@@ -38,7 +38,7 @@ func (l *walFile) truncateIfLong(t writeTx) {
 	l.next = max(l.most, l.fileSize()*5/4)
 }
 
-// fileSize is 0 when there is none.
+// fileSize returns the size of the log; 0 if there is none.
 func (l *walFile) fileSize() int64 {
 	info, err := os.Stat(l.path)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheLogStaysShortThoughSomebodyAlwaysReads: each reader comes before the one before has gone.
-func TestTheLogStaysShortThoughSomebodyAlwaysReads(t *testing.T) {
+// TestTheLogStaysShortWhileReadersOverlap: each reader starts before the previous one ends.
+func TestTheLogStaysShortWhileReadersOverlap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "troupe.db")
 	opened, err := Open(t.Context(), path, Options{})
 	require.NoError(t, err)

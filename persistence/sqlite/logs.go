@@ -69,7 +69,8 @@ func (t writeTx) logTail(tails *persistence.LogTails, c *persistence.LogChunk) e
 	return nil
 }
 
-// cutLog deletes an attempt's chunks that begin among its first characters. The last one stays.
+// cutLog deletes the chunks of an attempt that begin within its first chars characters, except the
+// last chunk.
 func (t writeTx) cutLog(job string, chars int64) error {
 	if chars == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// fenceAll: the lock on the file proves that nobody from before is alive.
+// fenceAll fences all members, because the lock on the file proves that no earlier member is alive.
 func (s *store) fenceAll(ctx context.Context) error {
 	return s.inTransaction(ctx, "fence", func(t writeTx) error { return t.fenceMembers(end, time.Now().UnixMilli()) })
 }
@@ -24,7 +24,7 @@ const (
 	endExpired = endOne + " AND lease_until <= ?"
 )
 
-// fenceMembers fences members.
+// fenceMembers runs a query that fences members, and changes the generation if it did.
 func (t writeTx) fenceMembers(query string, args ...any) error {
 	n, err := t.execCount(query, args...)
 	if err == nil && n > 0 {
@@ -38,7 +38,7 @@ func (t writeTx) bumpGeneration() error {
 	return err
 }
 
-// Locked: the file's lock is held until Close, or until the process ends.
+// Locked returns true: the file's lock is held until Close or the end of the process.
 func (s *store) Locked() bool { return true }
 
 // leaseHolder is the incarnation that may write.
@@ -47,7 +47,8 @@ type leaseHolder struct {
 	leaseUntil        int64
 }
 
-// Join lives within one process, so it waits only for a predecessor of this same store.
+// Join waits only for a predecessor of this same store, because all its members live in one
+// process.
 func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
 	incarnation := rand.Text()
 	var first leaseHolder
@@ -73,7 +74,7 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	}
 }
 
-// joinMember tells who holds the store afterwards.
+// joinMember joins if possible, and returns the member that holds the store afterwards.
 func (t writeTx) joinMember(incarnation string, j persistence.Joining) (leaseHolder, error) {
 	if err := t.checkCluster(j); err != nil {
 		return leaseHolder{}, err
@@ -104,8 +105,8 @@ func (t writeTx) joinMember(incarnation string, j persistence.Joining) (leaseHol
 	return h, err
 }
 
-// checkCluster names the cluster, or finds out that it has another name, or journals that the
-// member does not know.
+// checkCluster names the cluster, or returns an error if the member's cluster, journal format or
+// place of large values does not match.
 func (t writeTx) checkCluster(j persistence.Joining) error {
 	var name, values string
 	var written int
@@ -119,7 +120,8 @@ func (t writeTx) checkCluster(j persistence.Joining) error {
 	return cmp.Or(persistence.Fits(written, j.Format, true), persistence.Placed(values, j.Values, true))
 }
 
-// awaitLeaseEnd waits until a lease has run out, looking every now and then whether it was renewed.
+// awaitLeaseEnd waits until a lease expires, at most 100 ms at a time, so that the caller notices a
+// renewal.
 func awaitLeaseEnd(ctx context.Context, until int64) error {
 	wait := time.NewTimer(min(time.Until(time.UnixMilli(until+1)), 100*time.Millisecond))
 	defer wait.Stop()
@@ -155,7 +157,7 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	return p, err
 }
 
-// BeginHistory also forgets the ends of journals: they are those of the history before.
+// BeginHistory also drops the cached ends of journals, because they belong to the previous history.
 func (s *store) BeginHistory(ctx context.Context, known string, kept int64) error {
 	return s.inTransaction(ctx, "begin another history", func(t writeTx) error {
 		n, err := t.execCount(`UPDATE cluster SET history = hex(randomblob(16)), kept = coalesce(nullif(?, 0), (SELECT max(renewed_at) FROM members), 0)
@@ -188,7 +190,7 @@ func (s *store) Fence(ctx context.Context, incarnation string) (ended bool, err 
 	return ended, err
 }
 
-// Cluster: whoever lives owns everything.
+// Cluster reports the live member as the owner of all shards.
 func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	t, err := s.readers.beginSnapshot(ctx, generationQuery, membersQuery)
 	if err != nil {
@@ -220,7 +222,7 @@ func scanMember(row listing.Row, m *persistence.MemberRow) error {
 	return row.Scan(&m.Incarnation, &m.Name, &m.URL, &m.Gossip, &m.Version, &m.Format, &m.JoinedAt, &m.Until, &m.FencedAt)
 }
 
-// Claim: the only member owns every shard already.
+// Claim returns all requested shards, because the only member owns every shard.
 func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
 	err := s.inTransaction(ctx, "claim", func(t writeTx) error { return t.checkFence(incarnation) })
 	if err != nil {
@@ -229,13 +231,13 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 	return slices.Sorted(slices.Values(shards)), nil
 }
 
-// Release: nobody else could claim them.
+// Release does nothing, because no other member could claim the shards.
 func (s *store) Release(context.Context, string, []persistence.Transfer) error { return nil }
 
-// Moves: there is nobody to move them to.
+// Moves returns none, because there is no other member.
 func (s *store) Moves(context.Context) ([]persistence.Move, error) { return nil, nil }
 
-// Secret makes one that is kept only if there is none.
+// Secret stores a new secret only if there is none.
 func (s *store) Secret(ctx context.Context) (secret string, err error) {
 	err = s.inTransaction(ctx, "read the secret of the cluster", func(t writeTx) error {
 		return t.queryOne("UPDATE cluster SET secret = coalesce(secret, ?) RETURNING secret", []any{rand.Text()}, &secret)
@@ -250,10 +252,10 @@ func (s *store) ValuesAt(ctx context.Context) (at string, err error) {
 	return at, err
 }
 
-// Drain: there is nobody else.
+// Drain does nothing, because there is no other member.
 func (s *store) Drain(context.Context, string, bool) error { return nil }
 
-// checkFence reports whether an incarnation may write.
+// checkFence returns ErrFenced if an incarnation may not write.
 func (t writeTx) checkFence(incarnation string) error {
 	var one int
 	err := t.queryOne("SELECT 1 FROM members WHERE incarnation = ? AND fenced_at = 0", []any{incarnation}, &one)

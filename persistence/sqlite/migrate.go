@@ -13,7 +13,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrateSchema brings the schema up to date. The lock on the file keeps others away meanwhile.
+// migrateSchema brings the schema up to date. The lock on the file keeps other programs out
+// meanwhile.
 func migrateSchema(ctx context.Context, db *sql.DB) error {
 	steps, hashes, err := schema.Steps(migrations, "migrations", func(text string) string { return text })
 	if err != nil {
@@ -26,7 +27,7 @@ func migrateSchema(ctx context.Context, db *sql.DB) error {
 	return schema.Update(ctx, p, hashes, func(ctx context.Context) (map[int64]string, error) { return readHashes(ctx, db) })
 }
 
-// readHashes reads by which texts the schema was made.
+// readHashes returns the hashes of the texts that the schema was made by.
 func readHashes(ctx context.Context, db *sql.DB) (map[int64]string, error) {
 	there := 0
 	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'").Scan(&there); err != nil || there == 0 {

@@ -1,4 +1,4 @@
 package sqlite
 
-// checkNames finds nothing to refuse: a file's names are not counted here.
+// checkNames refuses nothing, because the names of a file are not counted here.
 func checkNames(string) error { return nil }

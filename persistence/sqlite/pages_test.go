@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// throng is what there is much of, and how much. Rows of tasks have what makes them large, so that
-// each page of the table has few of them.
+// throng are large numbers of rows. Rows of tasks are large, so that each page of their table holds
+// few of them.
 var throng = []struct {
 	statement string
 	many      int
@@ -29,8 +29,8 @@ var throng = []struct {
 	{"INSERT INTO schedules (id, name, flow_id, revision, due_at, body) SELECT i, 'n' || i, 'f' || (i % 1000), 1, 0, CAST('{}' AS BLOB) FROM n", 20_000},
 }
 
-// TestAQuestionReadsFewPages counts pages: what is asked for is read, and what an index tells, but
-// not what is thrown away.
+// TestAQuestionReadsFewPages counts pages: a query may read its results and their index entries,
+// but no rows that it then discards.
 func TestAQuestionReadsFewPages(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{Readers: 1})
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestAQuestionReadsFewPages(t *testing.T) {
 	for name, tt := range map[string]struct {
 		most int // pages
 		ask  func() (int, error)
-		want int // that are told
+		want int // number of results
 	}{
 		"how many tasks are in each state": {300, func() (int, error) {
 			counts, err := s.CountTasksBy(t.Context(), persistence.TaskFilter{}, persistence.By{})
@@ -124,7 +124,8 @@ func TestAQuestionReadsFewPages(t *testing.T) {
 	}
 }
 
-// pagesRead counts the pages that the only reader reads, and reads again, meanwhile.
+// pagesRead returns the number of pages that the only reader reads, including repeated reads,
+// during do.
 func pagesRead(t *testing.T, s *store, do func()) int {
 	t.Helper()
 	taken := func() (pages int) {

@@ -26,8 +26,8 @@ func (t writeTx) writeCheckpoint(c *persistence.Commit) error {
 	return nil
 }
 
-// restOf reads what is behind the first part of a checkpoint; from is the transaction in which that
-// was read, if there is one.
+// restOf returns the whole checkpoint that begins with the part first. from is the transaction that
+// read the first part, if there is one.
 func restOf(ctx context.Context, from querier, task string, seq int64, first []byte, size int64) ([]byte, error) {
 	return parts.Join[sql.RawBytes](first, size, func(scan func(listing.Row, *struct{}) error) error {
 		_, err := readRows(ctx, from, "read a checkpoint", scan, partsQuery, task, seq)
@@ -35,7 +35,7 @@ func restOf(ctx context.Context, from querier, task string, seq int64, first []b
 	})
 }
 
-// Checkpoint reads all parts of one.
+// Checkpoint reads all parts of a checkpoint.
 func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
 	h, err := readFirst(ctx, &s.readers, "read a checkpoint", parts.ScanHead, checkpointQuery, task, seq)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// maxLinks is how many links may lead from one to the next, as in the kernel.
+// maxLinks is the longest chain of symbolic links, as in the kernel.
 const maxLinks = 40
 
-// checkKind refuses what is no file: a folder, a device, a pipe, or a path that ends like a
-// folder's.
+// checkKind refuses a path that is no regular file: a directory, a device, a pipe, or a path that
+// ends like a directory.
 func checkKind(path string) error {
 	info, err := os.Stat(path)
 	example := filepath.Join(path, "troupe.db")
@@ -20,7 +20,7 @@ func checkKind(path string) error {
 	case errors.Is(err, fs.ErrNotExist) && path != "" && os.IsPathSeparator(path[len(path)-1]):
 		return fmt.Errorf("%s names a folder: name a file, such as %s", path, example)
 	case err != nil:
-		return nil // it is made, or cannot be opened, in a moment
+		return nil // opening creates it or fails next
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder: name a file in it, such as %s", path, example)
 	case !info.Mode().IsRegular():
@@ -29,8 +29,9 @@ func checkKind(path string) error {
 	return nil
 }
 
-// realPath is where a file is, or would be made, whatever links lead there. SQLite names its log
-// and we name our lock after this path, so two names of one file must not be two.
+// realPath returns the path of a file, or of the file to create, with all symbolic links resolved.
+// SQLite names its log and we name our lock after this path, so two names of one file must give the
+// same path.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	for range maxLinks {
@@ -45,7 +46,7 @@ func realPath(path string) (string, error) {
 			return "", fmt.Errorf("%s: %w", path, missing)
 		}
 		target, none := os.Readlink(path)
-		if none != nil { // the file is missing itself
+		if none != nil { // the file itself is missing
 			folder, err := filepath.EvalSymlinks(filepath.Dir(path))
 			if errors.Is(err, fs.ErrNotExist) {
 				return "", fmt.Errorf("there is no folder %s: create it, or name another file", filepath.Dir(path))

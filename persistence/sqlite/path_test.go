@@ -19,7 +19,7 @@ func TestAFileHasOneStoreUnderAnyOfItsNames(t *testing.T) {
 	require.NoError(t, os.Symlink("troupe.db", link))
 	require.NoError(t, os.Symlink(link, far))
 	require.NoError(t, os.Symlink(dir, folder))
-	s := openAt(t, far) // the link is there before its file
+	s := openAt(t, far) // the link exists before its file
 	defer func() { require.NoError(t, s.Close()) }()
 	require.FileExists(t, path)
 	for _, name := range []string{path, link, far, filepath.Join(folder, "troupe.db"), filepath.Join(folder, "link.db")} {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// writePermits makes the changes of a commit.
+// writePermits applies the changes of a commit to permits.
 func (t writeTx) writePermits(task string, c *persistence.PermitChanges) error {
 	for i := range c.Ask {
 		r := &c.Ask[i]
@@ -33,7 +33,7 @@ func (t writeTx) writePermits(task string, c *persistence.PermitChanges) error {
 	return nil
 }
 
-// Rule has the lane to itself, so nobody else decides meanwhile.
+// Rule holds the lane, so no other decision is made meanwhile.
 func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
 	err = s.inTransaction(ctx, "give permits", func(t writeTx) error {
 		if err := t.checkFence(incarnation); err != nil {
@@ -75,8 +75,8 @@ func (t writeTx) permitBook(key string, now int64) (*persistence.PermitBook, err
 	return b, err
 }
 
-// listWaiting are the first of those who wait, in the order of persistence.InTurn. Of each of the
-// next values of fair so many are read that they are enough together, as far as there are so many.
+// listWaiting returns the first waiting rows in the order of persistence.InTurn. It reads so many
+// rows of each of the next values of fair that they are enough together, if there are as many.
 func (t writeTx) listWaiting(key, cursor string) ([]persistence.PermitRow, error) {
 	const enough = persistence.PermitsAtOnce
 	turns, err := t.nextTurns(key, cursor)
@@ -101,8 +101,8 @@ func (t writeTx) listWaiting(key, cursor string) ([]persistence.PermitRow, error
 	}
 }
 
-// What is read of a key's rows, none of them by going through all who wait: how many have it, some
-// of one fair, the fair that comes next, those who do not wait, and those who have not answered.
+// Queries for a key's rows, none of which reads all waiting rows: the number of holders, the rows
+// of one fair, the next fair, the rows that do not wait, and the unacknowledged rows.
 const (
 	countHeld = "SELECT count(*), coalesce(sum(evicted), 0) FROM permits WHERE key = ? AND state IN (1, 2)"
 
@@ -113,7 +113,7 @@ const (
 	oneFair             = "SELECT fair FROM permits WHERE key = ? AND state = 0 ORDER BY fair LIMIT 1"
 )
 
-// nextTurns are the next values of fair, from behind the cursor on, and then those up to it.
+// nextTurns returns the next values of fair, first those after the cursor and then those up to it.
 func (t writeTx) nextTurns(key, cursor string) (turns []string, err error) {
 	next := func(query string, args ...any) (fair string, found bool) {
 		if err == nil {
@@ -137,7 +137,7 @@ func (t writeTx) nextTurns(key, cursor string) (turns []string, err error) {
 	return turns, err
 }
 
-// writeRuling writes a decision down, and adds those who have to hear of it.
+// writeRuling stores a decision and adds the rows to notify to the ruling.
 func (t writeTx) writeRuling(key string, now int64, v *persistence.PermitVerdict, ruling *persistence.Ruling) error {
 	for _, part := range []struct {
 		rows []persistence.PermitRow
@@ -161,7 +161,7 @@ func (t writeTx) writeRuling(key string, now int64, v *persistence.PermitVerdict
 	return err
 }
 
-// redeliverVerdicts adds those of earlier decisions who have not answered for long.
+// redeliverVerdicts adds the rows of earlier decisions that have been unacknowledged for long.
 func (t writeTx) redeliverVerdicts(q persistence.PermitQuestion, now int64, ruling *persistence.Ruling) error {
 	rows, err := t.changePermits(`told_at = ?1 WHERE key = ?2 AND (task, holder) IN (SELECT task, holder FROM permits `+undeliveredVerdicts+")",
 		now, q.Key, q.Anew, now-persistence.PermitToldMS, persistence.PermitsToldAtOnce)
@@ -176,13 +176,13 @@ func (t writeTx) listPermits(where string, args ...any) ([]persistence.PermitRow
 	return queryRows(t, listing.ScanPermit, "SELECT "+listing.PermitColumns+" FROM permits "+where, args...)
 }
 
-// changePermits changes permits, and tells which.
+// changePermits updates permits and returns the changed rows.
 func (t writeTx) changePermits(set string, args ...any) ([]persistence.PermitRow, error) {
 	return queryRows(t, listing.ScanPermit, "UPDATE permits SET "+set+" RETURNING "+listing.PermitColumns, args...)
 }
 
-// OpenKeys reads one row of each key. There is one member, which owns every shard, so hardly ever
-// is one read in vain.
+// OpenKeys reads one row of each key. The only member owns every shard, so hardly any row is read
+// for nothing.
 func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) (keys []string, err error) {
 	for len(keys) < limit {
 		page, err := readRows(ctx, &s.readers, "list keys", listing.ScanValue[string], openKeys, after, limit)

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// TestAPageIsReadFromAnIndexInItsOrder looks at how the database goes about a list: from which
-// index each task of the page is read, and that none but the few rows of its parts are sorted.
+// TestAPageIsReadFromAnIndexInItsOrder checks the plan of a list: the index from which each task of
+// the page is read, and that only the few rows of its parts are sorted.
 func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
@@ -47,7 +47,8 @@ func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 		"in a long queue":     {persistence.TaskFilter{Queued: "s"}, []string{"t USING INDEX tasks_open", "SEARCH q "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, page := range []struct{ limit, offset int }{{50, 0}, {1, 0}, {2, 0}, {1, 2_999}} { // SQLite goes about a list as its first limit says
+			// SQLite plans a list for its first limit
+			for _, page := range []struct{ limit, offset int }{{50, 0}, {1, 0}, {2, 0}, {1, 2_999}} {
 				tt.filter.Limit, tt.filter.Offset = page.limit, page.offset
 				plan := explained(t, s, listing.List(dialect, tt.filter))
 				for _, step := range tt.want {
@@ -62,9 +63,9 @@ func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 	}
 }
 
-// TestWhatHasEndedInATimeIsReadFromThere: of whatever flow, the tasks that ended in it are sorted
-// within an index, and only those of the page are read.
-func TestWhatHasEndedInATimeIsReadFromThere(t *testing.T) {
+// TestTasksEndedInAnIntervalAreReadByTheirEndTime: whichever their flow, tasks that ended in an
+// interval are sorted within an index, and only those of the page are read.
+func TestTasksEndedInAnIntervalAreReadByTheirEndTime(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
 	defer opened.Close()
@@ -78,7 +79,7 @@ func TestWhatHasEndedInATimeIsReadFromThere(t *testing.T) {
 	}
 }
 
-// opcodes are those of a statement's program.
+// opcodes returns the opcodes of a statement's program.
 func opcodes(t *testing.T, s *store, q *listing.Query) (codes []string) {
 	t.Helper()
 	rows, err := s.readers.db.QueryContext(t.Context(), "EXPLAIN "+q.String(), q.Args...)
@@ -94,8 +95,8 @@ func opcodes(t *testing.T, s *store, q *listing.Query) (codes []string) {
 	return codes
 }
 
-// TestCountingReadsNoTaskThatAnIndexTellsOf looks at counts of very many.
-func TestCountingReadsNoTaskThatAnIndexTellsOf(t *testing.T) {
+// TestCountingReadsNoTaskWhenAnIndexSuffices checks counts of very many tasks.
+func TestCountingReadsNoTaskWhenAnIndexSuffices(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
 	defer opened.Close()
@@ -147,9 +148,9 @@ func planOf(t *testing.T, s *store, query string, args ...any) string {
 	return plan.String()
 }
 
-// TestADecisionAboutAKeyReadsFewOfThoseWhoWait looks at the statements that are about a key for
-// which very many may wait.
-func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
+// TestADecisionAboutAKeyReadsFewWaitingRows checks the statements about a key with very many
+// waiting rows.
+func TestADecisionAboutAKeyReadsFewWaitingRows(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
 	defer opened.Close()
@@ -173,9 +174,8 @@ func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
 	}
 }
 
-// TestOfThoseOfOneFairFewAreReadForADecision counts rows: 20,000 of one who has much to do, and
-// three of another.
-func TestOfThoseOfOneFairFewAreReadForADecision(t *testing.T) {
+// TestADecisionReadsFewRowsOfEachFairGroup counts rows: 20,000 of one group, and three of another.
+func TestADecisionReadsFewRowsOfEachFairGroup(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
 	defer opened.Close()
@@ -195,7 +195,7 @@ func TestOfThoseOfOneFairFewAreReadForADecision(t *testing.T) {
 	}))
 }
 
-func TestKeysThatNobodyAsksForAreForgottenInPortions(t *testing.T) {
+func TestUnusedKeysAreForgottenInPortions(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
 	defer opened.Close()
@@ -215,7 +215,7 @@ func TestKeysThatNobodyAsksForAreForgottenInPortions(t *testing.T) {
 	require.Equal(t, []string{"k26", "k27", "k28", "k29", "k30"}, left)
 }
 
-// TestACountByStateReadsNoTask: each state has an index that tells all that is asked.
+// TestACountByStateReadsNoTask: each state has an index that contains everything needed.
 func TestACountByStateReadsNoTask(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
@@ -248,8 +248,8 @@ func TestACountByStateReadsNoTask(t *testing.T) {
 	}
 }
 
-// TestHoldsAreLookedAtOnceHoweverManyGo: what finds them does so for all of them together.
-func TestHoldsAreLookedAtOnceHoweverManyGo(t *testing.T) {
+// TestHoldsAreFoundByOneScanHoweverManyAreDeleted: one query finds all of them.
+func TestHoldsAreFoundByOneScanHoweverManyAreDeleted(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
 	defer opened.Close()

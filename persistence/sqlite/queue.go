@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// QueueRows reads each service by its index and merges, so that a long queue of one service does
-// not slow the others down. Of many services few rows of each are read at first, and more of those
-// whose turn it is.
+// QueueRows reads each service by its index and merges the results, so that a long queue of one
+// service does not slow down the others. With many services it first reads few rows of each, and
+// later more of the services that come next.
 func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
 		var err error
@@ -50,20 +50,19 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 	return rows, nil
 }
 
-// queueReader is the queue of a service as it is read, piece by piece, each twice as long as the
-// one before.
+// queueReader reads the queue of a service in pieces, each twice as long as the one before.
 type queueReader struct {
 	service string
-	rows    []persistence.QueueRow // that are next
-	more    bool                   // there may be others
-	at      int64                  // of the last one that was read, as the three that follow
+	rows    []persistence.QueueRow // next rows
+	more    bool                   // there may be more rows
+	at      int64                  // position of the last row read, with the next three fields
 	turn    string
 	task    string
 	job     string
-	piece   int // how many are read next
+	piece   int // number of rows to read next
 }
 
-// behindAll is no task, and behind all of them.
+// behindAll sorts after every task id and is none.
 const behindAll = "\U0010FFFF"
 
 // readPiece reads the next piece.
@@ -79,7 +78,7 @@ func (s *store) readPiece(ctx context.Context, l *queueReader) (err error) {
 	return err
 }
 
-// queueHeap is a heap of those that have rows: the one whose row is the next of all is the first.
+// queueHeap is a heap of the readers that have rows, ordered by their next row.
 type queueHeap []*queueReader
 
 func (l queueHeap) Len() int { return len(l) }

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJobsOfOneTimeAreAllListed: queues are read piece by piece, and a piece may end anywhere.
+// TestJobsOfOneTimeAreAllListed: queues are read in pieces, and a piece may end between jobs of the
+// same time.
 func TestJobsOfOneTimeAreAllListed(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)

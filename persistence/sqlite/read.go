@@ -11,15 +11,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// readPool is the pool that reads. It prepares each of our statements once for a connection, which
-// is most of what a short read costs.
+// readPool is the pool of reading connections. It prepares each statement once per connection,
+// because preparing is most of the cost of a short read.
 type readPool struct {
 	db    *sql.DB
 	mu    sync.Mutex
 	stmts map[string]*sql.Stmt
 }
 
-// prepareQuery may wait for a connection, so nobody who has one calls it for a new statement.
+// prepareQuery may wait for a connection, so a caller that holds one must not call it for a new
+// statement.
 func (r *readPool) prepareQuery(ctx context.Context, query string) (*sql.Stmt, error) {
 	if stmt := r.findStatement(query, nil); stmt != nil {
 		return stmt, nil
@@ -29,13 +30,14 @@ func (r *readPool) prepareQuery(ctx context.Context, query string) (*sql.Stmt, e
 		return nil, err
 	}
 	known := r.findStatement(query, stmt)
-	if known != stmt { // somebody else was faster
+	if known != stmt { // another caller was faster
 		err = stmt.Close()
 	}
 	return known, err
 }
 
-// findStatement finds a statement; a missing one becomes the new one.
+// findStatement returns the statement of a query. If there is none, it stores the given one, unless
+// that is nil.
 func (r *readPool) findStatement(query string, stmt *sql.Stmt) *sql.Stmt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,13 +70,13 @@ func (r *readPool) close() error {
 	return errors.Join(err, r.db.Close())
 }
 
-// readSnapshot reads in one transaction, by statements that the pool has prepared.
+// readSnapshot reads in one transaction with statements that the pool has prepared.
 type readSnapshot struct {
 	*readPool
 	tx *sql.Tx
 }
 
-// beginSnapshot prepares the statements that will be used, before it takes a connection.
+// beginSnapshot prepares the given statements before it takes a connection.
 func (r *readPool) beginSnapshot(ctx context.Context, queries ...string) (readSnapshot, error) {
 	for _, query := range queries {
 		if _, err := r.prepareQuery(ctx, query); err != nil {
@@ -93,18 +95,18 @@ func (s readSnapshot) QueryContext(ctx context.Context, query string, args ...an
 	return s.tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
 }
 
-// querier is whoever reads: the pool, a snapshot, or the database itself for statements that are
-// different each time.
+// querier runs queries: the pool, a snapshot, or the database itself for statements that differ
+// each time.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// readRows collects the rows of a query.
+// readRows returns the rows of a query.
 func readRows[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
 	return readUntil(ctx, q, what, scan, nil, query, args...)
 }
 
-// readUntil collects them up to one that is enough; nil = all.
+// readUntil returns the rows up to the first for which enough is true; nil = all.
 func readUntil[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error, enough func(*T) bool, query string, args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -117,7 +119,7 @@ func readUntil[T any](ctx context.Context, q querier, what string, scan func(lis
 	return list, nil
 }
 
-// readFirst reads one row; persistence.ErrNotFound when there is none.
+// readFirst returns one row, or persistence.ErrNotFound.
 func readFirst[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error, query string, args ...any) (*T, error) {
 	list, err := readRows(ctx, q, what, scan, query, args...)
 	if err != nil {

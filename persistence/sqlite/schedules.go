@@ -51,8 +51,8 @@ func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter)
 	return readRows(ctx, &s.readers, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE name > ? ORDER BY name LIMIT ?", f.After, limit)
 }
 
-// DueSchedules looks at the shards of what was read: the only member asks for all of them
-// otherwise, so no column says which.
+// DueSchedules filters by shard in memory without a shard column, because the only member asks for
+// all shards.
 func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
 	some := limit
 	if shards != nil {

@@ -1,9 +1,9 @@
-// Package sqlite keeps everything in one file, for one member.
+// Package sqlite is the Store in one file, for one member.
 //
-// Every write, heartbeats too, goes through one connection, in turn; readers have a pool of their
-// own and never wait for it. What is answered is on the disk (WAL, synchronous=FULL). A lock on a
-// file beside the database keeps every other process out, so what the writing connection knows of
-// the ends of journals stays true.
+// Every write, heartbeats included, goes through one connection, one at a time. Readers have a pool
+// of their own and never wait for writes. An acknowledged write is on the disk (WAL,
+// synchronous=FULL). A lock on a file beside the database keeps every other process out, so the
+// ends of journals that the writing connection has cached stay valid.
 package sqlite
 
 import (
@@ -21,9 +21,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Options say how a file is opened. The zero value is useful.
+// Options configures how a file is opened. The zero value is useful.
 type Options struct {
-	// Readers is how many connections read at once; 0 = 4.
+	// Readers is the number of reading connections; 0 = 4.
 	Readers int
 }
 
@@ -34,8 +34,8 @@ type store struct {
 	lock    *os.File
 }
 
-// Open opens the file at path, wherever links lead, and creates it when it is missing. A file in
-// use by another store is persistence.ErrTaken, wrapped in a text that names the file.
+// Open opens the file at path, resolving links, and creates it if it is missing. For a file in use
+// by another store it returns persistence.ErrTaken, wrapped in a text that names the file.
 func Open(ctx context.Context, path string, o Options) (persistence.Store, error) {
 	if o.Readers <= 0 {
 		o.Readers = 4
@@ -67,7 +67,7 @@ func Open(ctx context.Context, path string, o Options) (persistence.Store, error
 	return s, nil
 }
 
-// takeLock locks the file that is at a path, also when it was removed and made anew meanwhile.
+// takeLock locks the file at a path, even if the file is removed and created again meanwhile.
 func takeLock(path string) (*os.File, error) {
 	for {
 		file, err := lockFile(path)
@@ -88,7 +88,7 @@ func takeLock(path string) (*os.File, error) {
 }
 
 func (s *store) openStore(ctx context.Context, path string, o Options) error {
-	// Payloads are nobody else's business; SQLite gives its other files the rights of this one.
+	// Only this user may read payloads; SQLite gives its other files the same permissions.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -116,8 +116,8 @@ func (s *store) openStore(ctx context.Context, path string, o Options) error {
 	return s.fenceAll(ctx)
 }
 
-// openPool returns a pool of connections to a file that is there. Each is made only while check
-// finds nothing wrong.
+// openPool returns a pool of connections to an existing file. It opens a connection only while
+// check returns no error.
 func openPool(path string, size int, check func() error, pragmas ...string) (*sql.DB, error) {
 	how := url.Values{"mode": {"rw"}, "_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busyWait.Milliseconds()))}
 	opener, err := openFile(path, how)
@@ -134,11 +134,11 @@ func openFile(path string, how url.Values) (*sql.DB, error) {
 	return sql.Open("sqlite", nameOf(path, how))
 }
 
-// nameOf returns how SQLite is told of a file.
+// nameOf returns the name of a file for SQLite.
 func nameOf(path string, how url.Values) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // a drive letter
+		path = "/" + path // before a drive letter
 	}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: how.Encode()}).String()
 }
@@ -149,7 +149,7 @@ func (s *store) Ping(ctx context.Context) error {
 
 func (s *store) Lanes() int { return 1 }
 
-// Close waits for the write under way. The lock goes last.
+// Close waits for the write in progress. It releases the lock last.
 func (s *store) Close() error {
 	whole := s.files != nil && s.conn != nil && s.files.checkFiles() == nil
 	err := errors.Join(s.readers.close(), s.writeLane.close())

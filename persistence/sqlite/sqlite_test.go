@@ -20,7 +20,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-// readEnv has this program read a database and end, as another program beside a member does.
+// readEnv makes this program read a database and exit, like another program beside a member.
 const readEnv = "TROUPE_SQLITE_READ"
 
 func TestMain(m *testing.M) {
@@ -83,7 +83,7 @@ func TestAFileHasOneStore(t *testing.T) {
 	require.NoError(t, openAt(t, path).Close())
 }
 
-func TestWhatWasAnsweredIsThereAfterwards(t *testing.T) {
+func TestAcknowledgedRowsExistAfterwards(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "odd name?#%20.db")
 	s := openAt(t, path)
 	old, err := s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Hour})
@@ -185,7 +185,7 @@ func TestManyReadersShareAConnection(t *testing.T) {
 	readers.Wait()
 }
 
-func TestAClosedStoreSaysSo(t *testing.T) {
+func TestAClosedStoreReturnsAClearError(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "troupe.db"))
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close())

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// byUpdate are the tasks under way, which are few, and all others, whose index no step of a task
-// has to change.
+// byUpdate divides tasks into the active ones, which are few, and all others, whose index does not
+// change with the steps of a task.
 var byUpdate = []listing.Part{
 	{Where: "t.ended_at = 0 AND t.resting = 0", Order: "t.updated_at"},
 	{Where: "(t.ended_at > 0 OR t.resting <> 0)", Order: "t.updated_at"},
@@ -34,7 +34,7 @@ var dialect = listing.Dialect{Mark: "?", Open: "(t.status = 'pending' OR t.statu
 	q.Add(")")
 }}
 
-// The driver gives every connection of the program this function.
+// The driver adds this function to every connection of the program.
 func init() {
 	sqlite.MustRegisterDeterministicScalarFunction("troupe_failure", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 		text, ok := args[0].(string)
@@ -49,11 +49,11 @@ func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, erro
 	return readFirst(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = ?", id)
 }
 
-// few is how many jobs of a queue, or tasks with a label, of a flow or with the beginning of an id,
-// are looked up one by one rather than asking each of the others whether it is one.
+// few is the number of rows below which they are looked up one by one instead of testing every
+// other row. The rows are jobs of a queue, or tasks with a label, of a flow or with an id prefix.
 const few = 2_000
 
-// dialectFor knows what there is little of that a filter names.
+// dialectFor returns the dialect with the facts about which properties in the filter are rare.
 func (s *store) dialectFor(ctx context.Context, f persistence.TaskFilter) (d listing.Dialect, err error) {
 	d = dialect
 	if f.Queued != "" {
@@ -80,7 +80,7 @@ func (s *store) dialectFor(ctx context.Context, f persistence.TaskFilter) (d lis
 	return d, err
 }
 
-// findsFew reports whether a query finds few rows.
+// findsFew reports whether a query returns few rows.
 func (s *store) findsFew(ctx context.Context, query string, args ...any) (bool, error) {
 	n, err := readFirst(ctx, &s.readers, "count rows", listing.ScanValue[int], "SELECT count(*) FROM ("+query+" LIMIT ?)", append(args, few)...)
 	return err == nil && *n < few, err
@@ -138,9 +138,9 @@ func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persi
 	return all, nil
 }
 
-// CountByShard hashes the ids of the tasks: the only member asks for all shards otherwise, so no
-// column says which. Of those that have not ended the ones under way have an index, too; the others
-// are at rest.
+// CountByShard hashes the task ids and needs no shard column, because the only member otherwise
+// asks for all shards. Of the unfinished tasks the active ones have an index, too; the rest are
+// resting.
 func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
 	t, err := s.readers.beginSnapshot(ctx, openIDs, unfinishedIDs)
 	if err != nil {
@@ -176,11 +176,11 @@ func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int)
 		"SELECT id, ended_at FROM tasks WHERE ended_at >= ? AND ended_at < ? AND ended_at > 0 ORDER BY ended_at, id LIMIT ?", from, before, limit)
 }
 
-// turnTasks is how many tasks are deleted before whoever waits to write meanwhile has a turn.
+// turnTasks is the number of tasks deleted before waiting writers get a turn.
 const turnTasks = 50
 
-// inTurns deletes up to limit tasks by steps, each of which deletes up to so many, and fewer when
-// there are no more.
+// inTurns deletes up to limit tasks in steps. Each step deletes up to the given number, and fewer
+// if there are no more.
 func (s *store) inTurns(ctx context.Context, what string, limit int, step func(t writeTx, most int) (int, error)) (deleted int, err error) {
 	for deleted < limit {
 		most, n := min(turnTasks, limit-deleted), 0
@@ -222,8 +222,8 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 	})
 }
 
-// deleteTasks deletes up to so many tasks, each of which a query finds as the next one, with
-// everything of theirs.
+// deleteTasks deletes up to most tasks with all their data. The query next returns the next task to
+// delete.
 func (t writeTx) deleteTasks(most int, next string, arg any) (deleted int, err error) {
 	for ; deleted < most; deleted++ {
 		var id string
@@ -242,7 +242,7 @@ func (t writeTx) deleteTasks(most int, next string, arg any) (deleted int, err e
 	return deleted, nil
 }
 
-// deleteRest deletes what belongs to a deleted task.
+// deleteRest deletes the other data of a deleted task.
 func (t writeTx) deleteRest(task string, n int64) error {
 	t.lane.ends.Drop(task)
 	if _, err := t.execCount("DELETE FROM task_events WHERE task = ?", n); err != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhoWaitsToWriteHasATurnWhileManyTasksAreDeleted: whoever writes meanwhile sees a part of them
-// gone.
-func TestWhoWaitsToWriteHasATurnWhileManyTasksAreDeleted(t *testing.T) {
+// TestWritersGetATurnWhileManyTasksAreDeleted: a writer in between sees some of them deleted.
+func TestWritersGetATurnWhileManyTasksAreDeleted(t *testing.T) {
 	const many = 20 * turnTasks
 	for name, del := range map[string]func(s *store) (int, error){
 		"ended":     func(s *store) (int, error) { return s.DeleteEnded(t.Context(), 1<<60, many) },
@@ -46,7 +45,7 @@ func TestWhoWaitsToWriteHasATurnWhileManyTasksAreDeleted(t *testing.T) {
 	}
 }
 
-// plant executes a statement that makes rows of n, which has a column i from 1 up.
+// plant inserts many rows with a statement that selects from n, which has a column i from 1 up.
 func plant(t *testing.T, s *store, statement string, many int) {
 	t.Helper()
 	require.NoError(t, s.inTransaction(t.Context(), "plant", func(tx writeTx) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// reasons say for a code of SQLite's why the file cannot be used.
+// reasons maps a SQLite error code to the reason why the file cannot be used.
 var reasons = map[int]string{
 	sqlite3.SQLITE_FULL:     "its disk is full",
 	sqlite3.SQLITE_IOERR:    "its disk reports an error",
@@ -20,8 +20,8 @@ var reasons = map[int]string{
 	sqlite3.SQLITE_NOMEM:    "the member has no memory left",
 }
 
-// wrapError returns err with what was attempted. It tells a value that was refused apart from a
-// file that cannot be used.
+// wrapError adds the attempted operation to err. It separates refused values from a file that
+// cannot be used.
 func wrapError(what string, err error) error {
 	if err == nil {
 		return nil

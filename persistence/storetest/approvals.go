@@ -9,20 +9,20 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// newApproval is one of a task that is open since a time.
+// newApproval returns an approval of a task that has been open since the given time.
 func newApproval(task, node string, since int64) persistence.ApprovalRow {
 	return persistence.ApprovalRow{Task: task, FlowID: "flow", Approval: flow.Approval{Address: flow.Address{Scope: "in#1", Node: node, Visit: 2}, Key: "$shared.ok",
 		Title: "Ship " + node + "_100%?", Since: since, Due: since + 9, State: flow.ApprovalOpen}}
 }
 
-// createApproving makes a task that asks for approvals.
+// createApproving creates a task that asks for approvals.
 func (w *testEnv) createApproving(task string, rows ...persistence.ApprovalRow) {
 	w.Helper()
 	w.mustCommit(changeCommit(createCommit(task), func(c *persistence.Commit) { c.Approvals = rows[:1] }))
 	w.mustCommit(changeCommit(appendCommit(task, 2), func(c *persistence.Commit) { c.Approvals = rows[1:] }))
 }
 
-// listAsked are the nodes of the approvals that a filter picks.
+// listAsked returns the nodes of the approvals that a filter selects.
 func (w *testEnv) listAsked(f persistence.ApprovalFilter) []string {
 	w.Helper()
 	if f.State == "" {
@@ -42,7 +42,7 @@ func (w *testEnv) listAsked(f persistence.ApprovalFilter) []string {
 	}
 }
 
-// randomText is a text that does not become shorter when it is packed.
+// randomText returns a text that compression does not shorten.
 func randomText(rng *rand.Rand) string {
 	text := make([]byte, 200)
 	for i := range text {

@@ -10,20 +10,20 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// newExternal is work outside of task a, to be looked at at a time.
+// newExternal returns an external of task a that is due at a time.
 func newExternal(job string, index int, next int64) persistence.ExternalRow {
 	return persistence.ExternalRow{NextAt: next, External: flow.External{Task: "a", Job: job, Index: index, Service: "s", ID: job + strconv.Itoa(index),
 		Data: json.RawMessage(` {"x": [1]}`), StartedAt: 5}}
 }
 
-// createTracked makes task a with work outside.
+// createTracked creates task a with externals.
 func (w *testEnv) createTracked(rows ...persistence.ExternalRow) {
 	w.Helper()
 	w.mustCommit(createCommit("a"))
 	w.mustCommit(changeCommit(appendCommit("a", 2), func(c *persistence.Commit) { c.Externals = &persistence.ExternalChanges{Track: rows} }))
 }
 
-// nextIDs are the ids of what is to be looked at.
+// nextIDs returns the ids of the externals to poll next.
 func (w *testEnv) nextIDs(limit int) []string {
 	w.Helper()
 	ids := []string{}
@@ -33,7 +33,7 @@ func (w *testEnv) nextIDs(limit int) []string {
 	return ids
 }
 
-// newNote is what looking at a row came to.
+// newNote returns the result of a poll of a row.
 func newNote(r persistence.ExternalRow, next int64) persistence.ExternalNote {
 	return persistence.ExternalNote{ExternalID: r.Key(), NextAt: next, Polls: r.Polls + 1}
 }

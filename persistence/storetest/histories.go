@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// Histories compares a store with the model over random histories: batches of every kind, answers
-// that fail or are lost, batches that land late, takeovers, retention.
+// Histories compares a store with the model over random histories: batches of every kind, results
+// that fail or are lost, batches that are written late, takeovers, retention.
 func Histories(test *testing.T, s persistence.Store) {
 	Publish(test, s, "flow", "version")
 	rapid.Check(test, func(t *rapid.T) {
@@ -35,16 +35,16 @@ func Histories(test *testing.T, s persistence.Store) {
 	})
 }
 
-// storeHistory is a store, a model, and what both have been told.
+// storeHistory is a store and a model that receive the same calls.
 type storeHistory struct {
 	*rapid.T
 	store, model persistence.Store
-	fault        faulty.Fault      // of the next batch
-	members      []incarnationPair // the last one may write
-	waiting      []func()          // batches that land late
+	fault        faulty.Fault      // fault of the next batch
+	members      []incarnationPair // only the last one may write
+	waiting      []func()          // batches to be written late
 }
 
-// incarnationPair is one incarnation, as each of the two calls it.
+// incarnationPair holds the ids of one incarnation in the store and in the model.
 type incarnationPair struct{ store, model string }
 
 var (
@@ -54,7 +54,7 @@ var (
 	services = []string{"s", "t"}
 )
 
-// commitBoth sends one batch to both, and to the model what a fault lets through.
+// commitBoth sends one batch to the store, and to the model if the fault lets it through.
 func (h *storeHistory) commitBoth(t *rapid.T) {
 	h.T = t
 	batch := h.drawBatch()
@@ -98,7 +98,7 @@ func (h *storeHistory) drawBatch() []persistence.Commit {
 	return batch
 }
 
-// drawCommit is mostly what the task's owner would send next.
+// drawCommit usually draws the commit that the task's owner would send next.
 func (h *storeHistory) drawCommit(id string) persistence.Commit {
 	flip := func(what string, percent int) bool { return rapid.IntRange(0, 99).Draw(h.T, what) < percent }
 	last := int64(0)
@@ -142,7 +142,7 @@ func (h *storeHistory) drawCommit(id string) persistence.Commit {
 	return c
 }
 
-// landLate lets a batch land that its sender has given up.
+// landLate writes a batch that its sender has given up.
 func (h *storeHistory) landLate(t *rapid.T) {
 	if len(h.waiting) == 0 {
 		t.Skip("nothing is on its way")
@@ -167,8 +167,7 @@ func (h *storeHistory) replaceMember(t *rapid.T) {
 	h.members = append(h.members, next)
 }
 
-// deleteEnded has no limit, because which one of two that ended at once goes first is nobody's
-// promise.
+// deleteEnded has no limit, because the order of two tasks that ended at once is not defined.
 func (h *storeHistory) deleteEnded(t *rapid.T) {
 	before := rapid.Int64Range(1, 99).Draw(t, "before")
 	got, err := h.store.DeleteEnded(ctx, before, 99)
@@ -184,7 +183,7 @@ func (h *storeHistory) loadRecord(s persistence.Store, id string) *persistence.R
 	return records[0]
 }
 
-// compareLoads compares what owners read.
+// compareLoads compares the results of Load.
 func (h *storeHistory) compareLoads(t *rapid.T) {
 	h.T = t
 	got, err := h.store.Load(ctx, taskIDs)
@@ -206,7 +205,7 @@ func (h *storeHistory) compareLoads(t *rapid.T) {
 	}
 }
 
-// compareLists compares what everybody else reads.
+// compareLists compares the results of all other reads.
 func (h *storeHistory) compareLists() {
 	both := func(read func(persistence.Store) (any, error)) {
 		got, err := read(h.store)
@@ -232,7 +231,7 @@ func (h *storeHistory) compareLists() {
 	}
 }
 
-// clearStore leaves the store empty for the next history, by its own means.
+// clearStore empties the store for the next history, through its own methods.
 func (h *storeHistory) clearStore() {
 	h.fault = faulty.Fault{}
 	me := h.members[len(h.members)-1].store

@@ -11,7 +11,8 @@ var holds = []storeBehavior{
 		w.mustCommit(createCommit("a"))
 		require.NoError(w, w.Hold(w.ctx(), "b", "a", 5, []persistence.Object{{Owner: "a", Name: "y"}, {Owner: "a", Name: "x"}, {Owner: "other", Name: "z"}}))
 		require.NoError(w, w.Hold(w.ctx(), "c", "a", 5, []persistence.Object{{Owner: "a", Name: "x"}}))
-		require.NoError(w, w.Hold(w.ctx(), "c", "a", 9, []persistence.Object{{Owner: "a", Name: "x"}})) // again
+		// repeated on purpose
+		require.NoError(w, w.Hold(w.ctx(), "c", "a", 9, []persistence.Object{{Owner: "a", Name: "x"}}))
 		require.Equal(w, []string{"x", "y"}, requireList[string](w)(w.Held(w.ctx(), "a")))
 		w.mustCommit(createCommit("b"))
 		require.Equal(w, []string{"a"}, requireList[string](w)(w.DropHolds(w.ctx(), 10, 10)))

@@ -10,13 +10,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// newHook is one that was written so often.
+// newHook returns a hook with a revision.
 func newHook(name string, revision int64) persistence.Hook {
 	return persistence.Hook{Name: name, Settings: []byte(`{"flow":"f"}`), Secrets: []persistence.HookSecret{{Text: "new", Until: 0}, {Text: "old", Until: 9}},
 		Revision: revision, CreatedAt: 1, UpdatedAt: revision}
 }
 
-// newDelivery is one that is remembered until a time.
+// newDelivery returns a delivery that is kept until a time.
 func newDelivery(id string, until int64) persistence.Delivery {
 	return persistence.Delivery{Hook: "h", ID: id, Digest: "d", Task: "t", At: 1, Until: until}
 }

@@ -20,7 +20,7 @@ var odd = map[string][]byte{
 	"a mebibyte":                           bytes.Repeat([]byte("0123456789abcdef"), 1<<16),
 }
 
-// rowsPart is so many rows, whatever they hold.
+// rowsPart is a Part of the given number of rows, whatever their size.
 func rowsPart(rows int) persistence.Part { return persistence.Part{Rows: rows, Bytes: 1 << 40} }
 
 var journal = []storeBehavior{
@@ -393,7 +393,7 @@ func seqsOf(rows []persistence.Row) []int64 {
 	return list
 }
 
-// requireSameBytes compares what would be too long to be shown.
+// requireSameBytes compares values that are too long to print.
 func requireSameBytes(w *testEnv, want, have []byte) {
 	w.Helper()
 	require.True(w, bytes.Equal(want, have), "%d bytes instead of %d, or others", len(have), len(want))

@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// keepAll is more than any log has.
+// keepAll is more characters than any log has.
 const keepAll = 1 << 30
 
-// newLogChunk are lines of a job, by its only source; number is that of the last one.
+// newLogChunk returns lines of a job with one source; number is that of the last line.
 func newLogChunk(task, job string, number int64, texts ...string) persistence.LogChunk {
 	c := persistence.LogChunk{Task: task, Job: job, Source: "worker", Number: number}
 	for _, text := range texts {
@@ -26,13 +26,13 @@ func (w *testEnv) appendLog(chunks ...persistence.LogChunk) {
 	require.NoError(w, w.AppendLog(w.ctx(), chunks, keepAll))
 }
 
-// readParts are chunks of a task's logs, of one job or of all.
+// readParts returns chunks of a task's logs, of one job or of all.
 func (w *testEnv) readParts(task, job string, after int64, limit int) []persistence.LogPart {
 	w.Helper()
 	return requireList[persistence.LogPart](w)(w.ReadLog(w.ctx(), persistence.LogFilter{Task: task, Job: job, After: after, Limit: limit}))
 }
 
-// readTexts is all that is kept of a job's.
+// readTexts returns all stored lines of a job.
 func (w *testEnv) readTexts(task, job string) (texts []string) {
 	w.Helper()
 	for _, p := range w.readParts(task, job, 0, 1000) {
@@ -78,7 +78,7 @@ var logs = []storeBehavior{
 		w.appendLog(newLogChunk("a", "j", 2, "1\n", "2\n"))
 		w.appendLog(newLogChunk("a", "j", 2, "1\n", "2\n"), newLogChunk("a", "j", 1, "1\n"))
 		w.appendLog(newLogChunk("a", "j", 4, "2\n", "3\n", "4\n"), newLogChunk("a", "j", 4, "4\n"))
-		w.appendLog(newLogChunk("a", "j", 9, "9\n")) // those between are lost
+		w.appendLog(newLogChunk("a", "j", 9, "9\n")) // the lines in between are lost
 		require.Equal(w, []string{"1\n", "2\n", "3\n", "4\n", "9\n"}, w.readTexts("a", "j"))
 		other := newLogChunk("a", "j", 1, "again\n")
 		other.Source = "another worker"

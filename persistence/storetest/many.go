@@ -19,13 +19,13 @@ func (w *testEnv) readCluster() *persistence.Cluster {
 	return c
 }
 
-// claimShards takes shards and tells which the incarnation owns then.
+// claimShards claims shards and returns those that the incarnation owns afterwards.
 func (w *testEnv) claimShards(incarnation string, shards ...int) []int {
 	w.Helper()
 	return requireList[int](w)(w.Claim(w.ctx(), incarnation, shards))
 }
 
-// expireLease lets a lease run out.
+// expireLease lets a lease expire.
 func (w *testEnv) expireLease(incarnation string) {
 	w.Helper()
 	_, err := w.Renew(w.ctx(), incarnation, 0)
@@ -39,7 +39,7 @@ func (w *testEnv) fenceMember(incarnation string) bool {
 	return ended
 }
 
-// growsGeneration reports whether something has the generation grow.
+// growsGeneration reports whether do makes the generation grow.
 func (w *testEnv) growsGeneration(do func()) bool {
 	w.Helper()
 	before := w.readCluster().Generation
@@ -52,7 +52,7 @@ func (w *testEnv) growsGeneration(do func()) bool {
 	return after > before
 }
 
-// many is what members do on a store on which several can live.
+// many is the behavior of members on a store on which several can live.
 var many = []storeBehavior{
 	{"members live beside each other, and say who and where they are", func(w *testEnv) {
 		other, err := w.Join(w.ctx(), persistence.Joining{Name: "other", URL: "http://other", Gossip: "other:1", Version: "v2", TTL: time.Minute})
@@ -180,7 +180,7 @@ var many = []storeBehavior{
 		w.claimShards(w.me, 1, 2, 3, 4)
 		w.claimShards(other, 5)
 		require.NoError(w, w.Release(w.ctx(), w.me, transfersTo("", 1, 2, 3)))
-		w.claimShards(w.me, 3) // it takes back what nobody wanted
+		w.claimShards(w.me, 3) // it takes back a shard without a receiver
 		require.NoError(w, w.Release(w.ctx(), other, transfersTo("", 5)))
 		third := w.joinMember("third", time.Hour)
 		w.claimShards(third, 1, 2, 5, 6)
@@ -211,7 +211,7 @@ var many = []storeBehavior{
 		for i, m := range members {
 			claiming.Go(func() {
 				shards := persistence.AllShards()
-				for part := range 8 { // from different ends
+				for part := range 8 { // each starts at a different shard
 					from := (part + 3*i) % 8 * 128
 					owned[i] = append(owned[i], w.claimShards(m, shards[from:from+128]...)...)
 				}
@@ -291,7 +291,8 @@ var many = []storeBehavior{
 			both.Go(func() { _, renewal = w.Renew(w.ctx(), old, time.Hour) })
 			both.Wait()
 			if ended {
-				// The renewal may have been first if nothing of it was left, which an hour is not.
+				// The renewal may have succeeded first if the lease had expired; a lease of an hour
+				// had not.
 				require.ErrorIs(w, renewal, persistence.ErrFenced)
 			} else {
 				require.NoError(w, renewal)
@@ -343,7 +344,7 @@ var many = []storeBehavior{
 	}},
 }
 
-// transfersTo are transfers of shards to somebody.
+// transfersTo returns transfers of shards to a member.
 func transfersTo(member string, shards ...int) []persistence.Transfer {
 	transfers := make([]persistence.Transfer, len(shards))
 	for i, shard := range shards {

@@ -188,7 +188,7 @@ var members = []storeBehavior{
 	}},
 }
 
-// replaceMember lets the member's lease run out and another one take over.
+// replaceMember lets the member's lease expire and another member take over.
 func (w *testEnv) replaceMember() {
 	w.Helper()
 	_, err := w.Renew(w.ctx(), w.me, 0)
@@ -202,8 +202,8 @@ func (w *testEnv) replaceMember() {
 	w.me = w.joinMember("next", time.Hour)
 }
 
-// checkTakeover lets a member write from two sides until a successor has fenced it, and then
-// counts.
+// checkTakeover lets a member write from two goroutines until a successor has fenced it, and then
+// checks that no more rows appear.
 func checkTakeover(w *testEnv) {
 	old := w.me
 	var writers, begun sync.WaitGroup
@@ -225,7 +225,7 @@ func checkTakeover(w *testEnv) {
 			}
 		})
 	}
-	begun.Wait() // also on a slow machine both sides have written before the lease runs out
+	begun.Wait() // even on a slow machine both have written before the lease expires
 	w.replaceMember()
 	first := []int{len(w.loadTask("task0").Rows), len(w.loadTask("task1").Rows)}
 	writers.Wait()

@@ -78,8 +78,8 @@ var owners = []storeBehavior{
 	}},
 }
 
-// contendForRow tries to write the next row of two tasks in one batch until somebody has, and tells
-// how many rows were ours.
+// contendForRow tries to write the next row of two tasks in one batch until some owner has written
+// it, and returns how many of the rows are its own.
 func contendForRow(w *testEnv, owner int, seq int64) int64 {
 	row := func(id string) persistence.Commit {
 		return changeCommit(appendCommit(id, seq), func(c *persistence.Commit) { c.Events = fmt.Append(nil, owner) })
@@ -94,7 +94,7 @@ func contendForRow(w *testEnv, owner int, seq int64) int64 {
 				ours++
 			}
 		}
-		// A stale answer may also mean that the row before is still under way.
+		// A stale result may also mean that the previous row is still in progress.
 		if ours == 2 || len(w.loadTask("a").Rows) >= int(seq) && len(w.loadTask("b").Rows) >= int(seq) {
 			return ours
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// Ownership compares a store on which several members can live with the model, over random
-// histories of members that join, fall silent, leave, are fenced, and claim and release shards.
+// Ownership compares a store for several members with the model, over random histories of members
+// that join, fall silent, leave, are fenced, and claim and release shards.
 func Ownership(test *testing.T, s persistence.Store) {
 	rapid.Check(test, func(t *rapid.T) {
 		o := &ownershipHistory{T: t, store: s, model: model.New(model.Options{}), names: map[string]string{"": ""}}
@@ -34,9 +34,9 @@ func Ownership(test *testing.T, s persistence.Store) {
 type ownershipHistory struct {
 	*rapid.T
 	store, model persistence.Store
-	members      []incarnationPair // also those that have gone
+	members      []incarnationPair // including those that are gone
 	names        map[string]string // incarnations of the model by those of the store
-	before       int64             // generation of the store at the beginning
+	before       int64             // generation of the store at the start
 }
 
 func (o *ownershipHistory) readGeneration() int64 {
@@ -53,7 +53,7 @@ func (o *ownershipHistory) drawShards(t *rapid.T) []int {
 	return rapid.SliceOfNDistinct(rapid.IntRange(0, 9), 0, 5, rapid.ID[int]).Draw(t, "shards")
 }
 
-// drawLease has run out at once, or lasts for the whole history.
+// drawLease returns a lease that has expired at once, or lasts for the whole history.
 func (o *ownershipHistory) drawLease(t *rapid.T) time.Duration {
 	return rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "lease")
 }
@@ -106,7 +106,7 @@ func (o *ownershipHistory) releaseBoth(t *rapid.T) {
 	require.NoError(t, o.model.Release(ctx, one.model, transfersTo(next.model, shards...)))
 }
 
-// compareClusters compares what the two tell of the cluster. The store may have had members before.
+// compareClusters compares the two results of Cluster. The store may have had members before.
 func (o *ownershipHistory) compareClusters(t *rapid.T) {
 	got, err := o.store.Cluster(ctx)
 	require.NoError(t, err)

@@ -13,13 +13,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// createAsking makes a task that asks for keys: one holder for each.
+// createAsking creates a task that asks for keys, with one holder for each.
 func (w *testEnv) createAsking(task string, rows ...persistence.PermitRow) {
 	w.Helper()
 	w.mustCommit(changeCommit(createCommit(task), func(c *persistence.Commit) { c.Permits = &persistence.PermitChanges{Ask: rows} }))
 }
 
-// newPermit is a holder who asks for a key with a limit.
+// newPermit returns a row of a holder that asks for a key with a limit.
 func newPermit(holder, key string, limit int, change ...func(*persistence.PermitRow)) persistence.PermitRow {
 	r := persistence.PermitRow{Holder: holder, Key: key, Limit: limit, AskedAt: 10, Turn: holder}
 	for _, f := range change {
@@ -34,8 +34,8 @@ func (w *testEnv) changePermits(task string, seq int64, p persistence.PermitChan
 	w.mustCommit(changeCommit(appendCommit(task, seq), func(c *persistence.Commit) { c.Permits = &p }))
 }
 
-// ruleKey decides about a key and tells who has to hear what: holders, those refused after a -,
-// those evicted after a !.
+// ruleKey makes a decision about a key and returns the notified holders; refused ones have a - and
+// evicted ones a ! before them.
 func (w *testEnv) ruleKey(key string, anew bool) string {
 	w.Helper()
 	r, err := w.Rule(w.ctx(), w.me, persistence.PermitQuestion{Key: key, Anew: anew})
@@ -58,7 +58,7 @@ func permitID(holder, key string) persistence.PermitID {
 	return persistence.PermitID{Holder: holder, Key: key}
 }
 
-// permitStates tells of the permits of a task how far each is.
+// permitStates returns the states of a task's permits.
 func (w *testEnv) permitStates(task string) map[string]persistence.PermitState {
 	w.Helper()
 	states := map[string]persistence.PermitState{}
@@ -280,7 +280,7 @@ var permits = []storeBehavior{
 			rows = append(rows, newPermit(fmt.Sprintf("h%02d", i), "k", limit))
 		}
 		w.createAsking("a", rows...)
-		var mu sync.Mutex // of the task's journal
+		var mu sync.Mutex // guards the task's journal
 		seq, done := int64(1), map[string]bool{}
 		var work sync.WaitGroup
 		for range 6 {

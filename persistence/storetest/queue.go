@@ -13,8 +13,8 @@ func newJob(id, service string, at int64) persistence.QueueRow {
 	return persistence.QueueRow{JobID: id, Task: "a", Service: service, EnqueuedAt: at, Turn: id, Size: len(id) + 7}
 }
 
-// deepID is the id of a job of a scope so deep that no index takes it, which differs from others in
-// its end alone.
+// deepID returns the id of a job in a scope so deep that no index can hold it. Only its end differs
+// from other ids.
 func deepID(end string) string {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var id strings.Builder
@@ -25,13 +25,13 @@ func deepID(end string) string {
 	return id.String() + end
 }
 
-// createQueued makes task a with these jobs.
+// createQueued creates task a with these jobs.
 func (w *testEnv) createQueued(jobs ...persistence.QueueRow) {
 	w.Helper()
 	w.mustCommit(changeCommit(createCommit("a"), func(c *persistence.Commit) { c.Enqueue = jobs }))
 }
 
-// listJobs lists ids of jobs.
+// listJobs returns ids of queued jobs.
 func (w *testEnv) listJobs(services []string, afterAt int64, afterTurn string, limit int) []string {
 	w.Helper()
 	list := []string{}

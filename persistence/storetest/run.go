@@ -1,5 +1,5 @@
-// Package storetest is what every store must do, as named behaviors. An implementation is right
-// when all of them hold.
+// Package storetest is the Store contract as a suite of named behaviors. An implementation is
+// correct if all of them hold.
 package storetest
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// storeBehavior is one promise, tried on a store of its own.
+// storeBehavior is one promise, tested on a store of its own.
 type storeBehavior struct {
 	name string
 	try  func(*testEnv)
 }
 
-// Run tries every behavior. open gives an empty store, which Run closes.
+// Run tests every behavior. open returns an empty store, which Run closes.
 func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 	probe := open(t)
 	alike := many
@@ -32,7 +32,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 	for _, group := range []struct {
 		name string
 		list []storeBehavior
-		flow bool // that tasks are of is there
+		flow bool // the flow of the tasks exists
 	}{
 		{"store", store, true},
 		{"members", slices.Concat(members, alike), true},
@@ -72,7 +72,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 	}
 }
 
-// Publish makes a version that tasks can be of, and its flow unless that is there.
+// Publish creates a version for tasks, and its flow if needed.
 func Publish(t testing.TB, s persistence.Flows, flow, version string) {
 	t.Helper()
 	if err := s.CreateFlow(context.Background(), persistence.Flow{ID: flow}); !errors.Is(err, persistence.ErrDuplicate) {
@@ -81,7 +81,7 @@ func Publish(t testing.TB, s persistence.Flows, flow, version string) {
 	require.NoError(t, s.CreateVersion(context.Background(), persistence.Version{ID: version, FlowID: flow, Status: "published"}))
 }
 
-// testEnv is a test, its store, and a member that has joined.
+// testEnv is a test with its store and a member that has joined.
 type testEnv struct {
 	*testing.T
 	persistence.Store
@@ -97,7 +97,7 @@ func (w *testEnv) joinMember(name string, ttl time.Duration) string {
 	return incarnation
 }
 
-// commitBatch answers each commit of a batch that is written.
+// commitBatch writes a batch and returns the result of each commit.
 func (w *testEnv) commitBatch(batch ...persistence.Commit) []error {
 	w.Helper()
 	answers, err := w.Commit(w.ctx(), w.me, batch)
@@ -106,7 +106,7 @@ func (w *testEnv) commitBatch(batch ...persistence.Commit) []error {
 	return answers
 }
 
-// mustCommit writes every commit of a batch.
+// mustCommit writes a batch and requires that every commit succeeds.
 func (w *testEnv) mustCommit(batch ...persistence.Commit) {
 	w.Helper()
 	for i, err := range w.commitBatch(batch...) {
@@ -114,7 +114,7 @@ func (w *testEnv) mustCommit(batch ...persistence.Commit) {
 	}
 }
 
-// loadTask reads one task; nil when there is none.
+// loadTask returns one task; nil if there is none.
 func (w *testEnv) loadTask(id string) *persistence.Record {
 	w.Helper()
 	records, err := w.Load(w.ctx(), []string{id})
@@ -123,17 +123,17 @@ func (w *testEnv) loadTask(id string) *persistence.Record {
 	return records[0]
 }
 
-// createCommit is the first commit of a task, which says nothing special.
+// createCommit returns the first commit of a task, with nothing special.
 func createCommit(id string) persistence.Commit {
 	return persistence.Commit{Task: id, Create: &persistence.Create{FlowID: "flow", VersionID: "version", CreatedAt: 1}, Seq: 1, Events: []byte("[1]"), At: 1}
 }
 
-// appendCommit is a plain append.
+// appendCommit returns a commit that only appends a row.
 func appendCommit(id string, seq int64) persistence.Commit {
 	return persistence.Commit{Task: id, Seq: seq, Events: []byte("[2]"), At: seq}
 }
 
-// newSnapshot is a snapshot with a text.
+// newSnapshot returns a snapshot made of a text.
 func newSnapshot(text string) flow.Snapshot {
 	return flow.Snapshot{[]byte(text[:len(text)/2]), []byte(text[len(text)/2:])}
 }
@@ -144,7 +144,7 @@ func changeCommit(c persistence.Commit, change func(*persistence.Commit)) persis
 	return c
 }
 
-// requireList is a list without the error that must not be.
+// requireList returns a list and requires that there is no error.
 func requireList[T any](w *testEnv) func(list []T, err error) []T {
 	return func(list []T, err error) []T {
 		w.Helper()
@@ -168,7 +168,7 @@ var store = []storeBehavior{
 	{"a value that is refused is refused with its whole batch", func(w *testEnv) {
 		bad := changeCommit(createCommit("b"), func(c *persistence.Commit) { c.Create.FlowID = "nul\x00nul" })
 		_, err := w.Commit(w.ctx(), w.me, []persistence.Commit{createCommit("a"), bad, createCommit("c")})
-		if err == nil { // a store may also keep what another cannot
+		if err == nil { // a store may accept values that others cannot store
 			require.Equal(w, "nul\x00nul", w.loadTask("b").FlowID)
 			return
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// newSchedule is a new schedule that says nothing special.
+// newSchedule returns a new schedule with nothing special.
 func newSchedule(name string, due int64) persistence.Schedule {
 	return persistence.Schedule{ID: "id-" + name, Name: name, FlowID: "flow", Due: due, Enabled: true, Spec: schedule.Spec{Cron: "@daily"}}
 }
@@ -35,7 +35,7 @@ var schedules = []storeBehavior{
 		want := w.putSchedule(persistence.Schedule{
 			ID: "id", Name: "nightly", FlowID: "flow", Due: 7, Enabled: true, Version: 3, CreatedAt: 1, UpdatedAt: 2,
 			Spec: schedule.Spec{Cron: "30 2 * * *", Timezone: "Europe/Berlin", CatchUp: schedule.CatchUpAll, Overlap: schedule.OverlapQueue, JitterMS: 9, StartAt: 4, EndAt: 5},
-			// JSON alone decides what is the same.
+			// Only equality as JSON counts.
 			Params: json.RawMessage(`{"n":12345678901234567890,"a":"ü"}`), Labels: map[string]string{"team": "a"},
 			State: schedule.State{After: 6, Starts: []schedule.Start{{Slot: 5, Cancel: []string{"task"}}}, Queued: 6, LastSlot: 4, LastTask: "t", Error: "e", Begun: 2, Skipped: 1},
 		})

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// tasksOf is a row about tasks of a flow that took so long.
+// tasksOf returns a row about tasks of a flow with the given durations.
 func tasksOf(flowID, version string, bucket int64, ms ...int64) persistence.StatsRow {
 	r := persistence.StatsRow{StatsSpot: persistence.StatsSpot{Key: stats.Key{Flow: flowID, Version: version}, Width: persistence.StatsMinute, Bucket: bucket}}
 	for _, d := range ms {
@@ -21,7 +21,7 @@ func tasksOf(flowID, version string, bucket int64, ms ...int64) persistence.Stat
 	return r
 }
 
-// nodeOf is one about a node.
+// nodeOf returns a row about a node.
 func nodeOf(flowID, scope, node string, bucket int64) persistence.StatsRow {
 	r := tasksOf(flowID, "v", bucket)
 	r.Scope, r.Node = scope, node
@@ -42,7 +42,7 @@ func (w *testEnv) addStats(rows ...persistence.StatsRow) {
 	require.NoError(w, w.AddStats(w.ctx(), rows))
 }
 
-// readStats are the rows of a filter, all minutes if it says nothing.
+// readStats returns the rows of a filter, by default with buckets of a minute.
 func (w *testEnv) readStats(f persistence.StatsFilter) (rows []persistence.StatsRow) {
 	w.Helper()
 	if f.Width == 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// createListed makes the tasks t1 to t6; t2 to t4 are of one moment and t1 was updated last.
+// createListed creates the tasks t1 to t6. t2 to t4 have the same creation time, and t1 was updated
+// last.
 func (w *testEnv) createListed() {
 	w.Helper()
 	require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "f1", Slug: "one", Name: "One"}))
@@ -43,10 +44,10 @@ func (w *testEnv) createListed() {
 
 var yes, no = true, false
 
-// firstWait is what t1 waits for.
+// firstWait is the wait of t1.
 var firstWait = flow.Awaited{Kind: "approval", Scope: "sub#1", Node: "a\"sk", Visit: 2, Key: "go", Since: 11, Due: 99}
 
-// filters and what they pick, in order.
+// filters maps names to filters and the tasks that they select, in order.
 var filters = map[string]struct {
 	filter persistence.TaskFilter
 	want   []string
@@ -184,7 +185,7 @@ var tasks = []storeBehavior{
 			"label of a label":      {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, persistence.By{Label: "env"}, map[string]int{"test": 1, "": 1}},
 			"status of no tasks":    {persistence.TaskFilter{FlowID: "no"}, persistence.By{}, map[string]int{}},
 		} {
-			for _, most := range []int{0, 5} { // no more than there are
+			for _, most := range []int{0, 5} { // no more tasks than the limit
 				tt.filter.Most = most
 				groups, err := w.CountTasksBy(w.ctx(), tt.filter, tt.by)
 				require.NoError(w, err)
@@ -222,7 +223,8 @@ var tasks = []storeBehavior{
 			require.NoError(w, err)
 			require.Equal(w, want, groups, "%+v", f)
 		}
-		w.mustCommit(persistence.Commit{Task: "t3", Seq: 1, At: 60, Columns: &persistence.Columns{Status: "running"}}, // it is retried
+		// retried
+		w.mustCommit(persistence.Commit{Task: "t3", Seq: 1, At: 60, Columns: &persistence.Columns{Status: "running"}},
 			persistence.Commit{Task: "t8", Seq: 1, At: 60, Columns: &persistence.Columns{Status: "failed", EndedAt: 60}})
 		groups, err := w.CountTasksBy(w.ctx(), persistence.TaskFilter{Most: 9, Labels: blue}, persistence.By{})
 		require.NoError(w, err)

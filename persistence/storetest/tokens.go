@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// newToken is one with a name.
+// newToken returns a token with a name.
 func newToken(name string) persistence.Token {
 	return persistence.Token{ID: "id-" + name, Name: name, Role: "viewer", Hash: []byte("hash of " + name), CreatedAt: 5, CreatedBy: "somebody", ExpiresAt: 9}
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// ApprovalColumns are those that ScanApproval reads.
+// ApprovalColumns are the columns that ScanApproval reads.
 const ApprovalColumns = "task, scope, node, visit, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action"
 
 // ScanApproval reads ApprovalColumns.
@@ -15,7 +15,7 @@ func ScanApproval(row Row, r *persistence.ApprovalRow) error {
 	return err
 }
 
-// Approvals asks for those of a filter.
+// Approvals returns the query for the approvals that a filter selects.
 func Approvals(d Dialect, f persistence.ApprovalFilter) *Query {
 	q := &Query{mark: d.Mark, open: " WHERE ", asc: !f.Newest}
 	q.Add("SELECT " + ApprovalColumns + " FROM " + d.Schema + "approvals")

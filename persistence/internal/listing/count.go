@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Count asks how many tasks a filter picks.
+// Count returns the query for the number of tasks that a filter selects.
 func Count(d Dialect, f persistence.TaskFilter) *Query {
 	f.ByUpdate = false
 	q := &Query{mark: d.Mark, asc: f.Oldest}
@@ -23,7 +23,7 @@ func Count(d Dialect, f persistence.TaskFilter) *Query {
 		q.addPicked(d, f, func() { q.Add("1") })
 		return q
 	}
-	for i, part := range parts { // state by state, from the indexes of these
+	for i, part := range parts { // one part per state, each from the index of that state
 		q.Add([]string{"", " UNION ALL "}[min(i, 1)] + "SELECT 1 FROM " + d.Schema + "tasks t")
 		q.addPart(d, f, part)
 	}
@@ -31,18 +31,18 @@ func Count(d Dialect, f persistence.TaskFilter) *Query {
 	return q
 }
 
-// countedByLabel says that a filter asks for nothing that the row of a label does not tell.
+// countedByLabel reports whether the rows of labels have all that the filter needs.
 func (d Dialect) countedByLabel(f persistence.TaskFilter) bool {
 	return d.LabelTable && len(f.Labels) == 1 && asksOnlyFor(f, func(rest *persistence.TaskFilter) { rest.Labels = nil })
 }
 
-// countedByIndex says the same of the indexes on states.
+// countedByIndex reports whether the indexes by state have all that the filter needs.
 func countedByIndex(f persistence.TaskFilter) bool {
 	return asksOnlyFor(f, func(rest *persistence.TaskFilter) { rest.FlowID, rest.FlowIDs, rest.FlowSlug = "", nil, "" })
 }
 
-// asksOnlyFor says that a filter asks for states, times of creation, and else only for what without
-// takes off.
+// asksOnlyFor reports whether the filter has only states, creation times, and conditions that
+// without removes.
 func asksOnlyFor(f persistence.TaskFilter, without func(*persistence.TaskFilter)) bool {
 	f.Statuses, f.CreatedFrom, f.CreatedTo, f.Most, f.Oldest = nil, 0, 0, 0, false
 	if len(f.Labels) == 0 {
@@ -52,9 +52,9 @@ func asksOnlyFor(f persistence.TaskFilter, without func(*persistence.TaskFilter)
 	return reflect.DeepEqual(f, persistence.TaskFilter{})
 }
 
-// CountBy asks how many of them there are by something. Each row tells the number of a part of
-// them, of what, and how many; Groups reads them. Of a part one more is counted than of a group,
-// which tells that there are more.
+// CountBy returns the query for task counts by a property. Each row has the number of a part, the
+// value of the property and a count; Groups reads them. A part counts one task more than the limit
+// of a group, to show that there are more.
 func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
 	f.ByUpdate = false
 	if f.Most > 0 {
@@ -84,8 +84,8 @@ func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
 
 var everyState = []string{"pending", "running", "canceling", "completed", "failed", "canceled"}
 
-// byState counts each state of which an index tells all that is asked by itself, and those under
-// way together; false: no index does.
+// byState counts each end state by itself and all active tasks together, if indexes have all that
+// the filter needs. Otherwise it returns false.
 func (q *Query) byState(d Dialect, f persistence.TaskFilter) bool {
 	table, by := "tasks t", ""
 	switch {
@@ -121,8 +121,8 @@ func (q *Query) byState(d Dialect, f persistence.TaskFilter) bool {
 	return len(parts) > 0
 }
 
-// addPicked ends a part that reads something of each task that a filter picks, up to as many as are
-// counted: those of one state no sooner than those of another.
+// addPicked ends a part that reads a property of each selected task, up to the limit of counting.
+// It prefers no state over another.
 func (q *Query) addPicked(d Dialect, f persistence.TaskFilter, what func()) {
 	from, by := " FROM "+d.Schema+"tasks t", ""
 	if d.usesLabel(f) {
@@ -142,7 +142,7 @@ func (q *Query) addLimit(n int) {
 	q.Add(") counted")
 }
 
-// Groups are what CountBy has told, of a filter that counts so many.
+// Groups returns the groups from the rows of CountBy, for a filter with the given limit.
 func Groups(rows []Counted, most int) map[string]persistence.Group {
 	of := map[int]int{}
 	for _, row := range rows {

@@ -1,3 +1,3 @@
-// Package listing is the part of reading tasks that both databases understand alike: the columns of
-// a listing, the text of its conditions, and how a row becomes a TaskRow.
+// Package listing holds the parts of reading tasks that both databases share: the columns of
+// listings, the text of their conditions, and the conversion of rows.
 package listing

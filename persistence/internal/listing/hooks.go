@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// HookColumns are those that ScanHook reads.
+// HookColumns are the columns that ScanHook reads.
 const HookColumns = "name, settings, secrets, disabled, revision, created_at, updated_at"
 
 // ScanHook reads HookColumns.
@@ -22,12 +22,12 @@ func ScanHook(row Row, h *persistence.Hook) error {
 	return nil
 }
 
-// Secrets is how they are stored.
+// Secrets returns the stored form of secrets.
 func Secrets(list []persistence.HookSecret) ([]byte, error) {
 	return json.Marshal(append([]persistence.HookSecret{}, list...))
 }
 
-// DeliveryColumns are those that ScanDelivery reads.
+// DeliveryColumns are the columns that ScanDelivery reads.
 const DeliveryColumns = "hook, id, digest, task, answer, at, until"
 
 // ScanDelivery reads DeliveryColumns.

@@ -10,66 +10,66 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Dialect is where the two databases differ.
+// Dialect describes the differences between the two databases.
 type Dialect struct {
 	// Mark begins a numbered parameter: "$" or "?".
 	Mark string
-	// Schema is what names of tables begin with.
+	// Schema is the prefix of table names.
 	Schema string
 	// Labels writes the condition that a task has all these labels.
 	Labels func(q *Query, labels map[string]string)
-	// Open is the condition of the index on tasks that have not ended, and Ended the column by
-	// whose values there is one on those that have.
+	// Open is the condition of the index on unfinished tasks. Ended is the column with an index of
+	// ended tasks by state.
 	Open, Ended string
-	// EndedOfFlow goes on with the condition of a state that tasks have ended in, where there is an
-	// index by flow and state on these alone.
+	// EndedOfFlow extends the condition on an end state where an index by flow and state covers
+	// only ended tasks.
 	EndedOfFlow string
-	// LabelSays writes the condition that a label of a task says a text, and LabelOf what the label
-	// with a name says.
+	// LabelSays writes the condition that some label of a task has a value, and LabelOf the value
+	// of a named label.
 	LabelSays, LabelOf func(q *Query, text string)
-	// Like compares texts in letters of either case.
+	// Like is the operator for comparing texts while ignoring case.
 	Like string
-	// Failure is what persistence.Failure tells of a task's error.
+	// Failure is the SQL expression for persistence.Failure of a task's error.
 	Failure string
-	// Aside keeps the database from going by the index of the column that it stands before, ""
-	// where it decides well by itself.
+	// Aside, put before a column, keeps the database from using the index of that column; "" if the
+	// database chooses well by itself.
 	Aside string
-	// LabelTable: labels have a table of their own, task_labels.
+	// LabelTable reports whether labels have a table of their own, task_labels.
 	LabelTable bool
-	// Some is what the number of a limit begins with, where the database would go about a list by
-	// how short it is: for one task it sorts all there are, also for one behind thousands that are
-	// skipped.
+	// Some is put before the number of a LIMIT if the database would choose its plan by that
+	// number. For a limit of one it would sort all rows, and do the same after skipping thousands.
 	Some string
-	// Narrow: the database sorts whole rows if it has to sort, so it is asked first which tasks a
-	// page has.
+	// Narrow reports whether the database sorts whole rows. Then a query first selects the tasks of
+	// a page.
 	Narrow bool
-	// ByJobs: tasks with jobs in a queue are found by these jobs, which are few.
+	// ByJobs reports whether tasks with jobs in a queue are found through these jobs, because they
+	// are few.
 	ByJobs bool
-	// RareLabel is the name of one of the labels that are asked for which few tasks have, "" where
-	// there is none, or nobody has looked.
+	// RareLabel is the name of a filtered label that few tasks have; "" if there is none or it was
+	// not checked.
 	RareLabel string
-	// ManyIDs: so many ids begin as is asked for that a list is not read by them, but in its order.
+	// ManyIDs reports whether so many ids have the filtered prefix that a list is read in its own
+	// order instead.
 	ManyIDs bool
-	// ByFlow: the tasks of the flow that is asked for are few, and those with the labels are not.
+	// ByFlow reports whether the filtered flow has few tasks and the filtered labels have not.
 	ByFlow bool
-	// ByUpdate are disjoint parts of all tasks, each of which has an index or is small, when there
-	// is no index on the time of the last update.
+	// ByUpdate are disjoint parts of all tasks, each with an index or small, where no index exists
+	// on the time of the last update.
 	ByUpdate []Part
-	aside    bool // the flow of tasks is nothing to go by
+	aside    bool // the index on flows is not worth using
 }
 
-// Part is some of all tasks, and the column that they are listed by.
+// Part is a part of all tasks, with the column that orders it.
 type Part struct {
 	Where, Order string
-	state        bool   // it says which states are meant
-	only         string // the one state that is; "" = several may be
+	state        bool   // Where restricts the state
+	only         string // the only state in it; "" = several are possible
 }
 
-// Columns are what Scan reads, in its order.
+// Columns are the columns that Scan reads, in its order.
 const Columns = head + `t.params` + tail
 
-// listColumns are Columns of which nothing is large: nobody is shown the params of many tasks at
-// once.
+// listColumns are Columns without large values, because lists do not show the params of tasks.
 const listColumns = head + `NULL` + tail
 
 const (
@@ -79,37 +79,38 @@ const (
 	tail = `, t.body_hash, t.created_at, t.updated_at`
 )
 
-// From joins what Columns need.
+// From returns the FROM clause with the joins that Columns need.
 func (d Dialect) From() string { return " FROM " + d.Schema + "tasks t" + d.Joins() }
 
-// Joins are of what Columns need beside the task.
+// Joins returns the joins that Columns need besides the task.
 func (d Dialect) Joins() string {
 	return " LEFT JOIN " + d.Schema + "flows f ON f.id = t.flow_id LEFT JOIN " + d.Schema + "flow_versions v ON v.id = t.version_id"
 }
 
-// usesLabel says that the tasks of a filter are found by a label. In the order of their ends that
-// pays only where few have it.
+// usesLabel reports whether the tasks of a filter are found through a label. For lists by end time
+// this pays off only if few tasks have the label.
 func (d Dialect) usesLabel(f persistence.TaskFilter) bool {
 	return d.LabelTable && len(f.Labels) > 0 && !d.ByFlow && (!f.ByEnd || d.RareLabel != "")
 }
 
-// byLabel goes from the tasks that have a label, in the order of their creation, to these.
+// byLabel returns a FROM clause that goes from the rows of a label, in order of creation, to their
+// tasks.
 func (d Dialect) byLabel() string {
 	return " FROM " + d.Schema + "task_labels l CROSS JOIN " + d.Schema + "tasks t ON t.id = l.task"
 }
 
-// Query is a statement that grows with its arguments.
+// Query is a statement under construction, with its arguments.
 type Query struct {
 	Args []any
 	text strings.Builder
 	mark string
-	open string // "WHERE" or "AND": what the next condition begins with
-	asc  bool   // the oldest come first
-	some string // what the numbers of limits begin with
+	open string // keyword of the next condition, "WHERE" or "AND"
+	asc  bool   // oldest first
+	some string // prefix of the numbers of limits
 }
 
-// List asks for the tasks that a filter picks. A page of the newest ones that are in some states,
-// or have some label, is read from an index of these alone.
+// List returns the query for the tasks that a filter selects. A page of the newest tasks in some
+// states, or with some label, is read from an index of these alone.
 func List(d Dialect, f persistence.TaskFilter) *Query {
 	q := &Query{mark: d.Mark, asc: f.Oldest, some: d.Some}
 	q.Add("SELECT " + listColumns)
@@ -130,7 +131,7 @@ func List(d Dialect, f persistence.TaskFilter) *Query {
 		q.Add(d.byLabel() + d.Joins())
 		q.addWhere(d, f, "l.")
 	case d.Narrow && f.Limit > 0 && !f.ByEnd && f.EndedFrom > 0:
-		q.some = "" // these are sorted
+		q.some = "" // these rows are sorted
 		q.Add(" FROM (SELECT t.id AS picked FROM " + d.Schema + "tasks t")
 		q.addWhere(d, f, "")
 		q.addOrder(created, id, f.Limit, f.Offset)
@@ -144,8 +145,7 @@ func List(d Dialect, f persistence.TaskFilter) *Query {
 	return q
 }
 
-// indexParts are disjoint ones of what a filter picks, each of which has an index in the order of
-// the list.
+// indexParts returns disjoint parts of the selected tasks, each with an index in list order.
 func (d Dialect) indexParts(f persistence.TaskFilter) []Part {
 	switch {
 	case f.ByUpdate:
@@ -156,7 +156,7 @@ func (d Dialect) indexParts(f persistence.TaskFilter) []Part {
 	return d.stateParts(f.Statuses, "")
 }
 
-// mergeParts reads from each part no more than could be in the answer.
+// mergeParts reads from each part only as many rows as the page can need.
 func (q *Query) mergeParts(d Dialect, f persistence.TaskFilter, parts []Part) {
 	for i, part := range parts {
 		q.Add([]string{" FROM (", " UNION ALL "}[min(i, 1)] + "SELECT * FROM (SELECT * FROM " + d.Schema + "tasks t")
@@ -183,7 +183,7 @@ func (q *Query) addOrder(column, id string, limit, offset int) {
 	}
 }
 
-// Add appends a text and, when there are values, a parameter for each, separated by commas.
+// Add appends a text and, if there are values, a parameter for each, separated by commas.
 func (q *Query) Add(text string, values ...any) {
 	q.text.WriteString(text)
 	for i, v := range values {
@@ -202,10 +202,10 @@ func (q *Query) And(text string, values ...any) {
 	q.Add(text, values...)
 }
 
-// String is the text of the statement.
+// String returns the text of the statement.
 func (q *Query) String() string { return q.text.String() }
 
-// addPart has the conditions of a part of what a filter picks.
+// addPart adds the conditions of one part of the selected tasks.
 func (q *Query) addPart(d Dialect, f persistence.TaskFilter, part Part) {
 	q.open = " WHERE "
 	q.And(part.Where)
@@ -216,16 +216,15 @@ func (q *Query) addPart(d Dialect, f persistence.TaskFilter, part Part) {
 	q.addConditions(d, f, "")
 }
 
-// addWhere has the conditions of a filter. By is "l." when the first of the labels leads to the
-// tasks.
+// addWhere adds the conditions of a filter. by is "l." if the first label leads to the tasks.
 func (q *Query) addWhere(d Dialect, f persistence.TaskFilter, by string) {
 	q.open = " WHERE "
 	d.aside = d.isNarrowed(f) && !d.ByFlow
 	q.addConditions(d, f, by)
 }
 
-// isNarrowed says that there are few of the tasks that a filter picks, of whatever flow they are:
-// its flow is nothing to go by.
+// isNarrowed reports whether few tasks match even without the flow, so the index on flows is not
+// worth using.
 func (d Dialect) isNarrowed(f persistence.TaskFilter) bool {
 	if len(f.Statuses) == 0 {
 		return f.EndedFrom > 0 || f.Waits != 0 || f.Queued != "" || f.Paused != nil && *f.Paused
@@ -234,8 +233,8 @@ func (d Dialect) isNarrowed(f persistence.TaskFilter) bool {
 	return len(states) == 1 && states[0].isSmall()
 }
 
-// isSmall says of a part by states that few tasks are in them: all but those that are completed.
-// Their indexes tell the flow.
+// isSmall reports whether a part by state has few tasks, which is true for all states except
+// completed. The indexes of small parts contain the flow.
 func (p *Part) isSmall() bool { return p.only != "completed" }
 
 func (q *Query) addConditions(d Dialect, f persistence.TaskFilter, by string) {
@@ -261,7 +260,8 @@ func (q *Query) addConditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.Add(")")
 	}
 	if f.Version > 0 {
-		q.And("t.version_id IN (SELECT id FROM "+d.Schema+"flow_versions WHERE number = CAST(", f.Version) // which may be more than one can have
+		// the number may exceed the range of the column
+		q.And("t.version_id IN (SELECT id FROM "+d.Schema+"flow_versions WHERE number = CAST(", f.Version)
 		q.Add(" AS bigint))")
 	}
 	if f.IDPrefix != "" {
@@ -270,7 +270,8 @@ func (q *Query) addConditions(d Dialect, f persistence.TaskFilter, by string) {
 			column = d.Aside + column
 		}
 		q.And(column+" >= ", f.IDPrefix)
-		q.And(column+" < ", f.IDPrefix+"\U0010FFFF") // ids are compared by their bytes, and none has that character
+		// ids are compared by their bytes, and none contains that character
+		q.And(column+" < ", f.IDPrefix+"\U0010FFFF")
 	}
 	if f.Node != "" {
 		q.And("t.cursor = ", f.Node)
@@ -291,10 +292,11 @@ func (q *Query) addConditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.And(created+" < ", f.CreatedTo)
 	}
 	if f.Paused != nil {
-		q.And("t.paused = " + strconv.FormatBool(*f.Paused)) // no parameter: there is an index on those that are
+		// no parameter, because an index covers the paused tasks
+		q.And("t.paused = " + strconv.FormatBool(*f.Paused))
 	}
 	if f.Waits != 0 {
-		q.And("t.waits <> 0") // in the words of the index
+		q.And("t.waits <> 0") // the condition of the index, word by word
 		q.And("t.waits & ", int64(f.Waits))
 		q.Add(" <> 0")
 	}
@@ -311,7 +313,7 @@ func (q *Query) addConditions(d Dialect, f persistence.TaskFilter, by string) {
 	}
 }
 
-// addBounds asks for what is behind a place in the order of the list, and not behind another.
+// addBounds adds the conditions for rows behind one position in list order and not behind another.
 func (q *Query) addBounds(column, id string, after, through persistence.Spot) {
 	behind, until := ") < (", ") >= ("
 	if q.asc {
@@ -328,9 +330,9 @@ func (q *Query) addBounds(column, id string, after, through persistence.Spot) {
 	}
 }
 
-// addQueued asks for tasks with jobs in a queue.
+// addQueued adds the condition that a task has jobs in a queue.
 func (q *Query) addQueued(d Dialect, service string) {
-	q.And(d.Open) // a task that has ended has no jobs
+	q.And(d.Open) // an ended task has no jobs
 	if d.ByJobs {
 		q.And("t.id IN (SELECT q.task FROM "+d.Schema+"task_queue q WHERE q.service = ", service)
 	} else {
@@ -339,9 +341,9 @@ func (q *Query) addQueued(d Dialect, service string) {
 	q.Add(")")
 }
 
-// addEndConditions has the conditions about the end of a task. Nearly all tasks have one: that
-// alone is nothing to go by, and comes last, because a database that reads from the first bound
-// would read nearly all.
+// addEndConditions adds the conditions on the end of a task. Nearly all tasks have ended, so that
+// condition alone selects little. It comes last, because a database that reads from the first bound
+// would read nearly all rows.
 func (q *Query) addEndConditions(d Dialect, f persistence.TaskFilter) {
 	for _, bound := range []struct {
 		text string
@@ -361,7 +363,7 @@ func (q *Query) addEndConditions(d Dialect, f persistence.TaskFilter) {
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// addTextSearch asks for a text where people look for it.
+// addTextSearch adds the condition that a text is in one of the places that people search.
 func (q *Query) addTextSearch(d Dialect, text string) {
 	q.And("(t.id >= ", text)
 	q.Add(" AND t.id < ", text+"\U0010FFFF")
@@ -371,8 +373,8 @@ func (q *Query) addTextSearch(d Dialect, text string) {
 	q.Add(")")
 }
 
-// addLabels asks for all labels. One that few tasks have, or else the first one by name, is that by
-// which tasks are found, if one is.
+// addLabels adds the conditions for all labels. If tasks are found through a label, it is the rare
+// one, or else the first by name.
 func (q *Query) addLabels(d Dialect, labels map[string]string, by string) {
 	if by == "" {
 		d.Labels(q, labels)
@@ -387,8 +389,8 @@ func (q *Query) addLabels(d Dialect, labels map[string]string, by string) {
 	}
 }
 
-// addStatus asks for states. Rows of a label tell theirs, and several states are found among them
-// in the order of the list.
+// addStatus adds the condition on states. Rows of labels have their own copy of the state, in which
+// several states are found in list order.
 func (q *Query) addStatus(d Dialect, statuses []string, by string) {
 	known := d.stateParts(statuses, by)
 	switch {
@@ -403,11 +405,11 @@ func (q *Query) addStatus(d Dialect, statuses []string, by string) {
 	}
 }
 
-// columnName is one of a task, or of the label that leads to it.
+// columnName returns a column of the task, or of the label that leads to it.
 func columnName(name, by string) string { return cmp.Or(by, "t.") + name }
 
-// stateParts are parts, each of which has an index, that together have some states; none if there
-// is a word among them that is no state. By is "l." when it is labels that tell the states.
+// stateParts returns parts, each with an index, that together have the given states. It returns
+// none if a word among them is no state. by is "l." if rows of labels have the state.
 func (d Dialect) stateParts(statuses []string, by string) (parts []Part) {
 	part := func(where, only string) {
 		parts = append(parts, Part{Where: where, Order: "t.created_at", state: true, only: only})

@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Row is what a driver gives to read one row.
+// Row is a row of a driver's result.
 type Row interface{ Scan(dest ...any) error }
 
-// Rows is what a driver gives to read many.
+// Rows is a driver's result.
 type Rows interface {
 	Row
 	Next() bool
@@ -22,7 +22,7 @@ type Rows interface {
 // ScanTask reads Columns.
 func ScanTask(row Row, t *persistence.TaskRow) error { return Scan(row, t) }
 
-// Scan reads Columns and then what follows them.
+// Scan reads Columns and then the values of more.
 func Scan(row Row, t *persistence.TaskRow, more ...any) error {
 	var labels []byte
 	var wait string
@@ -46,28 +46,28 @@ func Scan(row Row, t *persistence.TaskRow, more ...any) error {
 	return nil
 }
 
-// Counted is how many there are of something in a part of what is counted.
+// Counted is the number of tasks with one value in one part of a count.
 type Counted struct {
 	Part  int
 	What  string
 	Count int
 }
 
-// ScanCounted reads a part, what there is in it, and how many.
+// ScanCounted reads a part, a value and a count.
 func ScanCounted(row Row, c *Counted) error { return row.Scan(&c.Part, &c.What, &c.Count) }
 
-// ScanFlow reads id, slug, name, description, creation, and whether it is only tried.
+// ScanFlow reads id, slug, name, description, creation time, and whether it is a trial flow.
 func ScanFlow(row Row, f *persistence.Flow) error {
 	return row.Scan(&f.ID, &f.Slug, &f.Name, &f.Description, &f.CreatedAt, &f.Tried)
 }
 
-// ScanVersion reads id, flow, number, definition, status, hash and creation.
+// ScanVersion reads id, flow, number, definition, status, hash and creation time.
 func ScanVersion(row Row, v *persistence.Version) error {
 	return row.Scan(&v.ID, &v.FlowID, &v.Number, &v.Definition, &v.Status, &v.Hash, &v.CreatedAt)
 }
 
-// ScanWorker reads id, address, type, services and labels as JSON, secret, load, last heartbeat and
-// registration.
+// ScanWorker reads id, address, type, services and labels as JSON, secret, load, last heartbeat,
+// registration, last registration and last poll.
 func ScanWorker(row Row, w *persistence.Worker) error {
 	var services, labels []byte
 	if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &labels, &w.Secret, &w.Load, &w.LastHeartbeat, &w.RegisteredAt, &w.JoinedAt, &w.PolledAt); err != nil {
@@ -79,7 +79,7 @@ func ScanWorker(row Row, w *persistence.Worker) error {
 	return readLabels(labels, &w.Labels)
 }
 
-// ScheduleColumns are those that ScanSchedule reads.
+// ScheduleColumns are the columns that ScanSchedule reads.
 const ScheduleColumns = "id, name, flow_id, revision, due_at, body"
 
 // ScanSchedule reads ScheduleColumns.
@@ -94,7 +94,7 @@ func ScanSchedule(row Row, s *persistence.Schedule) error {
 	return nil
 }
 
-// readLabels reads what ListOfLabels has made.
+// readLabels decodes the output of ListOfLabels.
 func readLabels(text []byte, labels *[]string) error {
 	if text == nil {
 		return nil
@@ -117,7 +117,7 @@ func ScanJob(row Row, q *persistence.QueueRow) error {
 	return readLabels(labels, &q.Labels)
 }
 
-// ListOfLabels is how the labels of a job or worker are stored; nil for none.
+// ListOfLabels returns the stored form of the labels of a job or worker; nil for none.
 func ListOfLabels(labels []string) *string {
 	if len(labels) == 0 {
 		return nil
@@ -125,9 +125,9 @@ func ListOfLabels(labels []string) *string {
 	return AsJSON(labels)
 }
 
-// AsJSON is a list of texts as JSON.
+// AsJSON returns a list of texts as JSON.
 func AsJSON(list []string) *string {
-	b, _ := json.Marshal(append([]string{}, list...)) // texts always marshal
+	b, _ := json.Marshal(append([]string{}, list...)) // texts never fail to marshal
 	text := string(b)
 	return &text
 }
@@ -138,10 +138,10 @@ type Depth struct {
 	persistence.QueueStat
 }
 
-// ScanDepth reads service, number of jobs, of their tasks, and the oldest one's time.
+// ScanDepth reads service, number of jobs, number of their tasks, and the time of the oldest job.
 func ScanDepth(row Row, d *Depth) error { return row.Scan(&d.Service, &d.Waiting, &d.Tasks, &d.Oldest) }
 
-// ScanTaskMark reads the flow, the id, the status and the creation of a task.
+// ScanTaskMark reads the flow, id, status and creation time of a task.
 func ScanTaskMark(row Row, m *persistence.TaskMark) error {
 	return row.Scan(&m.Flow, &m.ID, &m.Status, &m.CreatedAt)
 }
@@ -149,7 +149,7 @@ func ScanTaskMark(row Row, m *persistence.TaskMark) error {
 // ScanTaskEnd reads an id and a time.
 func ScanTaskEnd(row Row, e *persistence.TaskEnd) error { return row.Scan(&e.ID, &e.EndedAt) }
 
-// ShardCount is what tasks a shard has.
+// ShardCount is the number of tasks of a shard.
 type ShardCount struct {
 	Shard int
 	persistence.ShardTasks
@@ -161,12 +161,12 @@ func ScanShardCount(row Row, c *ShardCount) error { return row.Scan(&c.Shard, &c
 // ScanValue reads a single column.
 func ScanValue[T any](row Row, v *T) error { return row.Scan(v) }
 
-// Collect reads every row with one function.
+// Collect returns all rows, each read with the given function.
 func Collect[T any](rows Rows, read func(Row, *T) error) ([]T, error) {
 	return CollectUntil(rows, read, nil)
 }
 
-// CollectUntil reads every row up to one that is enough; nil = all.
+// CollectUntil returns the rows up to the first for which enough is true; nil = all.
 func CollectUntil[T any](rows Rows, read func(Row, *T) error, enough func(*T) bool) ([]T, error) {
 	list := []T{}
 	for rows.Next() {
@@ -183,35 +183,35 @@ func CollectUntil[T any](rows Rows, read func(Row, *T) error, enough func(*T) bo
 	return list, rows.Err()
 }
 
-// Labels is how labels are stored; nil for none.
+// Labels returns the stored form of labels; nil for none.
 func Labels(labels map[string]string) *string {
 	if len(labels) == 0 {
 		return nil
 	}
 	text, err := json.Marshal(labels)
 	if err != nil {
-		panic(err) // a map of strings always has a text
+		panic(err) // a map of strings never fails to marshal
 	}
 	s := string(text)
 	return &s
 }
 
-// Wait is how a wait is stored; "" for none.
+// Wait returns the stored form of a wait; "" for none.
 func Wait(w flow.Awaited) string {
 	if w == (flow.Awaited{}) {
 		return ""
 	}
-	text, _ := json.Marshal(w) // texts and numbers always marshal
+	text, _ := json.Marshal(w) // texts and numbers never fail to marshal
 	return Text(string(text))
 }
 
-// Text is how a text for people is stored: a database cannot keep NUL or broken UTF-8 in a text,
-// and an error message must never be the reason that a commit is refused.
+// Text returns the stored form of a text for people. Databases cannot store NUL or invalid UTF-8 in
+// a text, and an error message must never make a commit fail.
 func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// PermitColumns are those that ScanPermit reads.
+// PermitColumns are the columns that ScanPermit reads.
 const PermitColumns = "task, holder, key, most, per_ms, when_full, urgency, fair, asked_at, turn, state, given_at, evicted"
 
 // ScanPermit reads PermitColumns.
@@ -221,28 +221,28 @@ func ScanPermit(row Row, p *persistence.PermitRow) error {
 	return err
 }
 
-// ScanPermitBefore reads PermitColumns and how many wait before.
+// ScanPermitBefore reads PermitColumns and the number of rows that wait before.
 func ScanPermitBefore(row Row, p *persistence.PermitRow) error {
 	err := row.Scan(&p.Task, &p.Holder, &p.Key, &p.Limit, &p.PerMS, &p.Full, &p.Priority, &p.Fair, &p.AskedAt, &p.Turn, &p.State, &p.GivenAt, &p.Evicted, &p.Before)
 	p.Priority = -p.Priority
 	return err
 }
 
-// LogColumns are those that ScanLog reads.
+// LogColumns are the columns that ScanLog reads.
 const LogColumns = "l.task, l.n, l.job, l.source, l.number, l.chars_before, l.lines_before, l.chars, l.lines, l.content"
 
-// Log is a chunk, and whether it is the oldest of its attempt.
+// Log is a chunk, with whether it is the oldest of its attempt.
 type Log struct {
 	persistence.LogRow
 	Oldest bool
 }
 
-// ScanLog reads LogColumns, and whether nothing of the attempt is before.
+// ScanLog reads LogColumns and whether the chunk is the oldest of its attempt.
 func ScanLog(row Row, l *Log) error {
 	return row.Scan(&l.Task, &l.N, &l.Job, &l.Source, &l.Number, &l.Before.Chars, &l.Before.Lines, &l.After.Chars, &l.After.Lines, &l.Content, &l.Oldest)
 }
 
-// LogParts are chunks as they are read.
+// LogParts returns chunks as parts for readers.
 func LogParts(list []Log) []persistence.LogPart {
 	parts := make([]persistence.LogPart, len(list))
 	for i := range list {
@@ -251,7 +251,7 @@ func LogParts(list []Log) []persistence.LogPart {
 	return parts
 }
 
-// ExternalColumns are those that ScanExternal reads.
+// ExternalColumns are the columns that ScanExternal reads.
 const ExternalColumns = "task, job, n, service, id, data, memo, started_at, next_at, polls, failures, failing_at, pending, recalled"
 
 // ScanExternal reads ExternalColumns.

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// StatsColumns are those that ScanStats reads.
+// StatsColumns are the columns that ScanStats reads.
 const StatsColumns = "flow, version, scope, node, width, bucket, counts"
 
-// ScanStats reads what was counted in one bucket.
+// ScanStats reads the counts of one bucket.
 func ScanStats(row Row, r *persistence.StatsRow) error {
 	var counts []byte
 	if err := row.Scan(&r.Flow, &r.Version, &r.Scope, &r.Node, &r.Width, &r.Bucket, &counts); err != nil {

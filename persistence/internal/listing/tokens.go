@@ -2,7 +2,7 @@ package listing
 
 import "github.com/troupe-engine/troupe/persistence"
 
-// TokenColumns are those that ScanToken reads.
+// TokenColumns are the columns that ScanToken reads.
 const TokenColumns = "id, name, role, hash, created_at, created_by, expires_at, last_used_at"
 
 // ScanToken reads TokenColumns.

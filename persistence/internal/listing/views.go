@@ -2,7 +2,7 @@ package listing
 
 import "github.com/troupe-engine/troupe/persistence"
 
-// ViewColumns are those that ScanView reads.
+// ViewColumns are the columns that ScanView reads.
 const ViewColumns = "name, query, updated_at, updated_by"
 
 // ScanView reads ViewColumns.

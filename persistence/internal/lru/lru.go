@@ -1,15 +1,15 @@
-// Package lru keeps what was used last, up to a number of bytes. A Cache is not safe for concurrent
-// use: its owner guards it.
+// Package lru is a cache that keeps the most recently used values, up to a number of bytes. A Cache
+// is not safe for concurrent use: its owner guards it.
 package lru
 
 import "container/list"
 
 // Cache keeps values by key.
 type Cache[V any] struct {
-	most  int // bytes
+	most  int // limit in bytes
 	bytes int
 	of    map[string]*list.Element
-	byUse list.List // of *entry[V], last used first
+	byUse list.List // of *cacheEntry[V], most recently used first
 }
 
 type cacheEntry[V any] struct {
@@ -18,15 +18,15 @@ type cacheEntry[V any] struct {
 	bytes int
 }
 
-// perEntry is what an entry takes beside its value.
+// perEntry is the memory in bytes of an entry besides its value.
 const perEntry = 256
 
-// New makes a cache that keeps up to so many bytes.
+// New returns a cache that keeps up to most bytes.
 func New[V any](most int) *Cache[V] {
 	return &Cache[V]{most: most, of: map[string]*list.Element{}}
 }
 
-// Get tells a value, which counts as its use.
+// Get returns a value and marks it as used.
 func (c *Cache[V]) Get(key string) (value V, ok bool) {
 	e := c.of[key]
 	if e == nil {
@@ -36,8 +36,8 @@ func (c *Cache[V]) Get(key string) (value V, ok bool) {
 	return e.Value.(*cacheEntry[V]).value, true
 }
 
-// Put keeps a value in the place of what has not been used for longest. One that is larger than all
-// of the cache is not kept.
+// Put stores a value and removes the least recently used ones to make room. A value larger than the
+// whole cache is not stored.
 func (c *Cache[V]) Put(key string, value V, bytes int) {
 	c.Drop(key)
 	bytes += len(key) + perEntry
@@ -51,14 +51,14 @@ func (c *Cache[V]) Put(key string, value V, bytes int) {
 	c.bytes += bytes
 }
 
-// Clear forgets all values.
+// Clear removes all values.
 func (c *Cache[V]) Clear() {
 	clear(c.of)
 	c.byUse.Init()
 	c.bytes = 0
 }
 
-// Drop forgets a value, if it is there.
+// Drop removes a value, if it exists.
 func (c *Cache[V]) Drop(key string) {
 	if e := c.of[key]; e != nil {
 		c.bytes -= c.byUse.Remove(e).(*cacheEntry[V]).bytes

@@ -1,6 +1,6 @@
-// Package parts takes large checkpoints apart. A store keeps the snapshot of one in several rows,
-// each of at most Size bytes: sent and read one after the other, they are never as a whole in a
-// statement, a driver's buffer or a page cache, beside the state that the snapshot belongs to.
+// Package parts splits large checkpoints. A store keeps the snapshot of a checkpoint in several
+// rows of at most Size bytes. They are sent and read one after the other. So the whole snapshot is
+// never in a statement, a driver's buffer or a page cache, in addition to the state in memory.
 package parts
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// Size is how many bytes a part has, but for the last.
+// Size is the number of bytes of each part except the last.
 const Size = persistence.LargeSnapshot
 
-// Of has the parts of a snapshot, numbered from 0. Each is valid until the next one.
+// Of yields the parts of a snapshot, numbered from 0. Each is valid until the next one.
 func Of(snapshot flow.Snapshot) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		n, part := 0, make([]byte, 0, min(snapshot.Len(), Size))
@@ -35,27 +35,27 @@ func Of(snapshot flow.Snapshot) iter.Seq2[int, []byte] {
 	}
 }
 
-// First is what the row of the checkpoint itself holds.
+// First returns the part that is stored in the row of the checkpoint itself.
 func First(snapshot flow.Snapshot) []byte {
 	for _, part := range Of(snapshot) {
 		return part
 	}
-	return nil // never: there is a part, if an empty one
+	return nil // never reached: there is always a part, possibly an empty one
 }
 
-// Head is the row of a checkpoint itself.
+// Head is the row of the checkpoint itself.
 type Head struct {
-	Size  int64 // of all parts
+	Size  int64 // size of all parts
 	First []byte
 }
 
-// ScanHead reads size and first part.
+// ScanHead reads the size and the first part.
 func ScanHead(row listing.Row, h *Head) error { return row.Scan(&h.Size, &h.First) }
 
-// Join puts the other parts behind the first one of a snapshot of size bytes: read has scan called
-// for each of their rows, in order. R is the driver's type for bytes that stay its own.
-// persistence.ErrNotFound says that they were deleted meanwhile, since a task goes with all its
-// checkpoints.
+// Join appends the other parts to the first one of a snapshot of size bytes. read calls scan for
+// each of their rows, in order. R is the driver's type for bytes that are not copied. Join returns
+// persistence.ErrNotFound if the parts were deleted meanwhile, because a task is deleted together
+// with its checkpoints.
 func Join[R ~[]byte](first []byte, size int64, read func(scan func(listing.Row, *struct{}) error) error) ([]byte, error) {
 	if int64(len(first)) == size {
 		return first, nil
