@@ -2,7 +2,8 @@
 // three weeks takes less than a millisecond, without a server and without a store.
 //
 //	f := troupetest.New(t, definition)
-//	f.Mock("charge", troupetest.Fails("declined").Times(2).Then(troupetest.Returns(map[string]any{"id": "c1"})))
+//	charged := troupetest.Returns(map[string]any{"id": "c1"})
+//	f.Mock("charge", troupetest.Fails("declined").Times(2).Then(charged))
 //	f.At("2d").Approve("approve")
 //	r := f.Run(map[string]any{"order": 7})
 //	require.Equal(t, "completed", r.State)

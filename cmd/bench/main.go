@@ -13,10 +13,10 @@
 //   - parked: memory of tasks that wait for an approval
 //   - starts: starts over HTTP, -width of them per request
 //   - timers: timers that are all due in the same second
-//   - killed: tasks running when their member is killed: the time until the last one continues after
-//     a restart, and the memory
-//   - signals: signals of 0.8 MB and tiny ones to a parked task that holds such a value, and reading
-//     it
+//   - killed: tasks running when their member is killed: the time until the last one continues
+//     after a restart, and the memory
+//   - signals: signals of 0.8 MB and tiny ones to a parked task that holds such a value, and
+//     reading it
 //   - scripts: 5 parallel scripts per task, compared with a bare loop that starts the same scripts
 //   - lists: queries of the pages, with -n tasks in the store: the median of each route, printed by
 //     "liststable"

@@ -7,12 +7,12 @@
 //   - Everything started for a job ends with the job, wherever it went, and with this process,
 //     however this process ends. This holds on Linux; on other systems only process groups end.
 //   - A forked process is equal to a started one. A Forker is a program that is started once and
-//     forks itself for jobs. Each forked process has its own process group and family, which it joins
-//     before it does anything else.
+//     forks itself for jobs. Each forked process has its own process group and family, which it
+//     joins before it does anything else.
 //   - On Linux, programs yield when the processors are busy: their niceness is 10 above ours.
 //   - On Linux, the memory of each process of a program can be limited (Command.Memory).
-//   - Files given to programs are removed after use. The files of a killed process are removed by the
-//     next process that sweeps.
+//   - Files given to programs are removed after use. The files of a killed process are removed by
+//     the next process that sweeps.
 //
 // How families work: each program carries a mark that all its descendants inherit and that survives
 // whatever else they change. The mark is the soft limit of the number of file locks, which no

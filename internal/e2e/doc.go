@@ -8,8 +8,8 @@
 //   - Nothing is left in the queue.
 //   - Programs started by members, external jobs and tasks of schedules match their own records
 //     (errands.World). No attempt's program began twice, and none is running a second after the end
-//     of its member. No external job was started again while an attempt waited for it, and each slot
-//     of a schedule has one task.
+//     of its member. No external job was started again while an attempt waited for it, and each
+//     slot of a schedule has one task.
 //
 // Further tests:
 //   - Members without the right key, secret, token or certificate are refused by a cluster, logged
@@ -17,9 +17,9 @@
 //   - Clients of three members, one of which is killed while another leaves, record their answers.
 //     Porcupine checks that package flow would give these answers in some order of the requests; it
 //     also detects answers altered afterwards.
-//   - Members are replaced one by one by members of the next release. That release is built from the
-//     same source with the tag troupe_next, which makes it write journals and snapshots that this
-//     release cannot read.
+//   - Members are replaced one by one by members of the next release. That release is built from
+//     the same source with the tag troupe_next, which makes it write journals and snapshots that
+//     this release cannot read.
 //
 // TROUPE_CRASH_KILLS sets how many processes a test kills (default 3). TROUPE_CRASH_SEED determines
 // when and which (default 1, or a random seed if the number of kills is set). After a failure the

@@ -9,8 +9,8 @@
 // - As observed by the workers, the concurrent holders of a key never exceed its limit.
 //
 // A World around the members keeps its own records, which are compared with the journals:
-//   - Programs started by members record each attempt. No attempt begins twice, and one second after
-//     the end of a member, for whatever reason, none of its programs is running.
+//   - Programs started by members record each attempt. No attempt begins twice, and one second
+//     after the end of a member, for whatever reason, none of its programs is running.
 //   - Containers, if TROUPE_ERRANDS_CONTAINERS requests them, record the same, and none is left at
 //     the end.
 //   - An external system counts the starts of jobs. No job starts again after an attempt waits for

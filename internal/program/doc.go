@@ -9,6 +9,6 @@
 //     ended.
 //   - All output is read to its end, in bounded memory.
 //   - An output is complete; one that is too large is a failure.
-//   - Everything started for a job ends with the job and with this process (package child states the
-//     limits of this).
+//   - Everything started for a job ends with the job and with this process (package child states
+//     the limits of this).
 package program

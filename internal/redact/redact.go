@@ -1,8 +1,9 @@
 // Package redact hides the values of secrets in the output of programs.
 //
 // Promises:
-//   - A value of at least Least bytes does not get through, whether plain or as written by JSON, URLs
-//     and base64. Its position in the encoded text, and the division into writes, make no difference.
+//   - A value of at least Least bytes does not get through, whether plain or as written by JSON,
+//     URLs and base64. Its position in the encoded text, and the division into writes, make no
+//     difference.
 //   - A line of a value, or a string inside a JSON value, does not get through if it has at least
 //     Part bytes.
 //   - All other bytes get through unchanged and in order.

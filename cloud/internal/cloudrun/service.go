@@ -2,8 +2,8 @@
 //
 // Promises:
 //   - An attempt has one execution, which holds the id of its job in a variable. Cloud Run has no
-//     names chosen by the caller. So a member that may have started an execution before, or has lost
-//     the answer, searches for it first.
+//     names chosen by the caller. So a member that may have started an execution before, or has
+//     lost the answer, searches for it first.
 //   - An execution that cannot be read counts as running. Only an answer of Cloud Run ends it.
 //   - Many executions of one job are read with one list.
 package cloudrun

@@ -2,13 +2,13 @@
 //
 // Promises:
 //   - Nothing is started outside the namespaces that the operator names.
-//   - The name of a job is derived from its attempt, so there is never a second one for it. A member
-//     that starts it again finds it by that name, recognizes it by its labels, and takes it over.
-//     Kubernetes itself retries nothing.
+//   - The name of a job is derived from its attempt, so there is never a second one for it. A
+//     member that starts it again finds it by that name, recognizes it by its labels, and takes it
+//     over. Kubernetes itself retries nothing.
 //   - The output of its pod is the attempt's log: from the first line, and each line once, even if
 //     another member continues the tracking.
-//   - A job is deleted when its end is stored, or when no attempt waits for it any longer. Jobs left
-//     over by a crash are found by their label.
+//   - A job is deleted when its end is stored, or when no attempt waits for it any longer. Jobs
+//     left over by a crash are found by their label.
 package kube
 
 import (
