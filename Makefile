@@ -110,7 +110,7 @@ sim:
 crash: postgres
 	@[ -z "$(CONTAINERS)" ] || scripts/containers.sh
 	@PATH="$$PATH:/usr/sbin:/sbin" TROUPE_ERRANDS_CONTAINERS=$(CONTAINERS) TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/e2e go test -count=1 -timeout 0 -v -run Crash ./internal/e2e
-	@cd cloud && TROUPE_CLOUD_KILLS=$(KILLS) go test -count=1 -timeout 0 -v -run 'WhoeverIsKilled|TakesExecutionsOver' ./cmd/troupe-cloud
+	@cd cloud && TROUPE_CLOUD_KILLS=$(KILLS) go test -count=1 -timeout 0 -v -run 'NeitherDuplicateNorLose|TakesExecutionsOver' ./cmd/troupe-cloud
 
 ## Members on hosts of their own, with N faults in a row: kills, freezes, cut links, restarts. SEED=… repeats a run. CONTAINERS as above.
 faults: postgres

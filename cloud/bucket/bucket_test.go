@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// clouds make a bucket each time, and tell its URL.
+// clouds returns functions that create a bucket of each cloud and return its URL.
 func clouds(t *testing.T) map[string]func(t *testing.T) string {
 	t.Helper()
 	all, err := fakes.NewBuckets()
@@ -68,7 +68,7 @@ func TestPrefixesOfABucketKnowNothingOfEachOther(t *testing.T) {
 	require.NotContains(t, one.Address("a"), "?")
 }
 
-func TestLargeValuesAreKeptInThem(t *testing.T) {
+func TestLargeValuesAreStoredInBuckets(t *testing.T) {
 	for name, made := range clouds(t) {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, made(t))
@@ -97,7 +97,7 @@ func TestLargeValuesAreKeptInThem(t *testing.T) {
 	}
 }
 
-func TestTasksHaveTheirLargeValuesAndTheirFilesThere(t *testing.T) {
+func TestTasksKeepLargeValuesAndFilesInBuckets(t *testing.T) {
 	for name, made := range clouds(t) {
 		t.Run(name, func(t *testing.T) {
 			at := made(t)
@@ -114,7 +114,7 @@ func TestTasksHaveTheirLargeValuesAndTheirFilesThere(t *testing.T) {
 			require.NoError(t, e.Publish(t.Context(), "f", []byte("nodes: {a: {func: make}, b: {func: length, depends_on: [a], prep: {input_key: $deps.a}}, c: {exec_type: outside, service: object_store, depends_on: [b]}}")))
 			id, err := e.Start(t.Context(), "f", nil)
 			require.NoError(t, err)
-			if name != "mem" { // each that is opened there is another one
+			if name != "mem" { // every opened mem bucket is a new one
 				work(t, open(t, at), id)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
 )
 
-// looks are the requests that looked at one execution.
+// looks returns the requests that read a single execution.
 func looks(g *fakes.Google) (all []fakes.Request) {
 	for _, r := range g.Requests() {
 		if r.Method == "GET" && strings.Contains(r.Path, "/executions/") {
@@ -20,7 +20,7 @@ func looks(g *fakes.Google) (all []fakes.Request) {
 	return all
 }
 
-func TestAJobOfCloudRunIsBegunAndLookedAfterUntilItHasEnded(t *testing.T) {
+func TestCloudRunJobIsTrackedUntilItEnds(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g)
@@ -68,7 +68,7 @@ func TestAJobOfCloudRunIsBegunAndLookedAfterUntilItHasEnded(t *testing.T) {
 	}
 }
 
-func TestAnExecutionThatWasNotSeenToRunHasRunWhenItSucceeds(t *testing.T) {
+func TestExecutionThatSucceedsBetweenLooksCountsAsStarted(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g)
@@ -83,7 +83,7 @@ func TestAnExecutionThatWasNotSeenToRunHasRunWhenItSucceeds(t *testing.T) {
 	require.Len(t, looks(g), 3)
 }
 
-func TestAnExecutionThatFailsFailsItsAttempt(t *testing.T) {
+func TestFailedExecutionFailsItsAttempt(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g)
@@ -107,7 +107,7 @@ func TestAnExecutionThatFailsFailsItsAttempt(t *testing.T) {
 	require.Equal(t, all[0].Env["TROUPE_KEY"], all[1].Env["TROUPE_KEY"], "of the same unit")
 }
 
-func TestWhatPassesIsTriedAgainAndWhatDoesNotIsTold(t *testing.T) {
+func TestTransientErrorsAreRetriedAndOthersAreReported(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g)
@@ -125,7 +125,7 @@ func TestWhatPassesIsTriedAgainAndWhatDoesNotIsTold(t *testing.T) {
 	require.Len(t, g.Run.Executions("silent"), 1, "whoever has not heard the answer looks first")
 }
 
-func TestWithoutCredentialsOnlyCloudRunIsOutOfReach(t *testing.T) {
+func TestMissingCredentialsAffectOnlyCloudRun(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, nil, "--cloud-endpoint", "run="+g.URL, "--allow-scripts")
@@ -139,7 +139,7 @@ func TestWithoutCredentialsOnlyCloudRunIsOutOfReach(t *testing.T) {
 	require.Empty(t, g.Requests())
 }
 
-func TestAMemberThatIsKilledBeforeItHearsTheAnswerTakesTheExecutionOver(t *testing.T) {
+func TestMemberKilledBeforeTheAnswerTakesOverItsExecution(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g)
@@ -154,7 +154,7 @@ func TestAMemberThatIsKilledBeforeItHearsTheAnswerTakesTheExecutionOver(t *testi
 	require.Equal(t, g.Run.Executions("load")[0].Name, r.task("load")["execution_name"])
 }
 
-func TestNobodyWaitsForAnExecutionThatIsCanceled(t *testing.T) {
+func TestCanceledExecutionIsNotAwaited(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g)
@@ -174,8 +174,8 @@ func TestNobodyWaitsForAnExecutionThatIsCanceled(t *testing.T) {
 	}
 }
 
-// The attempt is over when Cloud Run answers: nobody hears what was begun.
-func TestAnExecutionThatIsBegunWhileItsTaskIsCanceledIsCanceledToo(t *testing.T) {
+// The attempt has ended when Cloud Run answers, so no task knows the execution.
+func TestExecutionStartedDuringCancelIsCanceled(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g)

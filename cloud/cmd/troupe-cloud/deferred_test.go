@@ -10,12 +10,12 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
 )
 
-// defers is a task whose program begins work outside.
+// defers returns a task whose program starts external work.
 func defers(name, more string) string {
 	return fmt.Sprintf(`%s: {executor: process, command: 'echo ''ORK_OUTPUT:{"data": "done", "deferred": [{"job_id": "%s", %s}]}'''}`, name, name, more)
 }
 
-func TestJobsThatTasksHaveBegunAreLookedAfter(t *testing.T) {
+func TestJobsStartedByTasksAreTracked(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g, "--allow-scripts")
@@ -44,7 +44,7 @@ func TestJobsThatTasksHaveBegunAreLookedAfter(t *testing.T) {
 	}
 }
 
-func TestAnExecutionThatATaskHasBegunIsLookedAfterAndCalledOff(t *testing.T) {
+func TestExecutionStartedByATaskIsTrackedAndCanceled(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g, "--allow-scripts")
@@ -76,7 +76,7 @@ func TestAnExecutionThatATaskHasBegunIsLookedAfterAndCalledOff(t *testing.T) {
 	require.Eventually(t, func() bool { return g.Jobs.Cancels("endless") == 1 }, patience, 10*time.Millisecond)
 }
 
-func TestSecretsOfSecretManagerAreGivenToProgramsAndHidden(t *testing.T) {
+func TestSecretManagerSecretsReachProgramsAndAreHidden(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	g.Jobs.Keep("db-password", "hunter22-and-more")

@@ -14,11 +14,11 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// kinds are those of buckets that workers may report by.
+// kinds are the kinds of buckets in which workers can report.
 var kinds = []string{"file", "gs", "s3", "azblob"}
 
-// withFiles are the flags of a member that has an object store of a kind, and starts programs that
-// find their way to it.
+// withFiles returns the flags of a member with an object store of a kind that starts programs which
+// can use it.
 func withFiles(t *testing.T, kind string) []string {
 	t.Helper()
 	at := "file://" + t.TempDir()
@@ -34,8 +34,8 @@ func withFiles(t *testing.T, kind string) []string {
 	return args
 }
 
-// filing is a program that reports by files, as a script with the commands of tool: say writes a
-// status.
+// filing returns a program that reports by files: a script with the commands of tool, where say
+// writes a status.
 func filing(t *testing.T, name, script, more string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -46,7 +46,7 @@ func filing(t *testing.T, name, script, more string) string {
 	return fmt.Sprintf("%s: {executor: process, command: %s, exec: {report: object_store}, %s}", name, command, more)
 }
 
-// reports are workers whose files say how they are, and what is to come of them.
+// reports are workers with their status files and expected results.
 var reports = []struct {
 	name, script, more string
 	output, failure    any
@@ -95,7 +95,7 @@ func TestWorkersReportByFilesInBucketsOfAllClouds(t *testing.T) {
 	}
 }
 
-// waiting starts a task that waits for workers that somebody else starts.
+// waiting starts a task that waits for workers started elsewhere.
 func (m *member) waiting(name string, more obj) *run {
 	m.Helper()
 	node := obj{"exec_type": "outside", "service": "object_store"}
@@ -109,8 +109,7 @@ func (m *member) waiting(name string, more obj) *run {
 	return &run{m, answer["id"].(string)}
 }
 
-// specs waits until so many workers may begin with an attempt, and tells where each finds what it
-// has to do.
+// specs waits until count workers can begin with an attempt, and returns the paths of their specs.
 func (r *run) specs(attempt float64, count int) (all []string) {
 	r.Helper()
 	require.Eventually(r, func() bool {
@@ -126,7 +125,7 @@ func (r *run) specs(attempt float64, count int) (all []string) {
 	return all
 }
 
-// file waits until one is there.
+// file waits until a file exists.
 func (r *run) file(spec, name string) (text string) {
 	r.Helper()
 	require.Eventually(r, func() bool {
@@ -137,7 +136,7 @@ func (r *run) file(spec, name string) (text string) {
 	return text
 }
 
-// works starts a worker of this binary that carries out what a file says.
+// works starts a worker of this binary that carries out the work of a spec.
 func (r *run) works(spec, command string) *process.Process {
 	r.Helper()
 	cmd := exec.Command(binary, "worker", "--spec", spec, "--heartbeat", "500ms", "--exec", command)
@@ -148,7 +147,7 @@ func (r *run) works(spec, command string) *process.Process {
 	return p
 }
 
-// C10: it falls silent, and the next one has files of its own.
+// C10: the worker falls silent, and the next one has files of its own.
 func killedWorker(r *run) {
 	first := r.specs(1, 1)[0]
 	worker := r.works(first, "sleep 20")
@@ -169,7 +168,7 @@ func killedWorker(r *run) {
 	require.Less(r, ended.Sub(gone), 12*time.Second, "the limit and one look are 7 s, and some looks are 10 s after the one before")
 }
 
-// Of more than fifty of a task the bucket is listed.
+// With more than fifty instances of a task, the bucket is listed.
 func manyWorkers(r *run) {
 	var want, got []any
 	for i, spec := range r.specs(1, 60) {

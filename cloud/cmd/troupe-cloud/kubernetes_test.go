@@ -11,12 +11,12 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
 )
 
-// inKubernetes starts a member whose flows may have jobs in two namespaces.
+// inKubernetes starts a member whose flows may use two namespaces.
 func inKubernetes(t *testing.T, k *fakes.Kubernetes) *member {
 	return newMember(t, nil, "--kubernetes-config", k.Config(t), "--kubernetes-namespace", "flows,others")
 }
 
-func TestAJobOfKubernetesIsBegunFollowedAndDeleted(t *testing.T) {
+func TestKubernetesJobIsStartedFollowedAndDeleted(t *testing.T) {
 	t.Parallel()
 	k := fakes.NewKubernetes(t)
 	ends := make(chan struct{})
@@ -56,7 +56,7 @@ func TestAJobOfKubernetesIsBegunFollowedAndDeleted(t *testing.T) {
 	require.Equal(t, "512Mi", spec.Containers[0].Resources.Limits.Memory().String())
 }
 
-func TestAJobOfKubernetesThatFailsSaysWhy(t *testing.T) {
+func TestFailedKubernetesJobReportsTheReason(t *testing.T) {
 	t.Parallel()
 	k := fakes.NewKubernetes(t)
 	k.Behave("exits", fakes.Image{Prints: []string{"oops"}, Exit: 3})
@@ -92,7 +92,7 @@ func TestAJobOfKubernetesThatFailsSaysWhy(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 }
 
-func TestWithoutNamespacesThereAreNoJobsOfKubernetes(t *testing.T) {
+func TestKubernetesJobsNeedNamespaces(t *testing.T) {
 	t.Parallel()
 	k := fakes.NewKubernetes(t)
 	r := newMember(t, nil, "--kubernetes-config", k.Config(t)).run("k3", nil, `a: {executor: kubernetes, image: i}`)
@@ -101,7 +101,7 @@ func TestWithoutNamespacesThereAreNoJobsOfKubernetes(t *testing.T) {
 	require.Empty(t, k.Requests())
 }
 
-func TestAKilledMemberTakesItsJobsOfKubernetesOver(t *testing.T) {
+func TestKilledMemberTakesOverItsKubernetesJobs(t *testing.T) {
 	t.Parallel()
 	k := fakes.NewKubernetes(t)
 	ends := make(chan struct{})
@@ -125,7 +125,7 @@ func TestAKilledMemberTakesItsJobsOfKubernetesOver(t *testing.T) {
 	r.printed("one", "two", "three", "7")
 }
 
-func TestNobodyWaitsForAJobOfKubernetesThatIsCanceled(t *testing.T) {
+func TestCanceledKubernetesJobIsNotAwaited(t *testing.T) {
 	t.Parallel()
 	k := fakes.NewKubernetes(t)
 	k.Behave("endless", fakes.Image{Takes: time.Hour})
@@ -142,7 +142,7 @@ func TestNobodyWaitsForAJobOfKubernetesThatIsCanceled(t *testing.T) {
 	require.Eventually(t, func() bool { return k.Made()[1].Gone }, patience, 10*time.Millisecond)
 }
 
-func TestAnotherProgramMayGiveTokensForKubernetes(t *testing.T) {
+func TestCredentialPluginProvidesKubernetesTokens(t *testing.T) {
 	t.Parallel()
 	k := fakes.NewKubernetes(t)
 	k.Behave("ok", fakes.Image{Prints: []string{"ORK_OUTPUT:7"}})

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// needs is what whoever runs these tests has to say.
+// needs returns a variable that has to be set for these tests.
 func needs(t *testing.T, name string) string {
 	value := os.Getenv(name)
 	require.NotEmpty(t, value, "say %s", name)
 	return value
 }
 
-// live is a member whose clouds are the real ones, reached as whoever runs the test.
+// live returns a member that uses real clouds with the credentials of the tester.
 func live(t *testing.T, args ...string) *member {
 	m := newMember(t, nil, args...)
 	m.process.Kill()
@@ -25,7 +25,7 @@ func live(t *testing.T, args ...string) *member {
 	return m
 }
 
-// TestLiveCloudRun runs a job of a real project: one that ends well within a minute, such as
+// TestLiveCloudRun runs a job of a real project. It has to end well within a minute, such as
 // Google's example us-docker.pkg.dev/cloudrun/container/job.
 func TestLiveCloudRun(t *testing.T) {
 	m := live(t, "--cloud-project", needs(t, "PROJECT"), "--cloud-region", needs(t, "REGION"))

@@ -42,8 +42,8 @@ func TestALargeInputNeedsAnObjectStore(t *testing.T) {
 	}
 }
 
-// tellLength is a job that counts the letters of its input. What it cannot read or write fails the
-// test.
+// tellLength is a job that counts the letters of its input. It fails the test if it cannot read or
+// write.
 func tellLength(ctx context.Context, spec string) {
 	var asked struct{ Input struct{ Text string } }
 	text, err := gets(ctx, spec, "spec.json")
@@ -52,8 +52,8 @@ func tellLength(ctx context.Context, spec string) {
 	}
 }
 
-// Google's quota for reading is small: many executions of one job are looked at with a list.
-func TestManyExecutionsOfAJobAreLookedAtWithOneList(t *testing.T) {
+// Google's read quota is small, so many executions of one job are read with a list.
+func TestManyExecutionsOfAJobAreReadWithOneList(t *testing.T) {
 	t.Parallel()
 	const many, takes = 200, 8 * time.Second
 	g := fakes.NewGoogle(t)
@@ -70,7 +70,7 @@ func TestManyExecutionsOfAJobAreLookedAtWithOneList(t *testing.T) {
 	require.LessOrEqual(t, float64(heard), 2*seconds+10)
 }
 
-// kills is how often the member is killed while executions are under way: TROUPE_CLOUD_KILLS.
+// kills returns how often the member is killed while executions are running: TROUPE_CLOUD_KILLS.
 func kills(t *testing.T) int {
 	text := os.Getenv("TROUPE_CLOUD_KILLS")
 	if text == "" {
@@ -81,7 +81,7 @@ func kills(t *testing.T) int {
 	return n
 }
 
-func TestNoExecutionIsBegunTwiceOrLostWhoeverIsKilled(t *testing.T) {
+func TestKillsNeitherDuplicateNorLoseExecutions(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g)
@@ -108,7 +108,7 @@ func TestNoExecutionIsBegunTwiceOrLostWhoeverIsKilled(t *testing.T) {
 	}
 	var runs []*run
 	for n := range kills(t) {
-		// The fake says when: after so many of the executions that it is asked for from now on.
+		// The fake triggers the kill after a number of further start requests.
 		killed := make(chan struct{})
 		refusals := make([]fakes.Refusal, 1+rng.IntN(perKill))
 		for i := range refusals {
@@ -131,8 +131,7 @@ func TestNoExecutionIsBegunTwiceOrLostWhoeverIsKilled(t *testing.T) {
 	}
 }
 
-// Each time the execution is known to Cloud Run alone: what the member has heard of it is not
-// stored yet.
+// Each time only Cloud Run knows the execution: the member has not stored it yet.
 func TestAMemberTakesExecutionsOverHoweverOftenItIsKilled(t *testing.T) {
 	t.Parallel()
 	const takeovers = 10
@@ -179,7 +178,7 @@ func TestAnotherMemberTakesExecutionsOver(t *testing.T) {
 	g.Refuse(append(busy, fakes.Refusal{Match: ":run", Done: true, Then: first.process.Kill})...)
 	second.register("taken", `load: {executor: cloudrun, job: load}`)
 	var runs []*run
-	for i := range many { // each is one of the two's
+	for i := range many { // each belongs to one of the two members
 		runs = append(runs, second.insist("taken", strconv.Itoa(i)))
 	}
 	<-first.process.Done()
@@ -194,8 +193,8 @@ func TestAnotherMemberTakesExecutionsOver(t *testing.T) {
 	require.Len(t, g.Run.Executions("load"), many, "none is begun twice")
 }
 
-// insist starts a run once, however often the member is killed meanwhile; nil = that takes too
-// long.
+// insist starts a run exactly once, even if the member is killed repeatedly. It returns nil after a
+// timeout.
 func (m *member) insist(name, key string) *run {
 	body := `{"idempotency_key": "` + key + `"}`
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -203,7 +202,7 @@ func (m *member) insist(name, key string) *run {
 	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
 		resp, err := http.Post("http://"+m.address+"/api/workflows/"+name+"/runs", "application/json", strings.NewReader(body))
 		if err != nil {
-			continue // it is being started again
+			continue // the member is being restarted
 		}
 		var answer struct {
 			ID string `json:"run_id"`

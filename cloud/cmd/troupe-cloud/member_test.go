@@ -23,10 +23,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// binary is the command as users get it, built once.
+// binary is the path of the release command, built once.
 var binary string
 
-// buckets are those of all clouds.
+// buckets are fake buckets of all clouds.
 var buckets *fakes.Buckets
 
 func TestMain(m *testing.M) { os.Exit(build(m)) }
@@ -57,10 +57,10 @@ func build(m *testing.M) int {
 	return pgtest.Main(m)
 }
 
-// patience is how long anything may take.
+// patience is the time limit of all waits.
 const patience = time.Minute
 
-// member is a running troupe-cloud, whose clouds are fakes.
+// member is a running troupe-cloud with fake clouds.
 type member struct {
 	*testing.T
 	dir     string
@@ -72,7 +72,7 @@ type member struct {
 
 type obj = map[string]any
 
-// newMember starts one. Its store outlives it.
+// newMember starts a member. Its store survives restarts.
 func newMember(t *testing.T, g *fakes.Google, args ...string) *member {
 	t.Helper()
 	address, err := ports.FreeAddress()
@@ -89,7 +89,7 @@ func newMember(t *testing.T, g *fakes.Google, args ...string) *member {
 	return m
 }
 
-// environment is ours without settings of whoever runs the tests.
+// environment returns our environment without settings of the tester.
 func environment() (env []string) {
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, "TROUPE_") && !strings.HasPrefix(entry, "GOOGLE_") && !strings.HasPrefix(entry, "GCP_") && !strings.HasPrefix(entry, "KUBE") {
@@ -105,7 +105,7 @@ func (m *member) start() {
 	m.ready()
 }
 
-// launch starts it, and waits for nothing.
+// launch starts the member without waiting.
 func (m *member) launch() {
 	m.Helper()
 	cmd := exec.Command(binary, m.args...)
@@ -135,7 +135,7 @@ func (m *member) ready() {
 	require.False(m, p.Gone(), "%s", p.Said())
 }
 
-// call asks the member.
+// call sends a request to the member.
 func (m *member) call(method, path string, body any) (status int, answer obj) {
 	m.Helper()
 	var sent io.Reader
@@ -156,7 +156,7 @@ func (m *member) call(method, path string, body any) (status int, answer obj) {
 	return resp.StatusCode, answer
 }
 
-// register registers a workflow of tasks, a line of YAML each.
+// register registers a workflow; each task is a line of YAML.
 func (m *member) register(name string, tasks ...string) {
 	m.Helper()
 	status, answer := m.call("POST", "/api/workflows", obj{"yaml": "name: " + name + "\ntasks:\n  " + strings.Join(tasks, "\n  ") + "\n", "replace": true})
@@ -186,7 +186,7 @@ func (r *run) read() obj {
 
 func (r *run) status() string { return r.read()["run"].(obj)["status"].(string) }
 
-// task is the task of a name.
+// task returns the task with a name.
 func (r *run) task(name string) obj {
 	r.Helper()
 	for _, t := range r.read()["tasks"].([]any) {
@@ -198,7 +198,7 @@ func (r *run) task(name string) obj {
 	return nil
 }
 
-// ends waits for the end and insists on how.
+// ends waits for the end and checks its status.
 func (r *run) ends(status string) *run {
 	r.Helper()
 	assert.Eventually(r, func() bool { s := r.status(); return s == "success" || s == "failed" || s == "cancelled" }, patience, 20*time.Millisecond)
@@ -206,8 +206,8 @@ func (r *run) ends(status string) *run {
 	return r
 }
 
-// printed insists on the lines of its log, each once. A store that is slow has the last of them
-// later.
+// printed checks the lines of the log, each once. It waits, because the last lines may be stored
+// late.
 func (r *run) printed(want ...string) {
 	r.Helper()
 	var lines []string

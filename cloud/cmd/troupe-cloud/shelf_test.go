@@ -20,13 +20,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// shelf is what the files of attempts lie in, as a worker has it: with the client of the vendor.
+// shelf is a worker's access to the files of attempts, with the client of the vendor.
 type shelf interface {
 	put(ctx context.Context, bucket, key string, text []byte) error
 	get(ctx context.Context, bucket, key string) ([]byte, error)
 }
 
-// shelfOf is that of an address, which a worker finds in TASK_SPEC_PATH.
+// shelfOf returns the shelf for an address from TASK_SPEC_PATH.
 func shelfOf(ctx context.Context, address string) (shelf, error) {
 	scheme, _, _ := strings.Cut(address, "://")
 	switch scheme {
@@ -48,7 +48,7 @@ func shelfOf(ctx context.Context, address string) (shelf, error) {
 	return folder{}, nil
 }
 
-// beside is another file in the folder of one: its bucket and its key in that, or its path.
+// beside returns another file in the same folder: its bucket and key, or its path.
 func beside(address, name string) (bucket, key string) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -57,7 +57,7 @@ func beside(address, name string) (bucket, key string) {
 	return u.Host, strings.TrimPrefix(u.JoinPath("..", name).Path, "/")
 }
 
-// puts writes a file beside the one of an address.
+// puts writes a file beside the one at address.
 func puts(ctx context.Context, address, name, text string) error {
 	s, err := shelfOf(ctx, address)
 	if err != nil {
@@ -67,7 +67,7 @@ func puts(ctx context.Context, address, name, text string) error {
 	return s.put(ctx, bucket, key, []byte(text))
 }
 
-// gets reads one.
+// gets reads a file beside the one at address.
 func gets(ctx context.Context, address, name string) (string, error) {
 	s, err := shelfOf(ctx, address)
 	if err != nil {
@@ -78,8 +78,9 @@ func gets(ctx context.Context, address, name string) (string, error) {
 	return string(text), err
 }
 
-// tool is this program as scripts of workers call it: put NAME TEXT, get NAME, and work SECONDS
-// OUTPUT, which says each second that it lives. Files are beside the one that TASK_SPEC_PATH names.
+// tool runs this program as a command in scripts of workers: put NAME TEXT, get NAME, and work
+// SECONDS OUTPUT, which sends a heartbeat each second. Files are beside the one that TASK_SPEC_PATH
+// names.
 func tool(args []string) (code int, is bool) {
 	if len(args) < 2 {
 		return 0, false

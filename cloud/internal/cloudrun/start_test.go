@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-func TestAnExecutionThatNobodyWaitsForIsCanceledAgainUntilThatIsDone(t *testing.T) {
+func TestOrphanedExecutionIsCanceledUntilThatSucceeds(t *testing.T) {
 	g := fakes.NewGoogle(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", g.Credentials(t))
 	g.Run.Behave("endless", fakes.Behavior{Looks: 1_000_000})

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
 )
 
-// inAzure is a container of the fake, as Azure's own client sees it with a key.
+// inAzure returns a container of the fake, through Azure's own client with a key.
 func inAzure(t *testing.T, key string) *container.Client {
 	a := fakes.NewAzure()
 	t.Cleanup(a.Close)
@@ -40,8 +40,8 @@ func blobText(t *testing.T, c *container.Client, name string, part blob.HTTPRang
 	return string(text), nil
 }
 
-// Azure's own client is the judge of what the fake answers, and of what it takes.
-func TestAzuresClientUnderstandsTheBlobStorageThatWeMadeUp(t *testing.T) {
+// Azure's own client validates the answers of the fake.
+func TestAzureClientAcceptsTheFakeBlobStorage(t *testing.T) {
 	c := inAzure(t, fakes.AzureKey)
 	absent := &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: to.Ptr(azcore.ETagAny)}}
 	put := func(name, text string, o *azblob.UploadStreamOptions) error {
@@ -72,7 +72,7 @@ func TestAzuresClientUnderstandsTheBlobStorageThatWeMadeUp(t *testing.T) {
 	require.True(t, bloberror.HasCode(err, bloberror.BlobNotFound), "%v", err)
 }
 
-func TestAzuresClientWritesInBlocksAndListsInPages(t *testing.T) {
+func TestAzureClientWritesInBlocksAndListsInPages(t *testing.T) {
 	c := inAzure(t, fakes.AzureKey)
 	long := strings.Repeat("0123456789", 300_000)
 	_, err := c.NewBlockBlobClient("a b/long?").UploadStream(t.Context(), bytes.NewReader([]byte(long)), &azblob.UploadStreamOptions{BlockSize: 1 << 20})
@@ -108,7 +108,7 @@ func TestAzuresClientWritesInBlocksAndListsInPages(t *testing.T) {
 	require.Equal(t, []string{"runs/1/", "runs/2/", "runs/c"}, level)
 }
 
-func TestWhoHasNoKeyForAzureIsRefused(t *testing.T) {
+func TestAzureRequestWithoutKeyIsRefused(t *testing.T) {
 	_, err := blobText(t, inAzure(t, "YW5vdGhlciBvbmU="), "a", blob.HTTPRange{})
 	require.True(t, bloberror.HasCode(err, bloberror.AuthenticationFailed), "%v", err)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
 )
 
-func TestGooglesClientsUnderstandTheJobsAndSecretsThatWeMadeUp(t *testing.T) {
+func TestGoogleClientsAcceptTheFakeJobsAndSecrets(t *testing.T) {
 	g := fakes.NewGoogle(t)
 	with := []option.ClientOption{option.WithHTTPClient(account(t, g))}
 	queries, err := bigquery.NewService(context.Background(), append(with, option.WithEndpoint(g.URL+"/bigquery/v2/"))...)

@@ -24,7 +24,8 @@ func config(t *testing.T, k *fakes.Kubernetes) *rest.Config { return configIn(t,
 func configIn(t *testing.T, path string) *rest.Config {
 	c, err := clientcmd.BuildConfigFromFlags("", path)
 	require.NoError(t, err)
-	c.ContentType, c.AcceptContentTypes = "application/json", "application/json" // it would rather speak protobuf
+	// the default is protobuf
+	c.ContentType, c.AcceptContentTypes = "application/json", "application/json"
 	return c
 }
 
@@ -34,9 +35,8 @@ func jobNamed(name, image string) *batch.Job {
 		Spec: core.PodSpec{RestartPolicy: core.RestartPolicyNever, Containers: []core.Container{{Name: "task", Image: image}}}}}}
 }
 
-// Kubernetes' own client is the judge of what the fake answers, and of the kubeconfig that it
-// writes.
-func TestClientGoUnderstandsTheKubernetesThatWeMadeUp(t *testing.T) {
+// Kubernetes' own client validates the answers of the fake, and the kubeconfig it writes.
+func TestClientGoAcceptsTheFakeKubernetes(t *testing.T) {
 	k := fakes.NewKubernetes(t)
 	jobs, err := batchclient.NewForConfig(config(t, k))
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestClientGoUnderstandsTheKubernetesThatWeMadeUp(t *testing.T) {
 	require.True(t, kerrors.IsNotFound(err))
 }
 
-func TestWhoHasNoTokenForKubernetesIsRefused(t *testing.T) {
+func TestKubernetesRequestWithoutTokenIsRefused(t *testing.T) {
 	k := fakes.NewKubernetes(t)
 	c := config(t, k)
 	c.BearerToken = "another one"
@@ -83,7 +83,7 @@ func TestWhoHasNoTokenForKubernetesIsRefused(t *testing.T) {
 	require.Equal(t, int32(http.StatusUnauthorized), err.(kerrors.APIStatus).Status().Code)
 }
 
-func TestClientGoAsksTheProgramOfAKubeconfigThatWeMadeUp(t *testing.T) {
+func TestClientGoRunsThePluginOfTheFakeKubeconfig(t *testing.T) {
 	k := fakes.NewKubernetes(t)
 	jobs, err := batchclient.NewForConfig(configIn(t, k.LoginConfig(t)))
 	require.NoError(t, err)

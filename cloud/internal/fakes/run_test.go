@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/google"
 )
 
-// account has the credentials of a fake.
+// account returns a client with the credentials of a fake.
 func account(t *testing.T, g *fakes.Google) *http.Client {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", g.Credentials(t))
 	return google.NewAccount().Client()
@@ -47,8 +47,8 @@ func state(e *run.GoogleCloudRunV2Execution) string {
 	return ""
 }
 
-// Google's own client is the judge of what the fake answers, and of what it takes.
-func TestGooglesClientUnderstandsTheCloudRunThatWeMadeUp(t *testing.T) {
+// Google's own client validates the answers of the fake.
+func TestGoogleClientAcceptsTheFakeCloudRun(t *testing.T) {
 	g := fakes.NewGoogle(t)
 	jobs := executions(t, g, account(t, g))
 	g.Run.Behave("j", fakes.Behavior{Looks: 2, Pends: 1})
@@ -86,14 +86,14 @@ func TestGooglesClientUnderstandsTheCloudRunThatWeMadeUp(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, err.(*googleapi.Error).Code)
 }
 
-func TestWhoHasNoTokenIsRefused(t *testing.T) {
+func TestRequestWithoutTokenIsRefused(t *testing.T) {
 	g := fakes.NewGoogle(t)
 	_, err := executions(t, g, http.DefaultClient).Executions.Get(someJob + "/executions/e").Do()
 	require.Equal(t, http.StatusUnauthorized, err.(*googleapi.Error).Code)
 }
 
-// Ork's own calls meet no method that Google describes.
-func TestThePathThatOrkCallsIsNone(t *testing.T) {
+// Ork's path is not a method described by Google.
+func TestOrksPathDoesNotExist(t *testing.T) {
 	g := fakes.NewGoogle(t)
 	resp, err := account(t, g).Post(g.URL+"/v1/namespaces/p/jobs/j:run", "application/json", nil)
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestThePathThatOrkCallsIsNone(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, resp.StatusCode)
 }
 
-func TestATokenThatIsNotTakenIsReplaced(t *testing.T) {
+func TestRejectedTokenIsReplaced(t *testing.T) {
 	g := fakes.NewGoogle(t)
 	jobs := executions(t, g, account(t, g))
 	begin(t, jobs)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// server is an API server that answers with who asks.
+// server is an API server that returns the Authorization header.
 func server(t *testing.T) (at *url.URL, authority []byte) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"metadata": {"name": %q}}`, r.Header.Get("Authorization"))
@@ -26,7 +26,7 @@ func server(t *testing.T) (at *url.URL, authority []byte) {
 	return at, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-// asks is as whom a client asks.
+// asks returns the Authorization header of a client.
 func asks(t *testing.T, c *clusterAccess) string {
 	transport := &http.Transport{TLSClientConfig: c.tls}
 	defer transport.CloseIdleConnections()
@@ -35,7 +35,7 @@ func asks(t *testing.T, c *clusterAccess) string {
 	return j.Metadata.Name
 }
 
-func TestAPodAsksAsItsOwnAccountAlsoWhenTheTokenIsReplaced(t *testing.T) {
+func TestPodUsesItsServiceAccountAndReloadsTheToken(t *testing.T) {
 	at, authority := server(t)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "ca.crt"), authority, 0o600))
@@ -61,7 +61,7 @@ users: [{name: u, user: {%s}}]
 	return path
 }
 
-func TestAKubeconfigSaysHowAClusterIsReached(t *testing.T) {
+func TestKubeconfigSetsTheAccessToACluster(t *testing.T) {
 	at, authority := server(t)
 	data := base64.StdEncoding.EncodeToString(authority)
 	path := written(t, "server: "+at.String()+"/, certificate-authority-data: "+data, "tokenFile: token")
@@ -79,7 +79,7 @@ func TestAKubeconfigSaysHowAClusterIsReached(t *testing.T) {
 	require.Equal(t, "Bearer beside", asks(t, c))
 }
 
-func TestAKubeconfigThatCannotBeUsedSaysWhy(t *testing.T) {
+func TestUnusableKubeconfigReportsTheReason(t *testing.T) {
 	for path, want := range map[string]string{
 		written(t, "server: https://k", "exec: {command: get-token}"):                                      `asks another program for a token in version ""`,
 		written(t, "server: https://k", "exec: {apiVersion: "+v1+"}"):                                      "does not name it",

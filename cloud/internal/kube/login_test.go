@@ -15,8 +15,8 @@ import (
 
 const v1 = "client.authentication.k8s.io/v1"
 
-// asking is a cluster whose user asks a program that is these lines of a shell, in the folder that
-// is returned.
+// asking returns the access of a user with a credential plugin: a shell script of these lines in
+// the returned folder.
 func asking(t *testing.T, at, lines, more string) (c *clusterAccess, dir string) {
 	path := written(t, "server: "+at+", insecure-skip-tls-verify: true, extensions: [{name: client.authentication.k8s.io/exec, extension: {audience: a}}]",
 		"exec: {apiVersion: "+v1+", command: ./login, args: [one], env: [{name: OWN, value: two}], interactiveMode: IfAvailable"+more+"}")
@@ -27,19 +27,19 @@ func asking(t *testing.T, at, lines, more string) (c *clusterAccess, dir string)
 	return c, dir
 }
 
-// tells is a line that tells a token.
+// tells returns a shell line that prints a token.
 func tells(status string) string {
 	return fmt.Sprintf(`printf '{"apiVersion": "%s", "kind": "ExecCredential", "status": {%s}}' "$@"`, v1, status) + "\n"
 }
 
-// timesAsked is how often the program was.
+// timesAsked returns how often the plugin ran.
 func timesAsked(t *testing.T, dir string) int {
 	text, err := os.ReadFile(filepath.Join(dir, "asked"))
 	require.NoError(t, err)
 	return len(text)
 }
 
-func TestATokenOfAnotherProgramIsKeptUntilItEnds(t *testing.T) {
+func TestPluginTokenIsKeptUntilItExpires(t *testing.T) {
 	at, _ := server(t)
 	c, dir := asking(t, at.String(), `printf %s "$KUBERNETES_EXEC_INFO" > info; echo $OWN > own`+"\n"+tells(`"token": "%s", "expirationTimestamp": "2999-01-01T00:00:00Z"`), ", provideClusterInfo: true")
 	require.Equal(t, "Bearer one", asks(t, c))
@@ -60,7 +60,7 @@ func TestATokenOfAnotherProgramIsKeptUntilItEnds(t *testing.T) {
 		"cluster": map[string]any{"server": at.String(), "insecure-skip-tls-verify": true, "config": map[string]any{"audience": "a"}}}}, info)
 }
 
-func TestATokenThatIsNotTakenIsAskedForAnew(t *testing.T) {
+func TestRejectedPluginTokenIsRequestedAgain(t *testing.T) {
 	taken := "Bearer 2"
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != taken {
@@ -82,7 +82,7 @@ func TestATokenThatIsNotTakenIsAskedForAnew(t *testing.T) {
 	require.Equal(t, 2, timesAsked(t, dir))
 }
 
-func TestAProgramThatTellsNoTokenSaysWhy(t *testing.T) {
+func TestPluginWithoutTokenReportsTheReason(t *testing.T) {
 	for lines, want := range map[string]string{
 		"echo first >&2; echo no session >&2; exit 3": "exit status 3: no session",
 		"echo hello": "what it prints is no ExecCredential",
@@ -91,7 +91,7 @@ func TestAProgramThatTellsNoTokenSaysWhy(t *testing.T) {
 		tells(`"clientCertificateData": "x", "clientKeyData": "y"`): "a certificate and no token",
 	} {
 		c, dir := asking(t, "https://127.0.0.1:1", lines, "")
-		for range 2 { // it is not asked again at once
+		for range 2 { // it is not run again at once
 			_, err := (&kubeClient{clusterAccess: *c}).bearerToken(t.Context())
 			require.ErrorContains(t, err, want)
 		}
@@ -103,7 +103,7 @@ func TestAProgramThatTellsNoTokenSaysWhy(t *testing.T) {
 	require.ErrorContains(t, err, "get it there")
 }
 
-func TestWhatAKubeconfigSaysItselfGoesBeforeAnotherProgram(t *testing.T) {
+func TestKubeconfigTokenTakesPrecedenceOverPlugin(t *testing.T) {
 	c, err := readKubeconfig(written(t, "server: https://k", "token: here, exec: {apiVersion: "+v1+", command: c}"))
 	require.NoError(t, err)
 	token, err := (&kubeClient{clusterAccess: *c}).bearerToken(t.Context())
