@@ -13,17 +13,17 @@ import (
 // victim is a task that an attacker has touched.
 type victim struct {
 	id, attack string
-	flow       string // where lists are asked for it
+	flow       string // used for lists; "" if it is not listed
 	version    string
 }
 
-// aftermath looks at what an attack leaves. Whoever does not get an answer asks again, for a
-// bounded time.
+// aftermath checks the state after an attack. Requests without an answer are retried, for a bounded
+// time.
 type aftermath struct {
 	*member
 	ctx   context.Context
 	holes []string
-	slow  time.Duration // the longest that a cancel took
+	slow  time.Duration // duration of the slowest cancel
 }
 
 func (m *member) aftermath(ctx context.Context) (*aftermath, context.CancelFunc) {
@@ -35,7 +35,7 @@ func (f *aftermath) hole(format string, args ...any) {
 	f.holes = append(f.holes, fmt.Sprintf(format, args...))
 }
 
-// get insists on an answer to a read.
+// get repeats a read until it is answered.
 func (f *aftermath) get(path string) answer {
 	a := f.insist(f.ctx, "GET", path, nil)
 	if !a.ok() {
@@ -44,11 +44,11 @@ func (f *aftermath) get(path string) answer {
 	return a
 }
 
-// looks are all ways to look at a task.
+// looks are the ways to read a task.
 var looks = []string{"/v1/tasks/%s", "/v1/tasks/%s/waiting", "/v1/tasks/%s/events?limit=3", "/v1/tasks/%s/runs?limit=3",
 	"/v1/tasks/%s/steps?limit=3", "/api/tasks/get?id=%s"}
 
-// enough of equal victims are looked at.
+// enough is the number of similar victims that are checked.
 const enough = 2
 
 // look reads the victims, alone and in lists.
@@ -72,8 +72,8 @@ func (f *aftermath) look(victims []victim) {
 	f.get("/api/tasks?page_size=50")
 }
 
-// walks is how often a list is read for those who are not in it. That of the graph has the newest
-// update first, so a task that goes on may move to its front while its pages are read.
+// walks is how often a list is read for missing victims. The list of the graph API is ordered by
+// update, so a running task may move to its front while its pages are read.
 const walks = 5
 
 func (f *aftermath) listed(victims []victim, list func() []string) {
@@ -123,7 +123,7 @@ func (f *aftermath) listOfGraph(version string) (ids []string) {
 	return ids
 }
 
-// cancel ends the victims.
+// cancel cancels the victims.
 func (f *aftermath) cancel(victims []victim) {
 	for _, v := range victims {
 		began := time.Now()
@@ -143,7 +143,7 @@ func (f *aftermath) over(v victim) {
 		var row wire.TaskSummary
 		a := f.get("/v1/tasks/" + v.id + "?wait_ms=5000")
 		if !a.ok() {
-			return // told already
+			return // reported already
 		}
 		if a.size > int64(len(a.body)) { // too large to be read here
 			return

@@ -21,7 +21,7 @@ func TestAttack(t *testing.T) {
 	}
 	for _, s := range sieges {
 		t.Run(s.store, func(t *testing.T) {
-			if !full { // the long form measures
+			if !full { // the long form measures time
 				t.Parallel()
 			}
 			s.run(t)
@@ -29,15 +29,15 @@ func TestAttack(t *testing.T) {
 	}
 }
 
-// siege is all attacks on members with one kind of store.
+// siege is a run of all attacks on members with one kind of store.
 type siege struct {
 	store   string
 	full    bool
 	fresh   func(*testing.T) *member
-	whole   *testing.T // of all attacks
+	whole   *testing.T // test of all attacks
 	m       *member
 	probe   *probe
-	left    []victim // until the next restart
+	left    []victim // since the last restart
 	results []result
 }
 
@@ -56,7 +56,7 @@ func (s *siege) run(t *testing.T) {
 	require.Empty(t, s.m.cries(t))
 }
 
-// part is a test. After one that failed the next finds a new member and an empty store.
+// part runs a subtest. After a failure the next part gets a new member and an empty store.
 func (s *siege) part(name string, test func(*testing.T)) {
 	if s.whole.Run(name, test) {
 		return
@@ -68,7 +68,7 @@ func (s *siege) part(name string, test func(*testing.T)) {
 
 func (s *siege) renew(t *testing.T) {
 	var err error
-	for range 4 { // somebody else may have taken the address meanwhile
+	for range 4 { // another process may have taken the address meanwhile
 		s.m, s.left = s.fresh(t), nil
 		if err = s.m.open(); err == nil {
 			break
@@ -78,16 +78,16 @@ func (s *siege) renew(t *testing.T) {
 	s.begin(t)
 }
 
-// begin has users come.
+// begin starts the users.
 func (s *siege) begin(t *testing.T) {
 	var err error
 	s.probe, err = startProbe(s.m)
 	require.NoError(t, err)
-	require.Empty(t, s.goesOn(20)) // whatever has to be warm is
+	require.Empty(t, s.goesOn(20)) // everything is warmed up
 	s.probe.report()
 }
 
-// goesOn waits until some more simple tasks have ended, those that were begun before included.
+// goesOn waits until more simple tasks have ended, including those already running.
 func (s *siege) goesOn(tasks int) (holes []string) {
 	want := s.probe.ended() + tasks
 	for began := time.Now(); s.probe.ended() < want; time.Sleep(5 * time.Millisecond) {
@@ -102,7 +102,7 @@ func (s *siege) goesOn(tasks int) (holes []string) {
 	return nil
 }
 
-// one carries out an attack and looks at what it leaves.
+// one runs an attack and checks the state after it.
 func (s *siege) one(t *testing.T, k attack) {
 	r := s.result(k.name)
 	defer s.tell(t, r)
@@ -124,7 +124,7 @@ func (s *siege) one(t *testing.T, k attack) {
 	r.CancelMS, r.Holes = milli(after.slow), append(r.Holes, after.holes...)
 }
 
-// all carries out the attacks at the same time. What they leave goes on until the member is killed.
+// all runs all attacks at once. Their tasks continue until the member is killed.
 func (s *siege) all(t *testing.T) {
 	r := s.result("all at once")
 	defer s.tell(t, r)
@@ -137,7 +137,7 @@ func (s *siege) result(attack string) *result {
 	return &result{Attack: attack, Store: s.store, Full: s.full, Answers: map[int]int{}}
 }
 
-// strike carries out attacks and measures what users and the member see of them.
+// strike runs attacks and measures the effects on users and the member.
 func (s *siege) strike(t *testing.T, r *result, attacks []attack) []*attacker {
 	s.m.weight.forget()
 	s.probe.report()
@@ -164,15 +164,14 @@ func (s *siege) strike(t *testing.T, r *result, attacks []attack) []*attacker {
 	return attackers
 }
 
-// tell is called at the end of an attack: what is read and canceled after it costs memory, too.
+// tell reports an attack. It is called after the reads and cancels, which also cost memory.
 func (s *siege) tell(t *testing.T, r *result) {
 	r.RSSMB, r.PeakMB = s.m.weight.read()
 	s.results = append(s.results, *r)
 	r.judge(t)
 }
 
-// restart kills the member: what attackers have touched can be read, listed and canceled by its
-// successor.
+// restart kills the member. Its successor must read, list and cancel all touched tasks.
 func (s *siege) restart(t *testing.T) {
 	s.probe.end()
 	began := time.Now()

@@ -14,37 +14,37 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// attack is one way to hurt a member.
+// attack is one kind of attack.
 type attack struct {
 	name string
-	// strike does it. Its loads and its time are bounded, and it returns when it is over.
+	// strike runs the attack. Its load and duration are bounded.
 	strike func(a *attacker)
-	// busy: what it leaves goes on for ever and takes all the time it gets.
+	// busy: its tasks run forever and use all available time.
 	busy bool
 }
 
-// attacker does one attack and remembers what it has touched and what it was answered.
+// attacker runs one attack and records the touched tasks and the answers.
 type attacker struct {
 	*client
-	ctx     context.Context // of the strike
+	ctx     context.Context // of the attack
 	attack  string
 	address string
 	full    bool
-	tag     string // of the names of this strike
+	tag     string // suffix of the names of this attack
 
 	mu       sync.Mutex
 	victims  []victim
-	flows    map[string]string // ids of versions by slug
-	answers  map[int]int       // how many by status; 0 = none
+	flows    map[string]string // version ids by slug
+	answers  map[int]int       // count by status; 0 for no answer
 	holes    []string
 	refusals []string // the first ones
 	openings []net.Conn
 }
 
-// strikeTime bounds a strike whose requests are not answered.
+// strikeTime bounds an attack whose requests are not answered.
 const strikeTime = time.Minute
 
-// tags numbers the strikes.
+// tags numbers the attacks.
 var tags atomic.Int64
 
 func newAttacker(ctx context.Context, m *member, attack string, full bool) *attacker {
@@ -52,7 +52,7 @@ func newAttacker(ctx context.Context, m *member, attack string, full bool) *atta
 		flows: map[string]string{}, answers: map[int]int{}}
 }
 
-// of picks the load of the short or the full form.
+// of returns the load for the short or the full form.
 func (a *attacker) of(short, full int) int {
 	if a.full {
 		return full
@@ -60,22 +60,22 @@ func (a *attacker) of(short, full int) int {
 	return short
 }
 
-// name makes a word this strike's own.
+// name makes a word unique to this attack.
 func (a *attacker) name(word string) string { return word + "_" + a.tag }
 
-// hole notes something that must not be.
+// hole records a broken rule.
 func (a *attacker) hole(format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.holes = append(a.holes, fmt.Sprintf(format, args...))
 }
 
-// send asks once and looks at how it was answered.
+// send sends a request once and checks the answer.
 func (a *attacker) send(method, path string, body any) answer {
 	return a.sendWithin(a.ctx, method, path, body)
 }
 
-// sendWithin is for clients that hang up.
+// sendWithin is send for clients that hang up.
 func (a *attacker) sendWithin(ctx context.Context, method, path string, body any) answer {
 	got := a.ask(ctx, method, path, body)
 	a.heard(got)
@@ -94,7 +94,7 @@ func (a *attacker) heard(got answer) {
 	}
 }
 
-// urge asks until the member is not too busy to do or refuse it.
+// urge repeats a request while the member is busy.
 func (a *attacker) urge(method, path string, body any) answer {
 	for {
 		got := a.send(method, path, body)
@@ -105,7 +105,7 @@ func (a *attacker) urge(method, path string, body any) answer {
 	}
 }
 
-// publish reports whether the definition was taken. The flow's name becomes this strike's own.
+// publish reports whether a definition was accepted. The flow gets a name unique to this attack.
 func (a *attacker) publish(flow string, definition yaml) bool {
 	got := a.urge("PUT", "/v1/flows/"+a.name(flow), definition)
 	var published wire.Published
@@ -118,7 +118,7 @@ func (a *attacker) publish(flow string, definition yaml) bool {
 	return true
 }
 
-// start starts a task; "" when it is refused for good.
+// start starts a task; "" if it is finally refused.
 func (a *attacker) start(flow string, params any) string {
 	encoded, err := json.Marshal(params)
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *attacker) startWith(flow string, params json.RawMessage) string {
 	return a.started(flow, a.urge("POST", "/v1/tasks", text(`{"flow":%q,"params":%s}`, a.name(flow), params)))
 }
 
-// started remembers the task that an answer of any dialect tells of.
+// started records the task in an answer of any dialect.
 func (a *attacker) started(flow string, got answer) string {
 	id := got.task()
 	if id != "" {
@@ -140,7 +140,7 @@ func (a *attacker) started(flow string, got answer) string {
 	return id
 }
 
-// touch remembers a task: it has to be readable, in lists and cancelable afterwards.
+// touch records a task. Afterwards it must be readable, listed and cancelable.
 func (a *attacker) touch(flow, task string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -148,7 +148,7 @@ func (a *attacker) touch(flow, task string) {
 	a.victims = append(a.victims, victim{id: task, attack: a.attack, flow: slug, version: a.flows[slug]})
 }
 
-// each does something n times, so many at once.
+// each calls do n times, atOnce at the same time.
 func (a *attacker) each(n, atOnce int, do func(i int)) {
 	var work sync.WaitGroup
 	next := make(chan int)
@@ -166,10 +166,10 @@ func (a *attacker) each(n, atOnce int, do func(i int)) {
 	work.Wait()
 }
 
-// atOnce does something n times at the same time.
+// atOnce calls do n times concurrently.
 func (a *attacker) atOnce(n int, do func(i int)) { a.each(n, n, do) }
 
-// dial opens a connection that stays open until the end of the strike.
+// dial opens a connection that stays open until the end of the attack.
 func (a *attacker) dial() net.Conn {
 	conn, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(a.ctx, "tcp", a.address)
 	if err != nil {
@@ -181,7 +181,7 @@ func (a *attacker) dial() net.Conn {
 	return conn
 }
 
-// say writes a request as it is, without reading what comes back, and returns the connection.
+// say writes a raw request without reading the answer, and returns the connection.
 func (a *attacker) say(text string) net.Conn {
 	conn := a.dial()
 	if conn == nil {
@@ -192,7 +192,7 @@ func (a *attacker) say(text string) net.Conn {
 	return conn
 }
 
-// head is the beginning of a request.
+// head returns the head of a request.
 func (a *attacker) head(method, path string, more ...string) string {
 	lines := []string{method + " " + path + " HTTP/1.1", "Host: " + a.address}
 	if a.token != "" {
@@ -201,12 +201,12 @@ func (a *attacker) head(method, path string, more ...string) string {
 	return strings.Join(append(lines, more...), "\r\n") + "\r\n\r\n"
 }
 
-// hangUp closes what is open.
+// hangUp closes the open connections.
 func (a *attacker) hangUp() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, conn := range a.openings {
-		_ = conn.Close() // the member may have
+		_ = conn.Close() // the member may have closed it
 	}
 	a.openings = nil
 }

@@ -2,10 +2,10 @@ package attack
 
 import "slices"
 
-// attacks in the order in which they are carried out.
+// attacks are all attacks, in order of execution.
 var attacks = slices.Concat(onValues, onDecisions, onPolls, onMemory, onLists, onDefinitions, onConnections, onWorkers, onHooks)
 
-// waits parks its tasks until somebody signals them.
+// waits is a flow whose tasks wait for a signal.
 const waits = yaml(`
 start: wait
 nodes:

@@ -14,10 +14,10 @@ import (
 
 type obj map[string]any
 
-// yaml is a body that is sent as it is.
+// yaml is a body that is sent unchanged.
 type yaml string
 
-// client speaks to the member, once per call.
+// client sends requests to the member.
 type client struct {
 	base, token string
 	http        *http.Client
@@ -30,17 +30,17 @@ func newClient(base, token string) *client {
 	return &client{base: base, token: token, http: &http.Client{Transport: transport}}
 }
 
-// answer is what came back. Of a long body the beginning is kept.
+// answer is a response. Only the beginning of a long body is kept.
 type answer struct {
 	what   string
 	status int
 	body   []byte
 	size   int64 // of the body
 	took   time.Duration
-	err    error // there was no answer, or only a part of one
+	err    error // there was no answer, or an incomplete one
 }
 
-// keptBytes of an answer are kept.
+// keptBytes is the number of bytes kept of a body.
 const keptBytes = 128 << 20
 
 func (c *client) ask(ctx context.Context, method, path string, body any) (a answer) {
@@ -92,16 +92,16 @@ func (c *client) request(ctx context.Context, method, path string, body any) (*h
 	return req, nil
 }
 
-// ok says that it was done.
+// ok reports success.
 func (a answer) ok() bool { return a.err == nil && a.status >= 200 && a.status < 300 }
 
-// busy says that it is to be asked again.
+// busy reports whether the request should be retried.
 func (a answer) busy() bool {
 	return a.err != nil || a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
 }
 
-// hole says what is wrong with an answer, whoever it is for: a member may refuse, but it says why
-// and does not fail.
+// hole returns the error of an answer: a member may refuse a request, but with a reason and without
+// failing.
 func (a answer) hole() string {
 	switch {
 	case a.err != nil || a.status < 400:
@@ -112,7 +112,7 @@ func (a answer) hole() string {
 	return ""
 }
 
-// explained reports whether a refusal has words for whoever is refused.
+// explained reports whether a refusal contains a reason.
 func (a answer) explained() bool {
 	var said struct{ What, Error, Message string }
 	if json.Unmarshal(a.body, &said) == nil {
@@ -121,7 +121,7 @@ func (a answer) explained() bool {
 	return len(bytes.TrimSpace(a.body)) > 0 && !strings.Contains(string(a.body), "<html")
 }
 
-// task is the one that was started, "" when none was.
+// task returns the id of the started task; "" if none.
 func (a answer) task() string {
 	var started struct {
 		ID  string
@@ -146,7 +146,7 @@ func (a answer) String() string {
 	return fmt.Sprintf("%s: %d %.200s (after %.1f s, %v)", a.what, a.status, a.body, a.took.Seconds(), a.err)
 }
 
-// insist asks again while the member is busy or cannot be reached.
+// insist retries while the member is busy or unreachable.
 func (c *client) insist(ctx context.Context, method, path string, body any) answer {
 	for {
 		a := c.ask(ctx, method, path, body)
@@ -157,7 +157,7 @@ func (c *client) insist(ctx context.Context, method, path string, body any) answ
 	}
 }
 
-// pause is between two tries; it ends early with ctx.
+// pause waits between two tries; it ends early with ctx.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

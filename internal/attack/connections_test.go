@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What needs no more than a connection. Strangers have no token.
+// Attacks that need only a connection. Strangers have no token.
 var onConnections = []attack{
 	{name: "idle connections and slow requests", strike: idlers},
 	{name: "WebSockets that flood", strike: sockets},
@@ -33,7 +33,7 @@ func idlers(a *attacker) {
 	pause(a.ctx, time.Duration(a.of(300, 12_000))*time.Millisecond)
 }
 
-// sockets subscribe, unsubscribe, send nonsense and never read.
+// sockets subscribe, unsubscribe, send garbage and never read.
 func sockets(a *attacker) {
 	upgrade := []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="}
 	a.each(a.of(40, 400), 20, func(i int) {
@@ -48,7 +48,7 @@ func sockets(a *attacker) {
 				text = strings.Repeat("x", 4000)
 			}
 			if _, err := conn.Write(frame(text)); err != nil {
-				return // it is closed, or nobody reads
+				return // it is closed, or not being read
 			}
 		}
 	})
@@ -68,7 +68,8 @@ func resets(a *attacker) {
 	})
 }
 
-// strangers come without a token, with others, by other names, and from web pages.
+// strangers send requests without a token, with wrong tokens, with other host names, and from web
+// pages.
 func strangers(a *attacker) {
 	routes := []string{"GET /v1/tasks", "POST /v1/tasks", "GET /v1/flows", "PUT /v1/flows/x", "POST /v1/validate", "GET /v1/jobs", "GET /v1/workers", "GET /v1/ws",
 		"GET /v1/tasks/x", "POST /v1/tasks/x/signal", "POST /v1/tasks/x/cancel", "GET /v1/tasks/x/stream", "GET /v1/info", "GET /metrics",
@@ -87,7 +88,7 @@ func strangers(a *attacker) {
 	}
 }
 
-// knock sends a request that is not to be let in.
+// knock sends a request that must be refused.
 func (a *attacker) knock(method, path string, want int, name, value string) {
 	req, err := a.request(a.ctx, method, path, json2(method))
 	if err != nil {
@@ -119,16 +120,16 @@ func json2(method string) any {
 	return obj{}
 }
 
-// deaf asks and reads nothing of what is answered.
+// deaf sends a request and does not read the answer.
 func (a *attacker) deaf(text string) net.Conn {
 	conn := a.say(text)
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetReadBuffer(4 << 10) // what the kernel takes off the member's hands is not the test
+		_ = tcp.SetReadBuffer(4 << 10) // a large kernel buffer would hide the effect
 	}
 	return conn
 }
 
-// frame is a text as a client sends it over a WebSocket, masked by zeros.
+// frame returns a text as a WebSocket frame of a client, masked with zeros.
 func frame(text string) []byte {
 	head := []byte{0x81, 0x80 | byte(min(len(text), 126))}
 	if len(text) >= 126 {

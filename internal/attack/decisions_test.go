@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What flows can have a member decide.
+// Attacks by decisions of flows.
 var onDecisions = []attack{
 	{name: "six endless loops of choices", strike: endlessLoops, busy: true},
 	{name: "40 regular expressions on 900 KB", strike: regularExpressions, busy: true},
@@ -34,7 +34,7 @@ edges:
 	pause(a.ctx, time.Duration(a.of(1000, 15_000))*time.Millisecond)
 }
 
-// cases is a choice of many cases that are all false.
+// cases returns a choice with many false cases.
 func cases(n int, expr func(i int) string) yaml {
 	var d strings.Builder
 	d.WriteString("start: a\nnodes:\n  a:\n    kind: choice\n    default_action: go\n    choice_cases:\n")
@@ -86,8 +86,7 @@ func costlyCEL(a *attacker) {
 	pause(a.ctx, time.Duration(a.of(500, 10_000))*time.Millisecond)
 }
 
-// overflows ask for more units than there are numbers: products of 64 bits come out as few, or
-// none.
+// overflows request more units than fit into an integer: 64-bit products overflow to few or none.
 func overflows(a *attacker) {
 	for i, x := range []struct {
 		items int

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What definitions can hold.
+// Attacks by definitions.
 var onDefinitions = []attack{
 	{name: "six validations of 7 MB of YAML at once", strike: largeValidations},
 	{name: "12 definitions of 3.7 MB", strike: largeDefinitions},
@@ -13,7 +13,7 @@ var onDefinitions = []attack{
 	{name: "aliases, depth and what looks like a definition", strike: bombs},
 }
 
-// wide is a definition of many nodes, of about so many bytes.
+// wide returns a definition of many nodes, of about the given size.
 func wide(bytes int) yaml {
 	var d strings.Builder
 	d.WriteString("start: n0\nnodes:\n")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What comes to hooks, where nobody needs a token.
+// Attacks on hooks, which need no token.
 var onHooks = []attack{
 	{name: "deliveries that nobody has signed", strike: forgers},
 	{name: "a delivery that comes a thousand times", strike: repeaters},
@@ -18,7 +18,7 @@ var onHooks = []attack{
 
 const hookSecret = "whoever-has-this-may-deliver"
 
-// hook makes one that starts tasks of a flow.
+// hook creates a hook that starts tasks of a flow.
 func (a *attacker) hook() (name, flow string) {
 	flow, name = a.name("hooked"), a.name("hook")
 	a.publish("hooked", waits)
@@ -26,8 +26,7 @@ func (a *attacker) hook() (name, flow string) {
 	return name, flow
 }
 
-// forgers flood hooks that are there and hooks that are not, with large bodies and small ones, of
-// which some never end.
+// forgers flood existing and missing hooks with large and small bodies, some of which never end.
 func forgers(a *attacker) {
 	name, flow := a.hook()
 	large := strings.Repeat("x", 1<<20)
@@ -48,7 +47,7 @@ func forgers(a *attacker) {
 	}
 }
 
-// forged sends what is not signed. It is refused, or there is no room for it.
+// forged sends an unsigned delivery. It must be refused, or rejected for lack of room.
 func (a *attacker) forged(by *client, path, body, signature string) {
 	status := a.deliver(by, path, body, "msg", fmt.Sprint(time.Now().Unix()), signature)
 	switch status {
@@ -58,7 +57,7 @@ func (a *attacker) forged(by *client, path, body, signature string) {
 	}
 }
 
-// deliver sends a delivery, and tells the status of its answer; 0 = there was none.
+// deliver sends a delivery and returns the status of the answer; 0 for none.
 func (a *attacker) deliver(by *client, path, body, id, at, signature string) int {
 	req, err := http.NewRequestWithContext(a.ctx, "POST", a.base+path, strings.NewReader(body))
 	if err != nil {
@@ -79,7 +78,7 @@ func (a *attacker) deliver(by *client, path, body, id, at, signature string) int
 	return resp.StatusCode
 }
 
-// repeaters have recorded a delivery, and send it again and again.
+// repeaters have recorded a delivery and replay it.
 func repeaters(a *attacker) {
 	name, flow := a.hook()
 	at := fmt.Sprint(time.Now().Unix())

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What is asked of long histories.
+// Attacks on long histories.
 var onLists = []attack{
 	{name: "pages of a task of many steps", strike: longHistories, busy: true},
 	{name: "flows deleted while others read them", strike: deletions},
@@ -27,7 +27,7 @@ edges:
 	})
 }
 
-// deletions take flows with their tasks from under their readers and workers.
+// deletions delete flows with their tasks while they are read and worked on.
 func deletions(a *attacker) {
 	for round := range a.of(5, 60) {
 		slug := fmt.Sprintf("%s_%d", a.name("gone"), round)

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(build(m)) }
 
-// build makes the command that is attacked, then runs the tests.
+// build builds the attacked command, then runs the tests.
 func build(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "troupe-attack-bin-")
 	if err == nil {

@@ -21,10 +21,10 @@ import (
 // binary is the built command.
 var binary string
 
-// patience is how long anything may take that is about to happen by itself, on any machine.
+// patience is the time limit for everything that should happen by itself, on any machine.
 const patience = time.Minute
 
-// member is who is attacked, in a process of its own.
+// member is the attacked member, in its own process.
 type member struct {
 	t       *testing.T
 	dir     string // of its log and, on SQLite, of its store
@@ -35,7 +35,7 @@ type member struct {
 	*client
 }
 
-// newMember sets up everything but the process. The store "" is a SQLite file.
+// newMember prepares a member without starting it. The store "" is an SQLite file.
 func newMember(t *testing.T, store, token string) *member {
 	dir, err := os.MkdirTemp("", "troupe-attack-")
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func newMember(t *testing.T, store, token string) *member {
 	return m
 }
 
-// clear keeps what was said if the test failed.
+// clear keeps the logs if the test failed.
 func (m *member) clear() {
 	m.kill()
 	if m.t.Failed() {
@@ -63,12 +63,12 @@ func (m *member) clear() {
 	assert.NoError(m.t, os.RemoveAll(m.dir))
 }
 
-// logs is where tests keep what they have to say.
+// logs is the folder for the output of tests.
 const logs = "../../logs"
 
 func (m *member) log() string { return filepath.Join(m.dir, "member.log") }
 
-// open starts the member and waits until it takes work.
+// open starts the member and waits until it accepts work.
 func (m *member) open() error {
 	cmd := exec.Command(binary, "serve", "--store", m.store, "--listen", m.address, "--name", "attacked", "--worker-ttl", "60s")
 	if m.token != "" {
@@ -92,7 +92,7 @@ func (m *member) open() error {
 	}
 }
 
-// kill ends the process without warning.
+// kill kills the process without warning.
 func (m *member) kill() {
 	if m.process != nil {
 		m.process.Kill()
@@ -101,10 +101,10 @@ func (m *member) kill() {
 	m.http.CloseIdleConnections()
 }
 
-// leave stops the member in order.
+// leave stops the member gracefully.
 func (m *member) leave() error { return m.process.Stop(patience) }
 
-// cries are what the member has logged that it must not say whatever is done to it.
+// cries returns the log lines that must never occur.
 func (m *member) cries(t *testing.T) (lines []string) {
 	text, err := os.ReadFile(m.log())
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func (m *member) cries(t *testing.T) (lines []string) {
 	return lines[:min(len(lines), 20)]
 }
 
-// within is a context for what has to happen by itself while the member lives.
+// within returns a context that also ends with the member.
 func (m *member) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	gone := m.process.Done()

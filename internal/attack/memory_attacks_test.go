@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What is bounded by a number and large in bytes.
+// Attacks that are bounded in number and large in bytes.
 var onMemory = []attack{
 	{name: "lists of tasks of 1 MB", strike: heavyLists},
 	{name: "streams that nobody reads over a long journal", strike: deafStreams},
@@ -32,7 +32,7 @@ func heavyLists(a *attacker) {
 	})
 }
 
-// heavy makes a task whose shared, and journal, has so many megabytes.
+// heavy creates a task with shared values and a journal of the given size.
 func (a *attacker) heavy(megabytes int) (task string) {
 	if a.flows[a.name("waits")] == "" {
 		a.publish("waits", waits)
@@ -55,7 +55,8 @@ func deafStreams(a *attacker) {
 			a.deaf(a.head("GET", "/api/runs/"+task+"/events", "Accept: text/event-stream"))
 		case 3:
 			if conn := a.deaf(a.head("GET", "/v1/ws", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")); conn != nil {
-				_, _ = conn.Write(frame(fmt.Sprintf(`{"subscribe":{"channel":"task:%s"}}`, task))) // it may be closed
+				// it may be closed
+				_, _ = conn.Write(frame(fmt.Sprintf(`{"subscribe":{"channel":"task:%s"}}`, task)))
 			}
 		}
 	}
@@ -70,7 +71,7 @@ func heavyReads(a *attacker) {
 	a.each(a.of(4, 12), 4, func(int) { a.send("GET", "/v1/tasks/"+task+"/events?limit=500", nil) })
 }
 
-// heaviestLists have few tasks in them, any of which is more than is to be in memory of a list.
+// heaviestLists list a few tasks, each larger than the memory limit of a list.
 func heaviestLists(a *attacker) {
 	for range a.of(3, 8) {
 		a.heavy(a.of(2, 40))
@@ -82,7 +83,7 @@ func heaviestLists(a *attacker) {
 	})
 }
 
-// heavyFollowers wait for a task that goes on waiting, and read nothing once they are answered.
+// heavyFollowers wait for a waiting task and do not read the answers.
 func heavyFollowers(a *attacker) {
 	task := a.heavy(a.of(5, 62))
 	for range a.of(4, 40) {
@@ -104,7 +105,7 @@ edges:
   - {from: each, action: default, to: next}
 `, service)))
 	task := a.start("fan", obj{"list": make([]int, a.of(12, 540))})
-	out, _ := json.Marshal(strings.Repeat("o", megabyte)) // a text always can
+	out, _ := json.Marshal(strings.Repeat("o", megabyte)) // encoding a string cannot fail
 	a.workOff(service, out, 4, time.Duration(a.of(4, 45))*time.Second)
 	a.send("GET", "/v1/tasks/"+task+"/units?step=each&limit=500", nil)
 	a.send("GET", "/v1/tasks/"+task+"/runs?limit=500", nil)
@@ -123,7 +124,7 @@ nodes:
 	for i := range items {
 		items[i] = fmt.Sprintf("%016d", i)
 	}
-	list, _ := json.Marshal(items) // texts always can
+	list, _ := json.Marshal(items) // encoding strings cannot fail
 	a.workOff(service, list, 1, 2*time.Second)
 	for deadline := time.Now().Add(time.Duration(a.of(1, 20)) * time.Second); time.Now().Before(deadline) && a.ctx.Err() == nil; {
 		a.atOnce(4, func(i int) {
@@ -132,8 +133,7 @@ nodes:
 	}
 }
 
-// unreadAnswers are large, and wait for a reader who has gone to sleep. The member cuts them off in
-// the end.
+// unreadAnswers request large answers and do not read them. The member finally cuts them off.
 func unreadAnswers(a *attacker) {
 	task := a.heavy(a.of(4, 40))
 	service := a.name("unread")
@@ -143,7 +143,8 @@ nodes:
   each: {kind: foreach, exec_type: queue, service: %s, parallel_mode: concurrent, prep: {input_key: $params.list}}
 `, service)))
 	a.start("fan", obj{"list": make([]int, 100), "pad": strings.Repeat("p", 900_000)})
-	poll, _ := json.Marshal(obj{"worker_id": "deaf", "services": []string{service}, "max": 10, "wait_ms": 1000}) // it always can
+	// encoding cannot fail
+	poll, _ := json.Marshal(obj{"worker_id": "deaf", "services": []string{service}, "max": 10, "wait_ms": 1000})
 	for i := range a.of(8, 24) {
 		if i%2 == 0 {
 			a.deaf(a.head("GET", "/v1/tasks/"+task+"?wait_ms=100"))

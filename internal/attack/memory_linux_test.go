@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// memory tells a process's resident memory in MB, as it is and as it was at most since forgetPeak.
+// memory returns a process's resident memory in MB: the current value, and the peak since
+// forgetPeak.
 func memory(pid int) (now, peak float64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -29,7 +30,7 @@ func memory(pid int) (now, peak float64, err error) {
 	return now, peak, nil
 }
 
-// forgetPeak has the kernel begin anew.
+// forgetPeak resets the peak in the kernel.
 func forgetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }

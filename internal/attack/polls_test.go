@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// What pollers and workers can ask for.
+// Attacks by polls and workers.
 var onPolls = []attack{
 	{name: "a poll that names 12,000 services", strike: widePolls(12_000, 4)},
 	{name: "polls that name as much as they may", strike: widePolls(1000, 50)},
@@ -20,7 +20,7 @@ var onPolls = []attack{
 	{name: "completions of jobs that others have", strike: falseCompletions},
 }
 
-// words are as long as they may be.
+// words returns words of the maximal length.
 func words(n int, begin string) []string {
 	list := make([]string, n)
 	for i := range list {
@@ -74,7 +74,7 @@ func longNames(a *attacker) {
 	}
 }
 
-// greedyPoll asks for all there is.
+// greedyPoll asks for all jobs.
 func greedyPoll(a *attacker) {
 	service := a.name("greedy")
 	units := a.of(40, 300)
@@ -97,7 +97,7 @@ nodes:
 	})
 }
 
-// heavyJobs carry the params of their task, each of them.
+// heavyJobs each carry the params of their task.
 func heavyJobs(a *attacker) {
 	service := a.name("heavy")
 	a.publish("fan", yaml(fmt.Sprintf(`
@@ -110,7 +110,7 @@ nodes:
 	a.workOff(service, json.RawMessage("1"), 4, time.Duration(a.of(1, 15))*time.Second)
 }
 
-// workOff does the jobs of a service until there are none, for a time.
+// workOff carries out the jobs of a service until none are left, for a limited time.
 func (a *attacker) workOff(service string, result json.RawMessage, workers int, most time.Duration) {
 	deadline := time.Now().Add(most)
 	a.atOnce(workers, func(int) {
@@ -126,7 +126,7 @@ func (a *attacker) workOff(service string, result json.RawMessage, workers int, 
 	})
 }
 
-// falseCompletions must not end a job that somebody else has.
+// falseCompletions must not complete a job of another worker.
 func falseCompletions(a *attacker) {
 	service := a.name("mine")
 	a.publish("job", yaml(fmt.Sprintf("start: a\nnodes:\n  a: {exec_type: queue, service: %s, post: {output_key: out}}\n", service)))

@@ -14,9 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// probe are ordinary users: they start simple tasks one after the other and wait for their ends,
-// and their workers do what there is to do. What they see while an attack goes on is what the
-// attack does to everybody.
+// probe simulates ordinary users: they start simple tasks and wait for their ends, and their
+// workers carry out the jobs. It measures what an attack does to other users.
 type probe struct {
 	m    *member
 	push *httptest.Server
@@ -24,12 +23,12 @@ type probe struct {
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	took    []time.Duration // of the tasks that have ended since the last report
-	refused int             // answers 429, 503 or none that they met on the way
-	faults  []string        // what must not happen to any task
+	took    []time.Duration // of the tasks that ended since the last report
+	refused int             // number of answers 429, 503 or none
+	faults  []string        // broken rules of tasks
 }
 
-// users are few, so that the machine is the attackers' and not theirs.
+// users is the number of users. It is low, so that the attackers have most of the machine.
 const users = 3
 
 const probeFlow = yaml(`
@@ -46,7 +45,7 @@ edges:
   - {from: call, action: default, to: ask}
 `)
 
-// startProbe returns when users and workers are at work.
+// startProbe returns when users and workers are running.
 func startProbe(m *member) (*probe, error) {
 	ctx, stop := context.WithCancel(m.t.Context())
 	p := &probe{m: m, stop: stop, push: httptest.NewServer(http.HandlerFunc(carryOut))}
@@ -62,14 +61,14 @@ func startProbe(m *member) (*probe, error) {
 	return p, nil
 }
 
-// end returns when nobody is at work any more.
+// end stops the users and workers.
 func (p *probe) end() {
 	p.stop()
 	p.work.Wait()
 	p.push.Close()
 }
 
-// carryOut is the push worker: it hands its input on.
+// carryOut is the push worker; it returns its input.
 func carryOut(w http.ResponseWriter, r *http.Request) {
 	var job wire.ExecRequest
 	if err := json.NewDecoder(r.Body).Decode(&job); err != nil {
@@ -77,10 +76,11 @@ func carryOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(wire.ExecAnswer{Result: job.Input}) // a member that is gone needs no answer
+	// a member that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(wire.ExecAnswer{Result: job.Input})
 }
 
-// prepare publishes the flow and makes the push worker known.
+// prepare publishes the flow and registers the push worker.
 func (p *probe) prepare(ctx context.Context) error {
 	ctx, cancel := p.m.within(ctx, patience)
 	defer cancel()
@@ -119,8 +119,7 @@ func (p *probe) poll(ctx context.Context) {
 	}
 }
 
-// use starts a task after the other. What a user is told is that it ended, however often he had to
-// ask.
+// use starts one task after the other. It repeats requests until each task has ended.
 func (p *probe) use(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
 		began := time.Now()
@@ -181,21 +180,21 @@ func (p *probe) note(took time.Duration, state string, err error) {
 	}
 }
 
-// ended is how many tasks have ended since the last report.
+// ended returns the number of tasks that ended since the last report.
 func (p *probe) ended() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.took)
 }
 
-// seen is what users saw in a while.
+// seen holds the measurements of the users.
 type seen struct {
 	tasks, refused int
 	p50, p99, most time.Duration
 	faults         []string
 }
 
-// report tells what was seen since the last one.
+// report returns the measurements since the last report.
 func (p *probe) report() seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()

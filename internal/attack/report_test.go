@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Budgets of what an attack may do to everybody else. Those of time are for the full form: nobody
-// knows what else a machine does that carries out the short one.
+// Limits for the effect of an attack on other users. Times are checked only in the full form,
+// because the short form runs beside other work.
 const (
 	memoryBudgetMB = 1024
 	taskBudget     = time.Second     // p99 of simple tasks
-	cancelBudget   = 5 * time.Second // a cancel of the attacker's own tasks
+	cancelBudget   = 5 * time.Second // for a cancel of the attacker's own tasks
 )
 
 // result is one JSON line.
@@ -28,13 +28,13 @@ type result struct {
 	Store    string      `json:"store"`
 	Full     bool        `json:"full"`
 	Seconds  float64     `json:"seconds"`
-	Answers  map[int]int `json:"answers"` // how many by status; 0 = none
-	Tasks    int         `json:"tasks"`   // simple ones that ended meanwhile
-	Refused  int         `json:"refused"` // requests for them
+	Answers  map[int]int `json:"answers"` // count by status; 0 for no answer
+	Tasks    int         `json:"tasks"`   // simple tasks that ended meanwhile
+	Refused  int         `json:"refused"` // refused requests of these tasks
 	P50MS    float64     `json:"p50_ms"`
 	P99MS    float64     `json:"p99_ms"`
 	MaxMS    float64     `json:"max_ms"`
-	CancelMS float64     `json:"cancel_ms"` // the slowest of the attacker's tasks
+	CancelMS float64     `json:"cancel_ms"` // slowest cancel of the attacker's tasks
 	RSSMB    float64     `json:"rss_mb"`
 	PeakMB   float64     `json:"peak_mb"`
 	Holes    []string    `json:"holes,omitempty"`
@@ -48,7 +48,7 @@ func (r *result) users(s seen) {
 
 func milli(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// judge holds a result to the budgets and to what must never be.
+// judge checks a result against the limits and rules.
 func (r *result) judge(t *testing.T) {
 	for i, hole := range r.Holes {
 		const most = 12
@@ -68,7 +68,7 @@ func (r *result) judge(t *testing.T) {
 	t.Logf("%s", line)
 }
 
-// table keeps what all attacks on a store came to where people look for it, and shows it.
+// table prints the results of all attacks on a store and saves them in the folder logs.
 func table(t *testing.T, store string, results []result) {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "Attacks on %s, and what simple tasks beside them took:\n", store)

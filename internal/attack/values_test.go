@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Values that are nested as deep as readers of JSON go, or nearly: what holds one cannot be read
-// any more.
+// Attacks by values nested almost as deep as JSON decoders allow: an object that contains one
+// exceeds the limit.
 var onValues = []attack{
 	{name: "nested values by signal", strike: nestedSignals},
 	{name: "nested values by start", strike: nestedStarts},
@@ -20,7 +20,7 @@ var onValues = []attack{
 	{name: "times beyond all clocks", strike: farTimes},
 }
 
-// depths around the borders of readers.
+// depths are around the limits of decoders.
 var depths = []int{900, 1100, 5000, 9_990, 9_998, 10_001, 200_000}
 
 func nested(depth int) json.RawMessage {
@@ -31,7 +31,7 @@ func nestedObject(depth int) json.RawMessage {
 	return json.RawMessage(strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth))
 }
 
-// text is a body of values that are too deep to be encoded here.
+// text returns a body with values too deep to be encoded here.
 func text(format string, args ...any) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(format, args...))
 }
@@ -59,7 +59,7 @@ func nestedStarts(a *attacker) {
 	}
 }
 
-// nestedResults are what a pull worker says.
+// nestedResults are results of a pull worker.
 func nestedResults(a *attacker) {
 	service := a.name("deep")
 	a.publish("job", yaml(`
@@ -84,7 +84,7 @@ edges:
 	}
 }
 
-// poll takes what there is.
+// poll claims available jobs.
 func (a *attacker) poll(service string, most int) []wire.QueueTask {
 	var got wire.QueueTasks
 	answer := a.urge("POST", "/api/queue/poll", obj{"worker_id": "attacker", "services": []string{service}, "max": most, "wait_ms": 500})
@@ -111,7 +111,7 @@ nodes:
 	}
 }
 
-// nestingLoop makes each value out of the one before.
+// nestingLoop nests each value in the next one.
 func nestingLoop(a *attacker) {
 	a.publish("func", `
 start: a

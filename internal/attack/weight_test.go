@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// weight follows the memory of a process. One that takes far more than its budget is killed, before
-// the machine is out of memory.
+// weight watches the memory of a process. A process far above its limit is killed before the
+// machine runs out of memory.
 type weight struct {
 	p    *process.Process
 	work sync.WaitGroup
@@ -18,7 +18,7 @@ type weight struct {
 	now, peak float64 // MB
 }
 
-// deadlyMB ends a member.
+// deadlyMB is the limit above which a member is killed.
 const deadlyMB = 2 * memoryBudgetMB
 
 func weigh(p *process.Process) *weight {
@@ -48,8 +48,8 @@ func (w *weight) follow(stop <-chan struct{}) {
 	}
 }
 
-// read tells the memory in MB, now and at most since forget. Of a process that is gone it is the
-// last that was seen.
+// read returns the memory in MB: the current value, and the peak since forget. After the end of the
+// process it returns the last values.
 func (w *weight) read() (now, peak float64) {
 	now, high, err := memory(w.p.Pid())
 	w.mu.Lock()
@@ -60,9 +60,9 @@ func (w *weight) read() (now, peak float64) {
 	return w.now, w.peak
 }
 
-// forget begins anew.
+// forget resets the peak.
 func (w *weight) forget() {
-	_ = forgetPeak(w.p.Pid()) // of a process that is gone, which others notice
+	_ = forgetPeak(w.p.Pid()) // fails if the process has ended, which is detected elsewhere
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now, w.peak = 0, 0

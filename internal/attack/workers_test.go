@@ -13,13 +13,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// What strangers can do to workers.
+// Attacks on workers.
 var onWorkers = []attack{
 	{name: "strangers who call a push worker", strike: strangersAtWorker},
 }
 
-// strangersAtWorker reach a worker that listens beyond this host. It carries out commands for its
-// member alone, or refuses to listen there.
+// strangersAtWorker call a worker that listens beyond this host. It accepts commands only from its
+// member, or refuses to listen there.
 func strangersAtWorker(a *attacker) {
 	dir, err := os.MkdirTemp("", "troupe-attack-worker-")
 	if err != nil {
@@ -56,7 +56,7 @@ func strangersAtWorker(a *attacker) {
 	}
 }
 
-// callWorker calls it as the member does, as far as strangers know how.
+// callWorker calls a worker as the member does, without its secret.
 func (a *attacker) callWorker(url string, i int) {
 	req, err := http.NewRequestWithContext(a.ctx, "POST", url, strings.NewReader(`{"input":1,"params":{}}`))
 	if err != nil {

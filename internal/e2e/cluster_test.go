@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// members of one cluster, on a stage whose client asks them in turn.
+// members are the members of one cluster; the client of the stage uses them alternately.
 type members struct {
 	*stage
 	addresses []string
@@ -40,14 +40,14 @@ func (m *members) start(i int) {
 	m.processes[i] = m.serve(fmt.Sprintf("member-%d", i), m.addresses[i])
 }
 
-// at has workers that are hired meanwhile know one member alone.
+// at makes the workers started by hire know only one member.
 func (m *members) at(i int, hire func()) {
 	m.base = "http://" + m.addresses[i]
 	hire()
 }
 
-// killOneOfThree kills a member while the others work, and lets it come back. What its own workers
-// do is done by others'.
+// killOneOfThree kills a member while the others work, and restarts it. Other workers take over the
+// work of its workers.
 func killOneOfThree(t *testing.T, p *plan) {
 	begun, s := time.Now(), newStage(t, pgtest.DSN(t))
 	s.visibility = shortVisibility

@@ -11,38 +11,37 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// asked is what a client asks of a task.
+// asked is a request of a client about a task.
 type asked struct {
 	task    string
 	what    string // signal, cancel, claim, complete or read
 	key     string // of a signal
-	value   string // JSON: of a signal or a completion
-	request string // id of a signal
-	worker  string // who claims
-	job     string // that is completed …
-	token   string // … by who claimed it with this one
+	value   string // JSON value of a signal or a completion
+	request string // request id of a signal
+	worker  string // worker of a claim
+	job     string // completed job …
+	token   string // … and the token of its claim
 }
 
-// answered is what it hears. A claim whose answer was lost may have happened, or happen at any
+// answered is the answer. A claim whose answer was lost may have happened, or may happen at any
 // later time.
 type answered struct {
 	lost       bool
 	status     int
-	job, token string // that was claimed
-	state      string // that was read, with what is shared
+	job, token string // claimed job and token
+	state      string // state of a read, with the shared values
 	shared     map[string]string
 }
 
-// core is the sequential specification of one task: package flow, and nothing beside it. A state is
-// a snapshot.
+// core is the sequential specification of one task: package flow alone. A state is a snapshot.
 type core struct {
 	plan *flow.Plan
 }
 
-// now is the time of every command: nothing of what is compared depends on it.
+// now is the time of every command; no compared value depends on it.
 const now = 1_700_000_000_000
 
-// of is the model of one task.
+// of returns the model of one task.
 func (m core) of(task string) porcupine.Model {
 	s := flow.NewState(task, m.plan)
 	if status := m.decide(s, flow.Start{Params: json.RawMessage("{}")}); status != 200 {
@@ -61,7 +60,7 @@ func (m core) read(state any) *flow.State {
 	return s
 }
 
-// step tells what may follow when a state is asked something and answers so.
+// step returns the possible states after a request with this answer.
 func (m core) step(state, input, output any) []any {
 	in, out := input.(asked), output.(answered)
 	s := m.read(state)
@@ -80,8 +79,8 @@ func (m core) step(state, input, output any) []any {
 	return []any{string(flow.EncodeSnapshot(s).Bytes())}
 }
 
-// claim is one of a job that the answer names; after a lost answer some job may have been claimed
-// by a token that nobody knows.
+// claim claims the job named by the answer. After a lost answer any job may have been claimed with
+// an unknown token.
 func (m core) claim(state any, s *flow.State, in asked, out answered) []any {
 	if !out.lost {
 		if !m.claims(s, out.job, in.worker, out.token) {
@@ -90,7 +89,7 @@ func (m core) claim(state any, s *flow.State, in asked, out answered) []any {
 		return []any{string(flow.EncodeSnapshot(s).Bytes())}
 	}
 	next := []any{state}
-	for _, st := range s.Active() { // of the task's root: the flow has no other scope
+	for _, st := range s.Active() { // the flow has only the root scope
 		job := flow.JobID(s.Task, flow.Address{Node: st.Key, Visit: st.Visit, Attempt: 1})
 		if claimed := m.read(state); m.claims(claimed, job, in.worker, "lost "+in.request) {
 			next = append(next, string(flow.EncodeSnapshot(claimed).Bytes()))
@@ -121,10 +120,9 @@ func (in asked) command() flow.Command {
 	panic("e2e: no command: " + in.what)
 }
 
-// decide is all that the core has to say to a command: the state is afterwards what it makes of it,
-// and the answer a status of HTTP. Each command of a history has its effect once, so the core need
-// not remember requests: whatever the order of some signals was, those after which the task is the
-// same are one state, or there would be too many orders to try.
+// decide applies a command to the state and returns the HTTP status of the answer. Each command of
+// a history has its effect once, so the core need not remember requests. States that differ only in
+// the order of earlier signals are equal; otherwise there would be too many orders to try.
 func (m core) decide(s *flow.State, cmd flow.Command) int {
 	for cmd != nil {
 		d, err := flow.Decide(s, cmd, flow.Env{Now: now, Member: "m", Limits: flow.DefaultLimits})
@@ -144,10 +142,10 @@ func sharedOf(s *flow.State) map[string]string {
 	return shared
 }
 
-// history is what clients were answered, of all tasks.
+// history is the answers to all clients, about all tasks.
 type history []porcupine.Operation
 
-// of is the part of one task.
+// of returns the part about one task.
 func (h history) of(task string) history {
 	var part history
 	for _, op := range h {
@@ -166,8 +164,8 @@ func (h history) tasks() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// check says of each task whether there is one order of everything that was answered, within the
-// times of each, in which the core answers the same.
+// check checks for each task whether the core gives the same answers in some order of the requests
+// that is consistent with their times.
 func (h history) check(plans map[string]*flow.Plan) map[string]porcupine.CheckResult {
 	results := map[string]porcupine.CheckResult{}
 	for _, task := range h.tasks() {

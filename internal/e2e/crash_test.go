@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(build(m))
 }
 
-// build makes the command that is tested, then runs the tests.
+// build builds the tested command, then runs the tests.
 func build(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "troupe-e2e-bin-")
 	if err != nil {
@@ -41,8 +41,8 @@ func build(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// What is tested spends most of its time waiting; with more at a time, members die before they
-	// have come to anything.
+	// The tested processes mostly wait. With more parallel tests, members would be killed before
+	// they have made progress.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "3"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -55,7 +55,7 @@ func build(m *testing.M) int {
 	return code
 }
 
-// plan is how much happens.
+// plan is the size of a test.
 type plan struct {
 	kills int
 	seed  uint64
@@ -80,7 +80,7 @@ func newPlan(t *testing.T) *plan {
 	return p
 }
 
-// rng is a source of one test's own.
+// rng returns a random source for one test.
 func (p *plan) rng(t *testing.T) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(t.Name()))
@@ -93,7 +93,8 @@ func millis(rng *rand.Rand, from, to int) time.Duration {
 
 func TestCrash(t *testing.T) {
 	p := newPlan(t)
-	t.Run("undisturbed", func(t *testing.T) { // before all others, which would wait for it in the places that it needs
+	// it runs first, because the other tests would occupy the parallel slots and wait for it
+	t.Run("undisturbed", func(t *testing.T) {
 		s := newStage(t, "")
 		s.open(t.Context())
 		ended := s.storm(p.tasks, 1, func(int) {})
@@ -150,14 +151,14 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// ended is how all tasks of a storm ended.
+// ended is how the tasks of a storm ended.
 type ended struct {
 	outcomes []errands.Outcome // by errand
 	byTask   map[string]errands.Outcome
 }
 
-// storm has people do their errands, in as many waves as there are disturbances, one after each
-// wave has begun. It returns when every task has ended.
+// storm runs the errands in as many waves as there are disturbances, one after the start of each
+// wave. It returns when every task has ended.
 func (s *stage) storm(tasks []errands.Errand, waves int, disturb func(i int)) ended {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -185,7 +186,7 @@ func (s *stage) storm(tasks []errands.Errand, waves int, disturb func(i int)) en
 	return e
 }
 
-// finish compares a storm with the undisturbed run and looks into the store.
+// finish compares a storm with the undisturbed run and audits the store.
 func (s *stage) finish(p *plan, e ended) errands.Figures {
 	s.t.Helper()
 	s.leave()
@@ -199,7 +200,7 @@ func (s *stage) finish(p *plan, e ended) errands.Figures {
 	return f
 }
 
-// tell is a run's result in figures.
+// tell prints the result of a run.
 func (s *stage) tell(what string, n int, begun time.Time, f errands.Figures) {
 	jobs, more := 0, 0
 	for _, began := range s.executions() {
@@ -210,13 +211,13 @@ func (s *stage) tell(what string, n int, begun time.Time, f errands.Figures) {
 		n, what, f.Tasks, f.Attempts, f.Redeliveries, more, jobs, s.client.Again.Load(), time.Since(begun).Seconds())
 }
 
-// shortVisibility lets jobs come back soon whose worker does not know of them or has died, but not
-// because a member was away for the time of a lease.
+// shortVisibility returns jobs soon whose worker is gone or does not know them. It is longer than
+// the outage of a member by its lease.
 const shortVisibility = 5 * time.Second
 
-// killMember kills the member while it starts, while it works, and when it has lived long enough
-// for a task of slow jobs: a machine that is busy would otherwise come to the end of nothing, and
-// jobs are given up that were lost too often.
+// killMember kills the member during its start, during its work, and after a run long enough for a
+// task of slow jobs. Without the last kind a busy machine would finish nothing, because jobs lost
+// too often fail.
 func killMember(t *testing.T, p *plan, kind, store string) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, store)
 	s.visibility = shortVisibility
@@ -243,7 +244,7 @@ func killMember(t *testing.T, p *plan, kind, store string) {
 	s.tell("kills on "+kind, p.kills, begun, s.finish(p, e))
 }
 
-// killPostgres kills the server under a member that is to carry on by itself.
+// killPostgres kills the server; the member has to continue by itself.
 func killPostgres(t *testing.T, p *plan) {
 	begun, rng := time.Now(), p.rng(t)
 	server, err := pgtest.StartServer(t.Context(), "")
@@ -264,12 +265,13 @@ func killPostgres(t *testing.T, p *plan) {
 	s.tell("kills of Postgres", p.kills, begun, s.finish(p, e))
 }
 
-// putToSleep stops the member in the middle of whatever it does until another one has taken over
-// the store. When it wakes up it must write nothing more, and end.
+// putToSleep freezes the member until another one has taken over the store. When it continues, it
+// must write nothing and end.
 func putToSleep(t *testing.T, p *plan) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, pgtest.DSN(t))
 	s.visibility = shortVisibility
-	s.grace = patience / 4 // workers know nothing of the successor; what they do not bring back waits for so long
+	// workers do not know the successor; jobs they do not return wait for this time
+	s.grace = patience / 4
 	s.open(t.Context())
 	naps := (p.kills + 4) / 5
 	e := s.storm(p.tasks, naps, func(nap int) {
@@ -290,10 +292,10 @@ func putToSleep(t *testing.T, p *plan) {
 	s.tell("naps", naps, begun, s.finish(p, e))
 }
 
-// leaveAndComeBack stops the member in order: nobody does anything twice.
+// leaveAndComeBack stops the member gracefully; nothing runs twice.
 func leaveAndComeBack(t *testing.T, p *plan) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, "")
-	s.grace = patience / 4 // workers come back, however long the member takes to start
+	s.grace = patience / 4 // workers return, even if the member starts slowly
 	s.open(t.Context())
 	e := s.storm(p.tasks, p.kills, func(int) {
 		time.Sleep(millis(rng, 300, 1500))
@@ -308,8 +310,8 @@ func leaveAndComeBack(t *testing.T, p *plan) {
 	s.tell("stops", p.kills, begun, f)
 }
 
-// killWorkers kills one worker after the other. There is always another one for its services, and
-// time for what that one took over.
+// killWorkers kills one worker after the other. Each service always has another worker, and time to
+// finish its additional jobs.
 func killWorkers(t *testing.T, p *plan) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, "")
 	s.visibility = shortVisibility
@@ -317,7 +319,7 @@ func killWorkers(t *testing.T, p *plan) {
 	s.open(t.Context())
 	e := s.storm(p.tasks, p.kills, func(int) {
 		time.Sleep(millis(rng, 1000, 1800))
-		name := everybody[rng.IntN(6)] // the others are the command's own
+		name := everybody[rng.IntN(6)] // the others belong to the command
 		s.workers[name].Kill()
 		time.Sleep(millis(rng, 0, 500))
 		s.hire(name)

@@ -27,8 +27,8 @@ edges:
   - {from: push, action: default, to: pull}
 `
 
-// Who knows several members notices nothing of the death of the one it has spoken with.
-func TestWorkersAndClientsGoOnWithAnotherMember(t *testing.T) {
+// Workers and clients that know several members see no error when the one they use dies.
+func TestWorkersAndClientsFailOverToAnotherMember(t *testing.T) {
 	s := newStage(t, pgtest.DSN(t))
 	s.visibility = shortVisibility
 	m := s.together(3)
@@ -67,7 +67,7 @@ func TestWorkersAndClientsGoOnWithAnotherMember(t *testing.T) {
 	}
 }
 
-// hireHere has a worker in this process until the test ends.
+// hireHere runs a worker in this process until the test ends.
 func hireHere(t *testing.T, cfg worker.Config) {
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	w := worker.New(cfg)
@@ -83,7 +83,7 @@ func hireHere(t *testing.T, cfg worker.Config) {
 	})
 }
 
-// carriedOut starts a task, watches it and says what went wrong.
+// carriedOut starts a task, watches it and returns the error, if any.
 func carriedOut(ctx context.Context, c *client.Client, n int) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

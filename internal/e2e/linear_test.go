@@ -28,8 +28,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// contested is a flow whose tasks go round until they are canceled: whoever claims a job completes
-// it, and in between it waits for a signal.
+// contested is a flow whose tasks loop until they are canceled: a claimed job is completed, and
+// then the task waits for a signal.
 const contested = `
 start: work
 nodes:
@@ -40,22 +40,22 @@ edges:
   - {from: gate, action: default, to: work}
 `
 
-// rivals ask the members of a cluster about the same few tasks, and record what they hear.
+// rivals use the same few tasks through the members of a cluster and record the answers.
 type rivals struct {
 	t       *testing.T
 	bases   []string
 	http    *http.Client
 	tasks   []string // their services are service-0, service-1, …
 	begun   time.Time
-	numbers atomic.Int64 // no value is used twice
+	numbers atomic.Int64 // makes every value unique
 	asked   atomic.Int64
-	turn    chan struct{} // gets something whenever many more were answered
+	turn    chan struct{} // gets a value after every batch of answers
 
 	mu   sync.Mutex
 	told history
 }
 
-// rival is one client, with a member of its own that it asks as long as that one answers.
+// rival is one client. It uses one member as long as that answers.
 type rival struct {
 	*rivals
 	number int
@@ -64,7 +64,7 @@ type rival struct {
 	held   map[string]answered // claims, by task
 }
 
-// work does so many things.
+// work sends n requests.
 func (r *rival) work(ctx context.Context, n int) {
 	for range n {
 		i := r.rng.IntN(len(r.tasks))
@@ -79,7 +79,7 @@ func (r *rival) work(ctx context.Context, n int) {
 			r.command(ctx, asked{task: task, what: "complete", job: claim.job, token: "guessed", value: `"wrong"`})
 		case holds:
 			r.command(ctx, asked{task: task, what: "complete", job: claim.job, token: claim.token, value: r.number64()})
-			if r.rng.IntN(4) > 0 { // or else it is completed again
+			if r.rng.IntN(4) > 0 { // otherwise it is completed again
 				delete(r.held, task)
 			}
 		default:
@@ -91,10 +91,10 @@ func (r *rival) work(ctx context.Context, n int) {
 	}
 }
 
-// number64 is a value that was not there before.
+// number64 returns a new unique value.
 func (r *rivals) number64() string { return fmt.Sprint(r.numbers.Add(1)) }
 
-// since is the time as histories have it.
+// since returns the time in a history.
 func (r *rivals) since() int64 { return time.Since(r.begun).Nanoseconds() }
 
 func (r *rival) record(in asked, out answered, call int64) {
@@ -120,7 +120,7 @@ func (r *rival) read(ctx context.Context, task string) {
 	r.record(asked{task: task, what: "read"}, out, call)
 }
 
-// command has something changed, which may be asked for again: it has one effect.
+// command sends a command, repeatedly if necessary; it has one effect.
 func (r *rival) command(ctx context.Context, in asked) {
 	call := r.since()
 	path, body := "/v1/tasks/"+in.task+"/"+in.what, any(nil)
@@ -134,7 +134,7 @@ func (r *rival) command(ctx context.Context, in asked) {
 	r.record(in, answered{status: r.insist(ctx, "POST", path, in.request, body, nil)}, call)
 }
 
-// claim polls for a task's job. An answer that is lost may be that of a claim.
+// claim polls for a task's job. A lost answer may be that of a claim.
 func (r *rival) claim(ctx context.Context, task, service string) {
 	in := asked{task: task, what: "claim", worker: fmt.Sprint("rival-", r.number), request: r.number64()}
 	call := r.since()
@@ -150,7 +150,7 @@ func (r *rival) claim(ctx context.Context, task, service string) {
 	}
 }
 
-// insist asks until there is an answer.
+// insist repeats a request until there is an answer.
 func (r *rival) insist(ctx context.Context, method, path, key string, body, out any) int {
 	for {
 		status, answer, err := r.send(ctx, method, path, key, body)
@@ -164,7 +164,7 @@ func (r *rival) insist(ctx context.Context, method, path, key string, body, out 
 			assert.NoError(r.t, ctx.Err(), "%s %s: %d %s %v", method, path, status, answer, err)
 			return 0
 		}
-		r.member++ // another one
+		r.member++ // use the next member
 		time.Sleep(20 * time.Millisecond)
 	}
 }
@@ -197,16 +197,16 @@ func (r *rival) send(ctx context.Context, method, path, key string, body any) (s
 
 const (
 	contestedTasks = 6
-	rivalsEach     = 3 // of a member
+	rivalsEach     = 3 // per member
 	rivalsAsk      = 80
 )
 
-// Clients signal, claim, complete, cancel and read the same tasks through three members at once, of
-// which one is killed and another leaves.
+// Clients signal, claim, complete, cancel and read the same tasks through three members
+// concurrently; one is killed and another leaves.
 func TestHistoriesAreLinear(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, pgtest.DSN(t))
-	s.visibility = time.Hour // no claim runs out
+	s.visibility = time.Hour // no claim expires
 	m := s.together(3)
 	r := &rivals{t: t, http: s.client.HTTP, begun: time.Now(), turn: make(chan struct{}, 100)}
 	for _, address := range m.addresses {
@@ -220,7 +220,7 @@ func TestHistoriesAreLinear(t *testing.T) {
 		one := &rival{rivals: r, number: i, member: i, rng: rand.New(rand.NewPCG(1, uint64(i))), held: map[string]answered{}}
 		work.Go(func() {
 			one.work(ctx, rivalsAsk)
-			if i < contestedTasks { // while others go on
+			if i < contestedTasks { // while other clients continue
 				one.command(ctx, asked{task: r.tasks[i], what: "cancel"})
 				one.work(ctx, rivalsAsk/4)
 			}
@@ -264,7 +264,7 @@ func (r *rivals) begin(c *errands.Client) map[string]*flow.Plan {
 	return plans
 }
 
-// tellHowMuch holds the history to something having happened.
+// tellHowMuch checks that the history contains enough requests.
 func (r *rivals) tellHowMuch() {
 	counts := map[string]int{}
 	for _, op := range r.told {
@@ -284,13 +284,13 @@ func (r *rivals) tellHowMuch() {
 	}
 }
 
-// defects are what a member could do wrong, put into what clients heard. Each names the task that
-// it is about.
+// defects are possible errors of a member, inserted into the answers. Each returns the affected
+// task.
 var defects = map[string]func(h history) (history, string){
 	"a stale read": func(h history) (history, string) {
 		return h.changed(func(op porcupine.Operation) (porcupine.Operation, bool) {
 			in, out := op.Input.(asked), op.Output.(answered)
-			for _, before := range h.of(in.task) { // a read before a signal before this read
+			for _, before := range h.of(in.task) { // a read before a signal that precedes this read
 				if in.what != "read" || before.Input.(asked).what != "read" || !h.signaled(in.task, before.Return, op.Call) {
 					continue
 				}
@@ -331,7 +331,7 @@ var defects = map[string]func(h history) (history, string){
 	},
 }
 
-// changed is the history with the first change that is possible.
+// changed returns the history with the first possible change.
 func (h history) changed(change func(porcupine.Operation) (porcupine.Operation, bool)) (history, string) {
 	for i, op := range h {
 		if op, ok := change(op); ok {
@@ -343,7 +343,7 @@ func (h history) changed(change func(porcupine.Operation) (porcupine.Operation, 
 	return nil, ""
 }
 
-// signaled reports whether a note came between two times.
+// signaled reports whether a signal came between two times.
 func (h history) signaled(task string, after, before int64) bool {
 	return slices.ContainsFunc(h.of(task), func(op porcupine.Operation) bool {
 		in := op.Input.(asked)
@@ -360,7 +360,7 @@ func (h history) completions(job, token string) (n int) {
 	return n
 }
 
-// String is the history in order of its beginnings.
+// String returns the history ordered by start.
 func (h history) String() string {
 	var b strings.Builder
 	for _, op := range slices.SortedFunc(slices.Values(h), func(a, b porcupine.Operation) int { return int(a.Call - b.Call) }) {

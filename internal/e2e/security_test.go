@@ -27,8 +27,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// castle is a cluster of two members that speak TLS, ask for certificates and tokens, and have a
-// gossip key and a secret.
+// castle is a cluster of two members with TLS, client certificates, tokens, a gossip key and a
+// secret.
 type castle struct {
 	t      *testing.T
 	dir    string
@@ -36,12 +36,12 @@ type castle struct {
 	store  persistence.Store
 	ca     *certtest.Authority
 	pair   certtest.Pair
-	gossip string   // of the first member
-	bases  []string // of all
-	files  keys     // of all
+	gossip string   // gossip address of the first member
+	bases  []string // URLs of all members
+	files  keys     // shared by all members
 }
 
-// keys are files of what members know.
+// keys are the files of the shared keys.
 type keys struct{ gossip, secret string }
 
 const castleToken = "open sesame"
@@ -66,7 +66,7 @@ func newCastle(t *testing.T) *castle {
 	return c
 }
 
-// key is a new one.
+// key returns a new key.
 func key() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // never fails
@@ -79,7 +79,7 @@ func (c *castle) write(name, content string) string {
 	return path
 }
 
-// start starts a member whose log holds what somebody should look at.
+// start starts a member whose log holds only warnings and errors.
 func (c *castle) start(name string, args ...string) *process.Process {
 	c.t.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", "--name", name, "--log-level", "warn", "--token-file", filepath.Join(c.dir, "token"),
@@ -95,7 +95,7 @@ func (c *castle) start(name string, args ...string) *process.Process {
 	return p
 }
 
-// settle waits until the two members have divided everything, each its half.
+// settle waits until the two members own half of the shards each.
 func (c *castle) settle() {
 	c.t.Helper()
 	visitor := c.visitor(c.pair)
@@ -120,7 +120,7 @@ func (c *castle) settle() {
 	}, patience, 50*time.Millisecond)
 }
 
-// state is what strangers must not change.
+// state is the data that unauthorized peers must not change.
 type state struct {
 	Generation int64
 	Members    []string
@@ -133,7 +133,7 @@ type state struct {
 	Workers    []string
 }
 
-// look reads the store.
+// look reads the state from the store.
 func (c *castle) look(tasks ...string) (s state) {
 	c.t.Helper()
 	ctx, store := c.t.Context(), c.store
@@ -163,7 +163,7 @@ func (c *castle) look(tasks ...string) (s state) {
 	return s
 }
 
-// visitor is a client that believes the castle's authority and shows a certificate.
+// visitor returns a client that trusts the castle's authority and presents a certificate.
 func (c *castle) visitor(pair certtest.Pair) *http.Client {
 	c.t.Helper()
 	text, err := os.ReadFile(c.ca.File)
@@ -178,7 +178,7 @@ func (c *castle) visitor(pair certtest.Pair) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// ask asks with a token, "" = none.
+// ask sends a request with a token; "" for none.
 func (c *castle) ask(as *http.Client, method, url, token string, body any) (status int, answer string, err error) {
 	b, err := json.Marshal(body)
 	require.NoError(c.t, err)
@@ -199,21 +199,21 @@ func (c *castle) ask(as *http.Client, method, url, token string, body any) (stat
 	return resp.StatusCode, string(text), err
 }
 
-// said tells how often somebody has said something.
+// said returns how often a log contains a text.
 func (c *castle) said(name, what string) int {
 	text, err := os.ReadFile(filepath.Join(c.dir, name+".log"))
 	require.NoError(c.t, err)
 	return strings.Count(string(text), what)
 }
 
-// hears waits until somebody has said something, which has to be once.
+// hears waits until a log contains a text, which must occur once.
 func (c *castle) hears(t *testing.T, name, what string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return c.said(name, what) > 0 }, patience, 10*time.Millisecond, "%s has not said %q", name, what)
 	require.Equal(t, 1, c.said(name, what), "%s has said it more often: %q", name, what)
 }
 
-// claimed starts a task whose one job is claimed then.
+// claimed starts a task and claims its only job.
 func (c *castle) claimed(friend *http.Client) (task, job, token string) {
 	c.t.Helper()
 	call := func(method, path string, body any) (answer map[string]any) {
@@ -231,9 +231,9 @@ func (c *castle) claimed(friend *http.Client) (task, job, token string) {
 
 const deliver = "/troupe.cluster.v1.Members/Deliver"
 
-// What each stranger does is tried several times: it is refused each time, logged once, and nothing
-// has changed.
-func TestStrangersAreRefusedLoggedOnceAndChangeNothing(t *testing.T) {
+// Each unauthorized action is tried several times. It is refused each time, logged once, and
+// changes nothing.
+func TestUnauthorizedPeersAreRefusedAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	c := newCastle(t)
 	friend, first := c.visitor(c.pair), c.bases[0]

@@ -21,27 +21,27 @@ import (
 // stage is a store, a member on it and its workers, in processes of their own.
 type stage struct {
 	t       *testing.T
-	dir     string // of logs and, on SQLite, of the store
-	store   string // setting
-	program string // of members
+	dir     string // folder of the logs and, on SQLite, of the store
+	store   string // store setting
+	program string // path of the members' program
 	address string
 	base    string // URL of the member
 	member  *process.Process
 	workers map[string]*process.Process
-	urls    map[string]string // of push workers; a successor has the same one
+	urls    map[string]string // URLs of push workers; a restarted one keeps its URL
 	client  *errands.Client
 	world   *errands.World
 
-	workerTTL  time.Duration // how long workers may be silent
-	visibility time.Duration // how long pollers may be silent about a job
-	grace      time.Duration // how long attached workers may be gone
-	settings   []string      // more of them, for members
+	workerTTL  time.Duration // maximal silence of workers
+	visibility time.Duration // maximal silence of pollers about a job
+	grace      time.Duration // grace period of attached workers
+	settings   []string      // further flags of members
 }
 
 // binary is the built command.
 var binary string
 
-// newStage sets up everything but processes. The store "" is a SQLite file.
+// newStage prepares a stage without processes. The store "" is an SQLite file.
 func newStage(t *testing.T, store string) *stage {
 	dir, err := os.MkdirTemp("", "troupe-e2e-")
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func newStage(t *testing.T, store string) *stage {
 	return s
 }
 
-// clear keeps what was said if the test failed. By now all processes are gone.
+// clear keeps the logs if the test failed. By now all processes have ended.
 func (s *stage) clear() {
 	s.client.HTTP.CloseIdleConnections()
 	if s.t.Failed() || os.Getenv("KEEP") != "" {
@@ -68,7 +68,7 @@ func (s *stage) clear() {
 	}
 }
 
-// logs is where the long tests keep what they have to say.
+// logs is the folder for the output of long tests.
 const logs = "../../logs"
 
 func (s *stage) keep() {
@@ -101,17 +101,17 @@ func (s *stage) serve(name, address string) *process.Process {
 	return p
 }
 
-// freeAddress is one that nobody listens at.
+// freeAddress returns an unused address.
 func freeAddress(t *testing.T) string {
 	address, err := ports.FreeAddress()
 	require.NoError(t, err)
 	return address
 }
 
-// patience is how long anything may take that is about to happen by itself.
+// patience is the time limit for everything that should happen by itself.
 const patience = 60 * time.Second
 
-// ready waits until the member takes work.
+// ready waits until the member accepts work.
 func (s *stage) ready() { s.readyAt(s.member, s.address) }
 
 func (s *stage) readyAt(p *process.Process, address string) {
@@ -128,11 +128,11 @@ func (s *stage) readyAt(p *process.Process, address string) {
 	}
 }
 
-// everybody is who works on a stage: our services by push, pull and attached, and those of the
-// command's own workers.
+// everybody lists the workers: those of our services by push, pull and attached, and those of the
+// command.
 var everybody = []string{"push-1", "push-2", "pull-1", "pull-2", "attached-1", "attached-2", "demo-push", "demo-pull"}
 
-// open starts the member and everybody.
+// open starts the member and all workers.
 func (s *stage) open(ctx context.Context) {
 	s.openAlone(ctx)
 	for _, name := range everybody {
@@ -148,7 +148,7 @@ func (s *stage) openAlone(ctx context.Context) {
 	require.NoError(s.t, errands.PublishAll(ctx, s.client))
 }
 
-// hire starts a worker of everybody.
+// hire starts one of the workers.
 func (s *stage) hire(name string) {
 	kind, _, _ := strings.Cut(name, "-")
 	switch kind {
@@ -187,10 +187,10 @@ func (s *stage) url(name string) string {
 	return s.urls[name]
 }
 
-// diary is where workers note what they begin and end.
+// diary is the file in which workers record the start and end of jobs.
 func (s *stage) diary() string { return filepath.Join(s.dir, "diary") }
 
-// executions tells which workers began each job, in order.
+// executions returns the workers that began each job, in order.
 func (s *stage) executions() map[string][]string {
 	began, err := errands.ReadDiary(s.diary())
 	require.NoError(s.t, err)
@@ -219,7 +219,7 @@ func (s *stage) await(names ...string) {
 	}, patience, 20*time.Millisecond, "workers %v are not registered: %v", names, known)
 }
 
-// reachable waits until a push worker takes calls.
+// reachable waits until a push worker accepts calls.
 func (s *stage) reachable(name string) {
 	if !strings.HasPrefix(name, "push") {
 		return
@@ -233,7 +233,7 @@ func (s *stage) reachable(name string) {
 	}, patience, 10*time.Millisecond, "worker %s does not answer", name)
 }
 
-// said waits until a process has said something for the nth time.
+// said waits until a log contains a text for the nth time.
 func (s *stage) said(name, what string, n int) {
 	require.Eventually(s.t, func() bool {
 		text, err := os.ReadFile(filepath.Join(s.dir, name+".log"))
@@ -244,5 +244,5 @@ func (s *stage) said(name, what string, n int) {
 // crash kills the member.
 func (s *stage) crash() { s.member.Kill() }
 
-// leave stops the member in order.
+// leave stops the member gracefully.
 func (s *stage) leave() { require.NoError(s.t, s.member.Stop(patience)) }

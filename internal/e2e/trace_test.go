@@ -37,7 +37,7 @@ edges:
   - {from: attach, action: default, to: pull}
 `
 
-// spanStore is a collector of OpenTelemetry: it keeps the spans of each trace by their ids.
+// spanStore is an OpenTelemetry collector that keeps the spans of each trace by id.
 type spanStore struct {
 	mu     sync.Mutex
 	traces map[string]map[string]*tracepb.Span
@@ -71,7 +71,7 @@ func (c *spanStore) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// keep keeps a span. One may be told twice, but not in two ways.
+// keep adds a span. A repeated span must be equal to the first.
 func (c *spanStore) keep(span *tracepb.Span) {
 	trace, id := hex.EncodeToString(span.GetTraceId()), hex.EncodeToString(span.GetSpanId())
 	if c.traces[trace] == nil {
@@ -83,7 +83,7 @@ func (c *spanStore) keep(span *tracepb.Span) {
 	c.traces[trace][id] = span
 }
 
-// named are the spans of a trace with such a name.
+// named returns the number of spans of a trace with a name.
 func (c *spanStore) named(trace, name string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *spanStore) named(trace, name string) (n int) {
 	return n
 }
 
-// missing are parents in a trace that are neither there nor the caller's.
+// missing returns the parents in a trace that are neither present nor the caller's.
 func (c *spanStore) missing(trace, caller string) (parents []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *spanStore) missing(trace, caller string) (parents []string) {
 	return parents
 }
 
-// handed are spans that workers were told of.
+// handed are the spans passed to workers.
 type handed struct {
 	mu      sync.Mutex
 	parents []string
@@ -129,7 +129,7 @@ func (h *handed) handle(ctx context.Context, job worker.Job) (any, error) {
 	return "done", nil
 }
 
-// works has a worker in this process until the test ends.
+// works runs a worker in this process until the test ends.
 func (h *handed) works(t *testing.T, service string, cfg worker.Config) {
 	cfg.ID, cfg.Logger = service, slog.New(slog.DiscardHandler)
 	w := worker.New(cfg)
@@ -145,7 +145,7 @@ func (h *handed) works(t *testing.T, service string, cfg worker.Config) {
 
 const callersSpan = "b7ad6b7169203331"
 
-// startTraced starts a task in a trace of its number.
+// startTraced starts a task in a trace with the given number.
 func startTraced(t *testing.T, base string, n int) (trace string) {
 	trace = fmt.Sprintf("%032x", n+1)
 	body, err := json.Marshal(map[string]string{"flow": "three-ways"})
@@ -161,7 +161,7 @@ func startTraced(t *testing.T, base string, n int) (trace string) {
 	return trace
 }
 
-func TestATaskIsOneTreeOfSpansAlsoWhenItsMemberIsKilled(t *testing.T) {
+func TestTaskHasOneTreeOfSpansDespiteAKilledMember(t *testing.T) {
 	collector, endpoint := newSpanStore(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
 	s := newStage(t, pgtest.DSN(t))
@@ -177,7 +177,7 @@ func TestATaskIsOneTreeOfSpansAlsoWhenItsMemberIsKilled(t *testing.T) {
 	_, err = c.Publish(t.Context(), "three-ways", []byte(threeWays))
 	require.NoError(t, err)
 
-	const tasks = 9 // whatever member is killed has some
+	const tasks = 9 // so that every killed member owns some
 	var traces []string
 	for n := range tasks {
 		traces = append(traces, startTraced(t, "http://"+m.addresses[n%3], n))

@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// buildNext makes the command of the release after this one: it writes journals and snapshots that
-// this one cannot read.
+// buildNext builds the command of the next release, which writes journals and snapshots that this
+// release cannot read.
 func buildNext(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "troupe-next")
@@ -28,8 +28,7 @@ func buildNext(t *testing.T) string {
 	return path
 }
 
-// replace has another program take a member's place, as one does who upgrades: when it is ready the
-// next one's turn has come.
+// replace replaces a member by another program, as in an upgrade, and waits until it is ready.
 func (m *members) replace(i int, program string) {
 	require.NoError(m.t, m.processes[i].Stop(patience))
 	m.program = program
@@ -37,7 +36,7 @@ func (m *members) replace(i int, program string) {
 	m.readyAt(m.processes[i], m.addresses[i])
 }
 
-// formats are those that rows of journals are written in, of some tasks or all.
+// formats returns the formats of journal rows, of some tasks or of all.
 func (s *stage) formats(tasks ...string) []string {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -64,8 +63,8 @@ func (s *stage) formats(tasks ...string) []string {
 	return slices.Compact(found)
 }
 
-// upgradeOneByOne replaces the members of a cluster by those of the next release while they work,
-// once back and forth.
+// upgradeOneByOne replaces the running members of a cluster one by one by those of the next
+// release, including one step back.
 func upgradeOneByOne(t *testing.T, p *plan) {
 	begun, s, next := time.Now(), newStage(t, pgtest.DSN(t)), buildNext(t)
 	m := s.together(3)

@@ -25,8 +25,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// largeValues is a flow whose inputs, outputs and results have 200 KB each: what expressions make,
-// and what functions give back.
+// largeValues is a flow whose inputs, outputs and results have 200 KB each, from expressions and
+// from functions.
 const largeValues = `
 nodes:
   first: {func: log_result, prep: {expr: "{'text': run.text + 'a'}"}}
@@ -36,19 +36,19 @@ nodes:
 
 const largeText = 200 << 10
 
-// textOf is what a task is started with, and madeOf what comes of it.
+// textOf returns the params of a task, and madeOf its result.
 func textOf(i int) string {
 	return strings.Repeat(fmt.Sprintf("task %d. ", i), largeText/10)
 }
 
 func madeOf(i int) string { return strings.ToUpper(textOf(i) + "ab") }
 
-// tasksPerKill is how many tasks begin before each kill.
+// tasksPerKill is the number of tasks started before each kill.
 const tasksPerKill = 12
 
-// killAmongValues kills a member again and again while objects are written and rows that refer to
-// them, and looks whether each task ends with what it was to make, whether each reference has its
-// object, and what becomes of objects that nothing refers to.
+// killAmongValues repeatedly kills a member while objects, and rows that refer to them, are
+// written. It checks the result of each task, the object of each reference, and the removal of
+// objects without references.
 func killAmongValues(t *testing.T, p *plan, store string) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, store)
 	folder := filepath.Join(s.dir, "values")
@@ -89,7 +89,7 @@ func killAmongValues(t *testing.T, p *plan, store string) {
 	}
 }
 
-// made waits for a task and compares what it has made.
+// made waits for a task and checks its result.
 func (s *stage) made(task string, i int) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -102,7 +102,7 @@ func (s *stage) made(task string, i int) {
 	require.Equal(s.t, sha256.Sum256([]byte(madeOf(i))), sha256.Sum256([]byte(got["third"])), "task %s, which was the %dth", task, i)
 }
 
-// references are the objects that the histories of tasks refer to, by their keys.
+// references returns the keys of the objects to which the histories of tasks refer.
 func (s *stage) references(tasks []string) map[string]bool {
 	store, err := troupe.OpenStore(s.t.Context(), s.store, "")
 	require.NoError(s.t, err)
@@ -129,8 +129,8 @@ func (s *stage) references(tasks []string) map[string]bool {
 	return refs
 }
 
-// orphansOf compares the objects that are there with their hashes, and with those that are referred
-// to, and counts the others.
+// orphansOf checks the objects against their hashes and the references, and returns the number of
+// unreferenced ones.
 func orphansOf(t *testing.T, folder string, refs map[string]bool) (orphans int) {
 	t.Helper()
 	there := map[string]bool{}
@@ -152,7 +152,7 @@ func orphansOf(t *testing.T, folder string, refs map[string]bool) (orphans int) 
 	return orphans
 }
 
-// objectsIn are the files in the folders of tasks.
+// objectsIn returns the files in the folders of tasks.
 func objectsIn(t *testing.T, folder string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(folder, "values", "*", "*"))
@@ -160,8 +160,8 @@ func objectsIn(t *testing.T, folder string) []string {
 	return names
 }
 
-// sweeps has everything be old, and its tasks be deleted: then no object stays. One of a task that
-// never began is there, too.
+// sweeps makes all objects old and deletes all tasks; then no object may remain, including one of a
+// task that never started.
 func (s *stage) sweeps(folder string) {
 	lost := filepath.Join(folder, "values", "task-never", strings.Repeat("0", 64)+".LOST")
 	require.NoError(s.t, os.MkdirAll(filepath.Dir(lost), 0o700))

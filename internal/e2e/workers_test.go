@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/errands"
 )
 
-// A job that is in the hands of a worker when something dies.
+// heldJobs tests a job held by a worker when something dies.
 func heldJobs(t *testing.T) {
 	t.Run("a pull worker's goes to the next one when its claim has run out", func(t *testing.T) {
 		t.Parallel()
@@ -46,7 +46,7 @@ func heldJobs(t *testing.T) {
 	t.Run("a pull worker finishes it while the member is away", func(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, "")
-		s.visibility = patience / 4 // however long the member takes to start
+		s.visibility = patience / 4 // even if the member starts slowly
 		s.openAlone(t.Context())
 		s.hireFor("first", errands.Worker{Services: []string{"hold"}})
 		task := s.hold("pull")
@@ -62,7 +62,7 @@ func heldJobs(t *testing.T) {
 		s.await("first")
 		task := s.hold("push")
 		s.member.Kill()
-		time.Sleep(6 * time.Second) // nobody could hear its heartbeats
+		time.Sleep(6 * time.Second) // its heartbeats have no receiver
 		s.launch()
 		s.ends(task, errands.Outcome{State: "completed", Shared: `{"held":14}`}, "first", "first")
 	})
@@ -107,8 +107,8 @@ func heldJobs(t *testing.T) {
 		s.member.Kill()
 		s.launch()
 		s.over(task, errands.Outcome{State: "completed", Shared: `{"held":14}`})
-		// The new member knows the worker's session only when that is there again, which may be too
-		// late for the job.
+		// The new member knows the worker's session only after the worker has returned, which may
+		// be too late for the job.
 		require.Contains(t, [][]string{{"first"}, {"first", "first"}}, s.workersOf(task), "workers that began the job")
 	})
 }
@@ -134,7 +134,7 @@ func (s *stage) hold(by string) (task string) {
 	return started.ID
 }
 
-// workersOf are those who began the one job of a task.
+// workersOf returns the workers that began the only job of a task.
 func (s *stage) workersOf(task string) (began []string) {
 	for job, workers := range s.executions() {
 		if len(job) > len(task) && job[:len(task)] == task {
@@ -144,7 +144,7 @@ func (s *stage) workersOf(task string) (began []string) {
 	return began
 }
 
-// over waits for a task's end, closes the member and holds the task to what it should be.
+// over waits for a task's end, stops the member and checks the task.
 func (s *stage) over(task string, want errands.Outcome) {
 	s.t.Helper()
 	_, err := s.client.End(s.t.Context(), task)
@@ -153,7 +153,7 @@ func (s *stage) over(task string, want errands.Outcome) {
 	errands.Audit(s.t, s.store, map[string]errands.Outcome{task: want})
 }
 
-// ends waits for a task's end, closes the member and holds everything to what it should be.
+// ends waits for a task's end, stops the member and checks everything.
 func (s *stage) ends(task string, want errands.Outcome, began ...string) {
 	s.t.Helper()
 	s.over(task, want)

@@ -11,17 +11,17 @@ import (
 	"github.com/troupe-engine/troupe/internal/errands"
 )
 
-// callers ask all the time, each request once: whoever finds nobody at an address asks at the next
-// one, and everything else that is no answer is an error.
+// callers send requests all the time, each once. If no member listens at an address, the next one
+// is used; every other missing answer is an error.
 type callers struct {
 	mu      sync.Mutex
 	calls   int
-	turned  int // away: nobody listened there
+	turned  int // number of refused connections
 	errors  []string
 	running sync.WaitGroup
 }
 
-// call has n callers ask until ctx ends: they start tasks, look at tickers, and wait for them.
+// call runs n callers until ctx ends: they start tasks, read tickers, and wait for them.
 func (c *testCluster) call(ctx context.Context, n int, tickers []string) *callers {
 	cs := &callers{}
 	for k := range n {
@@ -40,8 +40,8 @@ func (c *testCluster) call(ctx context.Context, n int, tickers []string) *caller
 	return cs
 }
 
-// ask asks once, at the next member that listens. What is under way when callers end is nobody's
-// error.
+// ask sends a request once, to the next member that listens. Requests in flight at the end of the
+// callers are no errors.
 func (cs *callers) ask(ctx context.Context, c *errands.Client, r errands.Request) {
 	for range len(c.Bases) {
 		begun := time.Now()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clock is how the log writes times.
+// clock is the time format of the log.
 const clock = "15:04:05.000"
 
 // chronicle is the log of faults.
@@ -17,7 +17,7 @@ func newChronicle(path string) (*chronicle, error) {
 	return &chronicle{file}, err
 }
 
-// write adds a line. It may be called by several at once.
+// write adds a line. It is safe for concurrent use.
 func (c *chronicle) write(format string, args ...any) {
 	fmt.Fprintf(c.file, "%s %s\n", time.Now().Format(clock), fmt.Sprintf(format, args...))
 }

@@ -27,20 +27,20 @@ import (
 type testCluster struct {
 	hosts
 	t       *testing.T
-	dir     string // of logs
+	dir     string // folder of the logs
 	log     *chronicle
 	server  *pgtest.Server
 	members []*member
 	client  *errands.Client
 	world   *errands.World
 
-	visibility time.Duration // how long pollers may be silent about a job
+	visibility time.Duration // maximal silence of pollers about a job
 }
 
-// database is where the members of a cluster keep everything.
+// database is the name of the cluster's database.
 const database = "troupe"
 
-// newTestCluster sets up everything but members and workers.
+// newTestCluster prepares a cluster without members and workers.
 func newTestCluster(t *testing.T, members int) *testCluster {
 	c := &testCluster{t: t, visibility: 5 * time.Second}
 	var err error
@@ -70,7 +70,7 @@ func newTestCluster(t *testing.T, members int) *testCluster {
 	return c
 }
 
-// openStore makes the store known where hosts reach it, and the database.
+// openStore makes the store listen where hosts reach it, and creates the database.
 func (c *testCluster) openStore() {
 	host, _, err := net.SplitHostPort(c.site(0).store)
 	require.NoError(c.t, err)
@@ -87,10 +87,10 @@ func (c *testCluster) openStore() {
 
 func (c *testCluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// logs is where the long tests keep what they have to say.
+// logs is the folder for the output of long tests.
 const logs = "../../logs"
 
-// clear keeps what was said if the test failed. By now all processes are gone.
+// clear keeps the logs if the test failed. By now all processes have ended.
 func (c *testCluster) clear() {
 	if c.t.Failed() || os.Getenv("KEEP") != "" {
 		to := filepath.Join(logs, "faults", strings.ReplaceAll(c.t.Name(), "/", "-"))
@@ -118,13 +118,12 @@ func (c *testCluster) open(ctx context.Context) {
 	require.NoError(c.t, c.await(ctx, "every worker is known everywhere", c.allKnown))
 }
 
-// everybody is who works for a cluster: workers of our own services by push, by pull and attached,
-// and the command's. Those of a pair begin with the same member; with the third one nobody is
-// attached at first, so its jobs go to others.
+// everybody lists the workers: those of our services by push, pull and attached, and those of the
+// command. A number is the member they use first. No worker attaches to the third member at first,
+// so its jobs go to others.
 var everybody = []string{"push-0", "attached-0", "attached-1", "pull-1", "push-2", "pull-2", "demo-push", "demo-pull"}
 
-// employ starts a worker that knows all members. Which one it begins with is counted from the
-// first.
+// employ starts a worker that knows all members and uses the given one first.
 func (c *testCluster) employ(name string, first int) {
 	address, err := ports.FreeAddress()
 	require.NoError(c.t, err)
@@ -153,8 +152,7 @@ func (c *testCluster) employ(name string, first int) {
 	c.t.Cleanup(p.Kill)
 }
 
-// bases are the addresses of all members, with commas between them, in their order from a member
-// on.
+// bases returns the addresses of all members, separated by commas, starting with the given one.
 func (c *testCluster) bases(first int) string {
 	var bases []string
 	for i := range c.members {
@@ -163,7 +161,7 @@ func (c *testCluster) bases(first int) string {
 	return strings.Join(bases, ",")
 }
 
-// allKnown reports whether every member knows every worker.
+// allKnown returns an error unless every member knows every worker.
 func (c *testCluster) allKnown(ctx context.Context) error {
 	for _, m := range c.members {
 		var known []struct{ ID string }
@@ -179,10 +177,10 @@ func (c *testCluster) allKnown(ctx context.Context) error {
 	return nil
 }
 
-// patience is how long anything may take that is about to happen by itself.
+// patience is the time limit for everything that should happen by itself.
 const patience = 60 * time.Second
 
-// settle waits until all members take work.
+// settle waits until all members accept work.
 func (c *testCluster) settle(ctx context.Context) error {
 	return c.await(ctx, "all members are ready", func(context.Context) error {
 		var err error
@@ -193,7 +191,7 @@ func (c *testCluster) settle(ctx context.Context) error {
 	})
 }
 
-// await waits until there is no error any more.
+// await waits until check returns no error.
 func (c *testCluster) await(ctx context.Context, what string, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -210,12 +208,12 @@ func (c *testCluster) await(ctx context.Context, what string, check func(context
 	}
 }
 
-// leave stops everybody in order.
+// leave stops all members and workers gracefully.
 func (c *testCluster) leave() {
 	for _, m := range c.members {
 		require.NoError(c.t, m.stop())
 	}
 }
 
-// probing asks whether a member is ready, without waiting for long: it may be frozen.
+// probing is a client for readiness checks with a short timeout, because a member may be frozen.
 var probing = http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Tables of the kernel are read in pieces while they change, so a socket may not be seen at first.
+// The kernel's tables are read in pieces while they change, so a socket may be missed at first.
 const (
 	looks     = 50
 	lookPause = 10 * time.Millisecond
 )
 
-// dialer finds out which host a connection comes from: every program here dials from the same
-// address, so it is the one that has the socket. -1 is none of them: it has gone.
+// dialer returns the host of a connection. All programs here dial from the same address, so it
+// searches for the process with the socket; -1 if there is none any longer.
 func (r *relays) dialer(from net.Addr) int {
 	for range looks {
 		socket := socketOf(from.(*net.TCPAddr))
@@ -30,7 +30,7 @@ func (r *relays) dialer(from net.Addr) int {
 	return -1
 }
 
-// socketOf is what the kernel calls the socket that is connected from an address.
+// socketOf returns the kernel's id of the socket connected from an address.
 func socketOf(from *net.TCPAddr) string {
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {

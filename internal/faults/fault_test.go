@@ -12,27 +12,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fault is something that happens to a cluster.
+// fault is a fault of a cluster.
 type fault struct {
 	kind   kind
-	member int           // to whom, if to one
-	after  time.Duration // since the last one was over
-	length time.Duration // of the fault
+	member int           // affected member, if there is one
+	after  time.Duration // pause since the end of the last fault
+	length time.Duration // duration
 }
 
 type kind struct {
 	name     string
-	from, to time.Duration // length
+	from, to time.Duration // range of the duration
 	happen   func(ctx context.Context, c *testCluster, f fault) error
-	peers    bool // it takes others
-	alone    bool // a test here has nothing else
+	peers    bool // it needs other members
+	alone    bool // it has a test of its own here
 }
 
 func (f fault) String() string {
 	return fmt.Sprintf("%s (member-%d, after %v, for %v)", f.kind.name, f.member, f.after, f.length)
 }
 
-// Twice the time of a lease and more: whoever is away for that long is not waited for.
+// More than twice the lease: nobody waits for a member that long.
 const shortest, longest = 3500 * time.Millisecond, 6 * time.Second
 
 var faultKinds = []kind{
@@ -47,12 +47,12 @@ var faultKinds = []kind{
 	{name: "all are restarted in turn", happen: allRestart, alone: true},
 }
 
-// kindOf is the kind of a name.
+// kindOf returns the kind with a name.
 func kindOf(name string) kind {
 	return faultKinds[slices.IndexFunc(faultKinds, func(k kind) bool { return k.name == name })]
 }
 
-// drawFaults draws n faults for a number of members: each kind once before any comes again.
+// drawFaults draws n faults for a number of members. Each kind occurs once before any repeats.
 func drawFaults(rng *rand.Rand, n, members int) []fault {
 	possible := slices.DeleteFunc(slices.Clone(faultKinds), func(k kind) bool { return k.peers && members == 1 })
 	var list []fault
@@ -65,8 +65,7 @@ func drawFaults(rng *rand.Rand, n, members int) []fault {
 	return list
 }
 
-// deal shuffles kinds. When there are more than are wanted, those are left out first that have a
-// test of their own.
+// deal shuffles kinds. If there are too many, it omits first those with a test of their own.
 func deal(rng *rand.Rand, kinds []kind, wanted int) []kind {
 	deck := slices.Clone(kinds)
 	rng.Shuffle(len(deck), func(i, k int) { deck[i], deck[k] = deck[k], deck[i] })
@@ -78,7 +77,7 @@ func deal(rng *rand.Rand, kinds []kind, wanted int) []kind {
 	return deck[:min(wanted, len(deck))]
 }
 
-// between draws a time, in whole milliseconds.
+// between draws a duration in whole milliseconds.
 func between(rng *rand.Rand, from, to time.Duration) time.Duration {
 	if to <= from {
 		return from
@@ -86,7 +85,7 @@ func between(rng *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(rng.Int64N(int64((to-from)/time.Millisecond)))*time.Millisecond
 }
 
-// suffer lets a fault happen and waits until all members take work again.
+// suffer applies a fault and waits until all members accept work again.
 func (c *testCluster) suffer(ctx context.Context, f fault) error {
 	pause(ctx, f.after)
 	c.log.write("%s", f)
@@ -136,8 +135,8 @@ func storeCrashes(ctx context.Context, c *testCluster, f fault) error {
 
 func storeRestarts(ctx context.Context, c *testCluster, _ fault) error { return c.server.Restart(ctx) }
 
-// storeIsSilent freezes the store until every member knows, and has each refuse what it cannot
-// store.
+// storeIsSilent freezes the store until every member has noticed, and checks that each refuses new
+// tasks.
 func storeIsSilent(ctx context.Context, c *testCluster, _ fault) error {
 	if err := c.server.Freeze(); err != nil {
 		return err
@@ -146,7 +145,7 @@ func storeIsSilent(ctx context.Context, c *testCluster, _ fault) error {
 	return errors.Join(err, c.server.Thaw())
 }
 
-// allRestart has each member leave in order and come back before the next one leaves.
+// allRestart restarts the members gracefully, one after the other.
 func allRestart(ctx context.Context, c *testCluster, _ fault) error {
 	for _, m := range c.members {
 		if err := m.stop(); err != nil {
@@ -169,7 +168,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func TestASeedDrawsTheSameFaultsAndEachKindInItsTurn(t *testing.T) {
+func TestSeedDrawsTheSameFaultsAndEachKindOnce(t *testing.T) {
 	draw := func(seed uint64, members int) (text []string, names []string) {
 		for _, f := range drawFaults(rand.New(rand.NewPCG(seed, 0)), 2*len(faultKinds), members) {
 			text, names = append(text, f.String()), append(names, f.kind.name)
@@ -188,7 +187,7 @@ func TestASeedDrawsTheSameFaultsAndEachKindInItsTurn(t *testing.T) {
 	require.NotContains(t, alone, "cut off from the others")
 }
 
-func TestFewFaultsHaveAllKindsThatNoOtherTestHas(t *testing.T) {
+func TestShortPlanHasAllKindsWithoutATestOfTheirOwn(t *testing.T) {
 	for seed := range uint64(100) {
 		var names []string
 		for _, f := range drawFaults(rand.New(rand.NewPCG(seed, 0)), fewFaults, theMembers) {

@@ -16,21 +16,21 @@ import (
 	"github.com/troupe-engine/troupe/internal/errands"
 )
 
-// plan is how much happens.
+// plan is the size of a test.
 type plan struct {
 	seed  uint64
 	tasks []errands.Errand
 }
 
-// What every change has to pass: faults, and tasks while they happen.
+// Size of the short form: faults, and tasks running meanwhile.
 const (
 	fewFaults, fewTasks           = 7, 250
 	fewFaultsOfOne, fewTasksOfOne = 2, 100
-	tasksOfAFault                 = 20 // at least
+	tasksOfAFault                 = 20 // minimum
 )
 
-// newPlan reads how much is to happen; the seed is fixed in the short form, which every change has
-// to pass.
+// newPlan reads the size of the test. The seed of the short form is fixed, because every change has
+// to pass it.
 func newPlan(t *testing.T) (p *plan, faults, faultsOfOne int) {
 	p, faults, faultsOfOne = &plan{seed: 1}, fewFaults, fewFaultsOfOne
 	if n, given := number(t, "TROUPE_FAULTS"); given {
@@ -54,11 +54,11 @@ func number(t *testing.T, variable string) (n uint64, given bool) {
 	return n, true
 }
 
-// theMembers are as many as a production deployment begins with.
+// theMembers is the number of members of a small production cluster.
 const theMembers = 3
 
-// TestMembersOutlastFaults has tasks done without any faults, and while faults happen to several
-// members and to one: they end alike.
+// TestMembersOutlastFaults runs tasks without faults, and with faults of several members and of
+// one. The results have to be equal.
 func TestMembersOutlastFaults(t *testing.T) {
 	p, faults, faultsOfOne := newPlan(t)
 	var want ended
@@ -70,7 +70,7 @@ func TestMembersOutlastFaults(t *testing.T) {
 
 func (p *plan) undisturbed(t *testing.T) ended {
 	c := newTestCluster(t, 1)
-	c.visibility = time.Minute // nobody dies, however slow the machine is
+	c.visibility = time.Minute // no worker times out on a slow machine
 	c.open(t.Context())
 	want := c.storm(p.tasks, nil)
 	f := c.finish(want)
@@ -80,7 +80,7 @@ func (p *plan) undisturbed(t *testing.T) ended {
 	return want
 }
 
-// outlast has so many of the tasks done while faults happen.
+// outlast runs some of the tasks during faults.
 func (p *plan) outlast(t *testing.T, members, count, tasks int, want ended) {
 	begun, c := time.Now(), newTestCluster(t, members)
 	c.open(t.Context())
@@ -96,14 +96,14 @@ func (p *plan) outlast(t *testing.T, members, count, tasks int, want ended) {
 	c.tell(p.seed, count, begun, f, found)
 }
 
-// ended is how all tasks of a storm ended.
+// ended is how the tasks of a storm ended.
 type ended struct {
 	outcomes []errands.Outcome // by errand
 	byTask   map[string]errands.Outcome
 }
 
-// storm has people do their errands, in as many waves as there are faults, each of which happens
-// after its wave has begun. It returns when every task has ended.
+// storm runs the errands in as many waves as there are faults; each fault follows the start of its
+// wave. It returns when every task has ended.
 func (c *testCluster) storm(tasks []errands.Errand, faults []fault) ended {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	defer cancel()
@@ -136,15 +136,15 @@ func (c *testCluster) storm(tasks []errands.Errand, faults []fault) ended {
 	return e
 }
 
-// finish closes the cluster and looks into the store.
+// finish stops the cluster and audits the store.
 func (c *testCluster) finish(e ended) errands.Figures {
 	require.False(c.t, c.t.Failed())
 	c.leave()
 	return errands.Audit(c.t, c.server.DSN(database), e.byTask)
 }
 
-// tell is a run's result in figures. Everything was there: tasks of both modes, and jobs of each
-// kind of workers.
+// tell prints the result of a run. It checks that tasks of both modes and jobs of each kind of
+// worker occurred.
 func (c *testCluster) tell(seed uint64, faults int, begun time.Time, f errands.Figures, found errands.Findings) {
 	jobs, more := map[string]int{}, 0
 	diary, err := errands.ReadDiary(c.path("diary"))

@@ -15,10 +15,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/errands"
 )
 
-// A member is frozen while batches are on their way, which its host's network delivers when it has
-// been fenced. They begin tasks, to which nobody else has written, so nothing but the fence is in
-// their way.
-func TestWhatAFrozenMemberHadOnItsWayIsRefusedWhenItWasFenced(t *testing.T) {
+// A member is frozen while batches are in flight. Its host's network delivers them after it was
+// fenced. They start new tasks, to which no other member has written, so only the fence can stop
+// them.
+func TestWritesOfAFencedFrozenMemberAreRefused(t *testing.T) {
 	c := newTestCluster(t, theMembers)
 	c.open(t.Context())
 	c.callWitness(t.Context())
@@ -31,7 +31,7 @@ func TestWhatAFrozenMemberHadOnItsWayIsRefusedWhenItWasFenced(t *testing.T) {
 	require.NoError(t, c.cut(0, store))
 	b = c.beginTasks(t.Context(), victim, version)
 	require.NoError(t, c.await(t.Context(), "who asks the member is not answered", b.stuck))
-	process := victim.take() // it is not started again when it ends
+	process := victim.take() // it is not restarted
 	require.NoError(t, process.Freeze())
 	c.log.write("%s is frozen", victim.name)
 	b.end()
@@ -56,10 +56,10 @@ func TestWhatAFrozenMemberHadOnItsWayIsRefusedWhenItWasFenced(t *testing.T) {
 	c.leave()
 }
 
-// beginners begin tasks at one member all the time, and do not ask again when they get no answer.
+// beginners start tasks at one member all the time and do not retry.
 type beginners struct {
 	end   func()
-	since []atomic.Int64 // when each of them asked for what it waits for
+	since []atomic.Int64 // time of each pending request
 }
 
 func (c *testCluster) beginTasks(ctx context.Context, at *member, version string) *beginners {
@@ -72,7 +72,8 @@ func (c *testCluster) beginTasks(ctx context.Context, at *member, version string
 		running.Go(func() {
 			for ctx.Err() == nil {
 				b.since[k].Store(time.Now().UnixNano())
-				_, _, _ = client.Send(ctx, errands.Request{Method: "POST", Path: "/tasks", Body: map[string]any{"flow_version_id": version}}) // whatever comes of it
+				// the result does not matter
+				_, _, _ = client.Send(ctx, errands.Request{Method: "POST", Path: "/tasks", Body: map[string]any{"flow_version_id": version}})
 			}
 		})
 	}
@@ -85,13 +86,13 @@ func (c *testCluster) beginTasks(ctx context.Context, at *member, version string
 	return b
 }
 
-// version is the id of a flow's: whoever begins a task of that reads nothing.
+// version returns the id of a flow's version. Starting a task by version id needs no read.
 func (c *testCluster) version(ctx context.Context, slug string) (id string) {
 	require.NoError(c.t, c.query(ctx, "SELECT v.id FROM troupe.flow_versions v JOIN troupe.flows f ON f.id = v.flow_id WHERE f.slug = $1", slug, []any{&id}, func() {}))
 	return id
 }
 
-// atRest reports whether all tasks wait, and their members have nothing to write of them.
+// atRest returns an error unless all tasks wait and their members have nothing to write.
 func (c *testCluster) atRest(ctx context.Context) (err error) {
 	var n int
 	if err = c.query(ctx, "SELECT count(*) FROM troupe.tasks WHERE settled_at IS NULL AND id <> $1", "", []any{&n}, func() {}); err == nil && n > 0 {
@@ -100,7 +101,7 @@ func (c *testCluster) atRest(ctx context.Context) (err error) {
 	return err
 }
 
-// stuck reports whether nobody has been answered for a while.
+// stuck returns an error unless no request was answered for a while.
 func (b *beginners) stuck(context.Context) error {
 	for k := range b.since {
 		if since := time.Since(time.Unix(0, b.since[k].Load())); since < 200*time.Millisecond {
@@ -110,7 +111,7 @@ func (b *beginners) stuck(context.Context) error {
 	return nil
 }
 
-// callWitness has the store note who sends the rows of journals.
+// callWitness makes the store record the writers of journal rows.
 func (c *testCluster) callWitness(ctx context.Context) {
 	require.NoError(c.t, c.order(ctx, `
 		CREATE TABLE witness (member text);
@@ -119,18 +120,18 @@ func (c *testCluster) callWitness(ctx context.Context) {
 		CREATE TRIGGER witness AFTER INSERT ON troupe.task_events FOR EACH ROW EXECUTE FUNCTION bear_witness()`))
 }
 
-// witnessed is how many rows of journals a member has written since then.
+// witnessed returns how many journal rows a member has written since then.
 func (c *testCluster) witnessed(ctx context.Context, m *member) (n int, err error) {
 	return c.count(ctx, "SELECT count(*) FROM witness WHERE member = $1", m)
 }
 
-// fenced is how many incarnations of a member were fenced.
+// fenced returns how many incarnations of a member were fenced.
 func (c *testCluster) fenced(ctx context.Context, m *member) (n int, err error) {
 	return c.count(ctx, "SELECT count(*) FROM troupe.members WHERE name = $1 AND fenced_at > 0", m)
 }
 
-// late is how many batches the store has carried out since a member was fenced: one that is frozen
-// sends nothing more, so the last statement of each of its connections stays.
+// late returns how many batches the store has executed after a member was fenced. A frozen member
+// sends nothing more, so the last statement of each of its connections remains visible.
 func (c *testCluster) late(ctx context.Context, m *member) (n int, err error) {
 	return c.count(ctx, `SELECT count(*) FROM pg_stat_activity a JOIN troupe.members m ON m.name = a.application_name
 		WHERE m.name = $1 AND m.fenced_at > 0 AND a.query LIKE 'WITH fence%task_events%' AND a.state = 'idle'
@@ -142,7 +143,7 @@ func (c *testCluster) count(ctx context.Context, statement string, m *member) (n
 	return n, err
 }
 
-// some is an error as long as there are none.
+// some returns an error while n is 0.
 func (c *testCluster) some(n int, err error) error {
 	if err == nil && n == 0 {
 		return errors.New("there are none")

@@ -9,40 +9,40 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// hosts are machines of their own for members: each reaches the other ones, and the store, by links
-// that can be cut. Whoever calls a member, and its workers, reach it by a third link, which holds.
+// hosts are separate machines for members. They reach each other and the store by links that can be
+// cut. Callers and workers reach a member by a third link, which is never cut.
 type hosts interface {
 	kind() string
 	site(i int) site
-	// start starts a program on a host. It knows the addresses of the host's site.
+	// start starts a program on a host. It sees the addresses of the host's site.
 	start(i int, dir, name string, cmd *exec.Cmd) (*process.Process, error)
-	// cut makes everything vanish that is sent over a link of a host, either way and without a
-	// word; heal mends it.
+	// cut silently drops everything sent over a link of a host, in both directions; heal restores
+	// the link.
 	cut(i int, l link) error
 	heal(i int, l link) error
 	close() error
 }
 
-// link is what a host reaches somebody by.
+// link is a connection of a host.
 type link int
 
 const (
-	peers link = iota // the other hosts
+	peers link = iota // to the other hosts
 	store
 )
 
 func (l link) String() string { return [...]string{"the others", "the store"}[l] }
 
-// site is where things are, as a host has them.
+// site holds the addresses seen by a host.
 type site struct {
-	bind     string // what its members listen at; both ports are theirs alone
-	name     string // what other hosts reach it at
-	front    string // what callers and workers reach it at
-	workers  string // where workers are, as it reaches them
-	store    string // HOST:PORT of the store, as it reaches it
-	api      int    // port
-	gossip   int    // port
-	loopback bool   // all of that is loopback
+	bind     string // listen address of its members; both ports are reserved for them
+	name     string // address for other hosts
+	front    string // address for callers and workers
+	workers  string // address of the workers
+	store    string // HOST:PORT of the store
+	api      int    // API port
+	gossip   int    // gossip port
+	loopback bool   // all addresses are loopback addresses
 }
 
 func (s site) url() string { return "http://" + net.JoinHostPort(s.name, strconv.Itoa(s.api)) }
@@ -55,8 +55,8 @@ func (s site) gossips() string { return net.JoinHostPort(s.bind, strconv.Itoa(s.
 
 func (s site) seed() string { return net.JoinHostPort(s.name, strconv.Itoa(s.gossip)) }
 
-// newHosts makes the best hosts that are permitted. The store listens on storePort of every address
-// of ours.
+// newHosts creates the best permitted kind of hosts. The store listens on storePort of all our
+// addresses.
 func newHosts(n, storePort int) (hosts, error) {
 	if inside() {
 		return newNamespaces(n, storePort)
@@ -64,7 +64,7 @@ func newHosts(n, storePort int) (hosts, error) {
 	return newRelays(n, storePort)
 }
 
-// each does something for all hosts and tells all that went wrong.
+// each calls do for all hosts and joins the errors.
 func each(n int, do func(i int) error) error {
 	var err error
 	for i := range n {

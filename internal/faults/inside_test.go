@@ -11,18 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideEnv tells this program that it has a network of its own, in which it may do anything.
+// insideEnv marks a process that runs in a network namespace of its own.
 const insideEnv = "TROUPE_FAULTS_INSIDE"
 
-// The main thread stays out of hosts: its network is the one that others know as that of this
-// process.
+// The main thread never enters hosts, because its network counts as that of this process.
 func init() { runtime.LockOSThread() }
 
 func inside() bool { return os.Getenv(insideEnv) != "" }
 
-// goInside runs this program again in a network of its own and says how it ended. Root only needs
-// the network; anybody else a namespace of users, too, in which they stay who they are and may
-// change that network.
+// goInside runs this program again in a network namespace and returns its exit code. Root needs
+// only that; other users also need a user namespace, in which they keep their id and may change the
+// network.
 func goInside() (code int, err error) {
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
@@ -45,7 +44,7 @@ func goInside() (code int, err error) {
 	return 0, err
 }
 
-// permitted finds out whether hosts can be made in there.
+// permitted checks whether hosts can be created in there.
 func permitted(attr *syscall.SysProcAttr) error {
 	if out, err := itself(attr, insideEnv+"=trial").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w %s", err, out)
@@ -53,7 +52,7 @@ func permitted(attr *syscall.SysProcAttr) error {
 	return nil
 }
 
-// trial is what a process does that is to find that out.
+// trial is the check that runs in that process.
 func trial() error {
 	ns, err := newNamespaces(1, 1)
 	if err != nil {

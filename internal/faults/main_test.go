@@ -14,10 +14,10 @@ import (
 // binary is the built command.
 var binary string
 
-// binaryEnv tells it to this program inside.
+// binaryEnv passes the path of the binary to the inner process.
 const binaryEnv = "TROUPE_FAULTS_BINARY"
 
-// hostsEnv is set to relays where relays are wanted although namespaces are permitted.
+// hostsEnv is set to relays to use relays although namespaces are permitted.
 const hostsEnv = "TROUPE_FAULTS_HOSTS"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	end(code, err)
 }
 
-// test runs the tests and tells all figures at the end.
+// test runs the tests and prints all measurements at the end.
 func test(m *testing.M) int {
 	code := pgtest.Main(m)
 	for _, line := range figures {
@@ -48,7 +48,7 @@ func test(m *testing.M) int {
 	return code
 }
 
-// end ends the process, with 1 if something went wrong.
+// end ends the process, with 1 after an error.
 func end(code int, err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -57,8 +57,8 @@ func end(code int, err error) {
 	os.Exit(code)
 }
 
-// outside builds the command and runs the tests in a network of their own, or here if there is none
-// for us.
+// outside builds the command and runs the tests in a network namespace, or here if that is not
+// permitted.
 func outside(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "troupe-faults-bin-")
 	if err == nil {

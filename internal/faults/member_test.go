@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// member is one on a host of its own. Should it end by itself it is started again, as a host's init
-// would.
+// member is a member on a host of its own. If it exits by itself, it is restarted, as by a service
+// manager.
 type member struct {
 	*testCluster
 	i    int
@@ -20,12 +20,12 @@ type member struct {
 
 	mu      sync.Mutex
 	process *process.Process
-	down    bool // it was ended by us
+	down    bool // it was stopped by the test
 }
 
 func (m *member) site() site { return m.hosts.site(m.i) }
 
-// start starts it without waiting for it.
+// start starts the member without waiting for it.
 func (m *member) start() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,7 +46,7 @@ func (m *member) launch() error {
 	return nil
 }
 
-// flags say how it works: with short times, for whatever depends on one to happen soon.
+// flags returns the flags, with short times so that tests are fast.
 func (m *member) flags() []string {
 	site := m.site()
 	flags := []string{"--store", fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&application_name=%s", site.store, database, m.name), "--listen", site.listen(),
@@ -62,7 +62,7 @@ func (m *member) flags() []string {
 	return append(flags, "--insecure", "--allow-host", "*", "--worker-network", "10.213.0.0/16", "--poll-network", "10.213.0.0/16")
 }
 
-// watch starts it again when it has ended, unless we wanted that.
+// watch restarts the member when it has exited, unless the test stopped it.
 func (m *member) watch(p *process.Process) {
 	<-p.Done()
 	time.Sleep(200 * time.Millisecond)
@@ -77,7 +77,7 @@ func (m *member) watch(p *process.Process) {
 	}
 }
 
-// take is the process, which is not started again when it ends.
+// take returns the process and prevents its restart.
 func (m *member) take() *process.Process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,13 +93,13 @@ func (m *member) running() *process.Process {
 
 func (m *member) kill() { m.take().Kill() }
 
-// stop stops it in order.
+// stop stops the member gracefully.
 func (m *member) stop() error { return m.take().Stop(patience) }
 
-// end kills it at the end of the test.
+// end kills the member at the end of the test.
 func (m *member) end() { m.kill() }
 
-// ready says why it does not take work.
+// ready returns an error unless the member accepts work.
 func (m *member) ready() error {
 	resp, err := probing.Get(m.site().base() + "/readyz")
 	if err != nil {

@@ -13,18 +13,20 @@ import (
 	"github.com/troupe-engine/troupe/internal/errands"
 )
 
-// The figures are held to these bounds where they are asked for (TROUPE_FAULTS is given); in the
-// suite other tests take the time of the processors, and they are only told.
+// Limits of the measurements, checked only if TROUPE_FAULTS is set. In the suite other tests use
+// the processors, so the values are only printed.
 const (
-	movesAgain      = 3 * time.Second // the last task of a killed member, half of the times
+	// median time until the last task of a killed member continues
+	movesAgain      = 3 * time.Second
 	movesAgainWorst = 5 * time.Second
-	unnoticed       = 500 * time.Millisecond // the longest pause of a task while members leave and come back
+	// longest pause of a task while members leave and return
+	unnoticed = 500 * time.Millisecond
 )
 
-// manyTickers are enough for each member to own some.
+// manyTickers is enough tickers for each member to own some.
 const manyTickers = 30
 
-func TestTheTasksOfAKilledMemberMoveAgainSoon(t *testing.T) {
+func TestTasksOfAKilledMemberContinueSoon(t *testing.T) {
 	c := newTestCluster(t, theMembers)
 	c.open(t.Context())
 	tickers := c.startTickers(t.Context(), manyTickers)
@@ -57,9 +59,9 @@ func TestTheTasksOfAKilledMemberMoveAgainSoon(t *testing.T) {
 	}
 }
 
-func TestNobodyNoticesThatMembersLeaveAndComeBack(t *testing.T) {
+func TestClientsSeeNoErrorsWhileMembersLeaveAndReturn(t *testing.T) {
 	c := newTestCluster(t, theMembers)
-	c.visibility = patience / 3 // nobody is taken for dead, however slow the machine is
+	c.visibility = patience / 3 // no worker times out on a slow machine
 	c.open(t.Context())
 	tickers := c.startTickers(t.Context(), manyTickers)
 	require.NoError(t, c.await(t.Context(), "every member owns tasks", func(ctx context.Context) error { return c.spread(ctx, tickers) }))
@@ -96,19 +98,19 @@ func TestNobodyNoticesThatMembersLeaveAndComeBack(t *testing.T) {
 	}
 }
 
-// strict says that the figures are asked for.
+// strict reports whether the limits are checked.
 func strict() bool { return os.Getenv("TROUPE_FAULTS") != "" }
 
-// kills is how often a member is killed.
+// kills returns how often a member is killed.
 func kills(t *testing.T) int {
 	n, _ := number(t, "TROUPE_FAULTS")
 	return int(max(2, min(n, 20)))
 }
 
-// figures are lines of JSON, which all tests are told with at the end.
+// figures are the measurements as JSON lines, printed at the end of all tests.
 var figures []string
 
-// figure tells a figure.
+// figure adds a measurement.
 func (c *testCluster) figure(f map[string]any) {
 	f["hosts"], f["members"] = c.kind(), len(c.members)
 	line, err := json.Marshal(f)

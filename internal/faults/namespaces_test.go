@@ -14,16 +14,16 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// namespaces are hosts with a network of their own each. A host has three interfaces, whose other
-// ends are ports of three bridges here: one between hosts, one to the store, one to callers. To cut
-// a link is to take its port out of the bridge: packets vanish, and neither end is told.
+// namespaces are hosts with a network namespace each. A host has three interfaces, whose other ends
+// are ports of three bridges here: between hosts, to the store, and to callers. Cutting a link
+// removes its port from the bridge: packets vanish without an error at either end.
 type namespaces struct {
 	storePort int
 	nets      []*os.File
 }
 
-// bridges by their last letter, with their networks. Hosts are .11 and so on; callers, workers and
-// the store, who are all here, are .1.
+// bridges are named by their last letter and have a network each. Hosts are .11 and up; callers,
+// workers and the store are here and use .1.
 var bridges = [...]struct {
 	letter  string
 	network string
@@ -36,8 +36,8 @@ func newNamespaces(n, storePort int) (*namespaces, error) {
 	ns := &namespaces{storePort: storePort}
 	var script strings.Builder
 	for i, b := range bridges {
-		// A bridge has an address of its own: else it is that of one of its ports, and changes when
-		// that one is cut.
+		// A bridge has its own MAC address. Otherwise it would use that of a port, which changes
+		// when the port is cut.
 		fmt.Fprintf(&script, "link add br%[1]s address 02:00:00:00:00:%02[3]x type bridge\nlink set br%[1]s up\naddr add %[2]s1/24 dev br%[1]s\n", b.letter, b.network, i+1)
 	}
 	if err := ip(script.String()); err != nil {
@@ -51,7 +51,7 @@ func newNamespaces(n, storePort int) (*namespaces, error) {
 	return ns, nil
 }
 
-// add makes a host. Its ends of the wires are made within it, the other ends here.
+// add creates a host. Its ends of the cables are created inside, the other ends here.
 func (ns *namespaces) add(i int) error {
 	net, err := newNamespace()
 	if err != nil {
@@ -94,7 +94,7 @@ func (ns *namespaces) heal(i int, l link) error {
 	return ip(fmt.Sprintf("link set %[1]s%[2]d master br%[1]s\n", bridges[l].letter, i))
 }
 
-// close takes everything away: a namespace ends with its last file, and a wire with either end.
+// close removes everything: a namespace ends with its last file, and a cable with either end.
 func (ns *namespaces) close() error {
 	var script strings.Builder
 	for _, b := range bridges {
@@ -110,7 +110,7 @@ func (ns *namespaces) close() error {
 	return err
 }
 
-// newNamespace makes an empty network.
+// newNamespace creates an empty network namespace.
 func newNamespace() (net *os.File, err error) {
 	err = apart(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -122,17 +122,17 @@ func newNamespace() (net *os.File, err error) {
 	return net, err
 }
 
-// apart does something on a thread that ends with it.
+// apart calls do on a thread that ends afterwards.
 func apart(do func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocks it
+		runtime.LockOSThread() // never unlocked
 		done <- do()
 	}()
 	return <-done
 }
 
-// ip has the program ip carry out a script, on the network of the thread.
+// ip runs a script of the program ip in the network of the thread.
 func ip(script string) error {
 	cmd := exec.Command("ip", "-batch", "-")
 	cmd.Stdin = strings.NewReader(script)

@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// soon is for how long nobody has to answer who is said not to be reached; long is more than enough
-// for anybody else, and for what was lost to be sent again.
+// soon is how long a cut link must give no answer. long is more than enough for any other answer,
+// including retransmissions.
 const (
 	soon = 300 * time.Millisecond
 	long = 20 * time.Second
 )
 
-func TestCutsCutAndHeal(t *testing.T) {
+func TestLinksCanBeCutAndRestored(t *testing.T) {
 	for _, place := range kinds() {
 		hosts, where := placeProbers(t, place)
 		t.Run(hosts.kind(), func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestCutsCutAndHeal(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentOverACutLinkArrivesWhenItHeals(t *testing.T) {
+func TestDataSentOverACutLinkArrivesAfterItIsRestored(t *testing.T) {
 	for _, place := range kinds() {
 		hosts, where := placeProbers(t, place)
 		t.Run(hosts.kind(), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestWhatIsSentOverACutLinkArrivesWhenItHeals(t *testing.T) {
 	}
 }
 
-// meanwhile does something meanwhile.
+// meanwhile runs do concurrently.
 func meanwhile(do func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -72,7 +72,7 @@ func meanwhile(do func() error) <-chan error {
 
 type maker = func(n, storePort int) (hosts, error)
 
-// kinds are all that are permitted.
+// kinds returns all permitted kinds of hosts.
 func kinds() []maker {
 	all := []maker{func(n, port int) (hosts, error) { return newRelays(n, port) }}
 	if inside() {
@@ -81,7 +81,7 @@ func kinds() []maker {
 	return all
 }
 
-// places are three hosts with a prober each, and a store that repeats what it is told.
+// places are three hosts with a prober each, and a store that echoes.
 type places struct {
 	hosts
 	client http.Client
@@ -108,8 +108,7 @@ func placeProbers(t *testing.T, place maker) (hosts, *places) {
 	return h, p
 }
 
-// reach requires that these reach each other, whether by streams or by packets, and nobody else
-// does.
+// reach checks that exactly these pairs reach each other, by streams and by packets.
 func (p *places) reach(t *testing.T, who ...string) {
 	t.Helper()
 	for i := range 3 {
@@ -137,7 +136,7 @@ func (p *places) hears(i int, to, by string) bool {
 	return p.tell(i, url.Values{"to": {to}, "by": {by}, "within": {soon.String()}}) == nil
 }
 
-// tell has a host's prober speak.
+// tell makes a host's prober send something.
 func (p *places) tell(i int, what url.Values) error {
 	resp, err := p.client.Get(p.site(i).base() + "/?" + what.Encode())
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// spread says why not every member owns some of the tasks.
+// spread returns an error unless every member owns some of the tasks.
 func (c *testCluster) spread(ctx context.Context, tasks []string) error {
 	owned := map[string]int{}
 	var name string
@@ -23,7 +23,7 @@ func (c *testCluster) spread(ctx context.Context, tasks []string) error {
 	return nil
 }
 
-// owners are the incarnations that own shards.
+// owners returns the incarnation that owns each shard.
 func (c *testCluster) owners(ctx context.Context) (map[int]string, error) {
 	owners := map[int]string{}
 	var shard int

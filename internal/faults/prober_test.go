@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// prober is a program that sits on a host: at one address it repeats what it is sent (TCP and UDP),
-// at the other one it is told whom to send something itself.
+// prober is a program on a host. At one address it echoes (TCP and UDP); at the other one it
+// accepts commands to send something.
 type prober struct{ Echo, Front string }
 
 // proberEnv holds a prober as JSON.
@@ -23,7 +23,7 @@ func (p prober) command() (*exec.Cmd, error) {
 	return itself(nil, proberEnv+"="+string(text)), err
 }
 
-// probe is such a process's main function.
+// probe is the main function of such a process.
 func probe(text string) error {
 	var p prober
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
@@ -43,7 +43,7 @@ func probe(text string) error {
 	return http.ListenAndServe(p.Front, s)
 }
 
-// echo repeats what comes over each connection until the listener is closed.
+// echo echoes each connection until the listener is closed.
 func echo(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -57,17 +57,17 @@ func echo(l net.Listener) {
 	}
 }
 
-// speaker says something to others. A connection with a name is kept.
+// speaker sends data to others. A named connection is kept open.
 type speaker struct {
-	packets net.PacketConn // one for all, as gossip has it
-	heard   chan struct{}  // answers over it
+	packets net.PacketConn // shared by all, as in gossip
+	heard   chan struct{}  // its answers
 	mu      sync.Mutex
 	kept    map[string]net.Conn
 }
 
 const question, answer = "?", "!"
 
-// hear answers questions that come as packets.
+// hear answers packets.
 func (s *speaker) hear() {
 	buffer := make([]byte, 100)
 	for {
@@ -99,7 +99,7 @@ func (s *speaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ask wants an answer to a packet.
+// ask sends a packet and waits for its answer.
 func (s *speaker) ask(whom string, within time.Duration) error {
 	for len(s.heard) > 0 {
 		<-s.heard // it came too late
@@ -108,7 +108,7 @@ func (s *speaker) ask(whom string, within time.Duration) error {
 	if err != nil {
 		return err
 	}
-	_, _ = s.packets.WriteTo([]byte(question), to) // it may be refused, which is no answer
+	_, _ = s.packets.WriteTo([]byte(question), to) // it may be refused, which counts as no answer
 	select {
 	case <-s.heard:
 		return nil
@@ -117,7 +117,7 @@ func (s *speaker) ask(whom string, within time.Duration) error {
 	}
 }
 
-// say wants its word back over TCP.
+// say sends a word over TCP and waits for its echo.
 func (s *speaker) say(keep, to string, within time.Duration) error {
 	conn := s.kept[keep]
 	if conn == nil {

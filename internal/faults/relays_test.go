@@ -15,10 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// relays are hosts in name only: addresses of loopback. A host's program listens at 127.x.1.i; what
-// others reach it at, 127.x.2.i, and what it reaches the store at, 127.x.3.i, are relays here,
-// which forward what comes or, where a link is cut, hold it (TCP, as a sender would that sends
-// again) or drop it (UDP).
+// relays are simulated hosts on loopback addresses. A host's program listens at 127.x.1.i. The
+// addresses for others, 127.x.2.i, and for the store, 127.x.3.i, are relays here. A relay forwards
+// data; if a link is cut it holds TCP data, like a retransmitting sender, and drops UDP packets.
 type relays struct {
 	block     int // x
 	ports     [2]int
@@ -31,9 +30,9 @@ type relays struct {
 }
 
 func newRelays(n, storePort int) (*relays, error) {
-	first := 20000 + rand.IntN(5900)*2 // below the ports that the kernel hands out
+	first := 20000 + rand.IntN(5900)*2 // below the kernel's ephemeral ports
 	r := &relays{block: 1 + rand.IntN(250), ports: [2]int{first, first + 1}, storePort: storePort, pids: make([]atomic.Int64, n)}
-	for range n { // all before anybody can ask for one
+	for range n { // all exist before the first use
 		r.gates = append(r.gates, [2]*gate{newGate(), newGate()})
 	}
 	err := each(n, r.add)
@@ -69,7 +68,7 @@ func (r *relays) address(block, i int) string {
 	return fmt.Sprintf("127.%d.%d.%d", r.block, block, 11+i)
 }
 
-// udp is where a host gossips (1), or is said to (2).
+// udp returns the gossip address of a host: the real one (1) or the public one (2).
 func (r *relays) udp(block, i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.MustParseAddr(r.address(block, i)), uint16(r.ports[1]))
 }
@@ -92,8 +91,7 @@ func (r *relays) start(i int, dir, name string, cmd *exec.Cmd) (*process.Process
 func (r *relays) cut(i int, l link) error  { r.gates[i][l].set(false); return nil }
 func (r *relays) heal(i int, l link) error { r.gates[i][l].set(true); return nil }
 
-// between are the gates on the way from one host to another; from -1, who is none of them, there is
-// no way.
+// between returns the gates on the way from one host to another; none from -1, which is not a host.
 func (r *relays) between(from, to int) []*gate {
 	if from < 0 {
 		return nil
@@ -136,7 +134,8 @@ func (r *relays) listen(address, target string, gates func(from net.Addr) []*gat
 	return nil
 }
 
-// forward carries a connection both ways until both have ended. Without gates there is no way.
+// forward relays a connection in both directions until both have ended. Without gates it is
+// refused.
 func forward(in net.Conn, target string, gates []*gate) {
 	defer in.Close()
 	if gates == nil {
@@ -145,7 +144,7 @@ func forward(in net.Conn, target string, gates []*gate) {
 	wait(gates)
 	out, err := net.Dial("tcp", target)
 	if err != nil {
-		in.(*net.TCPConn).SetLinger(0) // whoever dials sees a connection that is reset: nobody listens there
+		in.(*net.TCPConn).SetLinger(0) // the client sees a reset, as if nothing listened there
 		return
 	}
 	defer out.Close()
@@ -177,7 +176,7 @@ func copyThrough(to, from net.Conn, gates []*gate) {
 	}
 }
 
-// forwardPackets brings a host what others send it, as if it came from their public address.
+// forwardPackets forwards packets to a host, with the public address of the sender.
 func (r *relays) forwardPackets(to int) {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -187,16 +186,17 @@ func (r *relays) forwardPackets(to int) {
 		}
 		for i := range r.packets {
 			if from == r.udp(1, i) && passable(r.between(i, to)) {
-				_, _ = r.packets[i].WriteToUDPAddrPort(buffer[:n], r.udp(1, to)) // nobody may listen there
+				// there may be no listener
+				_, _ = r.packets[i].WriteToUDPAddrPort(buffer[:n], r.udp(1, to))
 			}
 		}
 	}
 }
 
-// gate is open, or nothing passes.
+// gate is open or blocks everything.
 type gate struct {
 	mu   sync.Mutex
-	open chan struct{} // closed when it is
+	open chan struct{} // closed when the gate is open
 }
 
 func newGate() *gate {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAMemberThatOnlyTheOthersDoNotReachKeepsItsShards(t *testing.T) {
+func TestMemberUnreachableOnlyByPeersKeepsItsShards(t *testing.T) {
 	c := newTestCluster(t, theMembers)
 	c.open(t.Context())
 	tickers := c.startTickers(t.Context(), manyTickers)
@@ -18,7 +18,7 @@ func TestAMemberThatOnlyTheOthersDoNotReachKeepsItsShards(t *testing.T) {
 	defer stop()
 	moves := c.watchOwners(ctx)
 	require.NoError(t, c.cut(0, peers))
-	time.Sleep(longest) // gossip takes the member for dead
+	time.Sleep(longest) // gossip considers the member dead
 	require.NoError(t, c.heal(0, peers))
 	time.Sleep(shortest) // and finds it again
 	stop()
@@ -29,13 +29,13 @@ func TestAMemberThatOnlyTheOthersDoNotReachKeepsItsShards(t *testing.T) {
 	c.leave()
 }
 
-// moves are how often each shard changed hands.
+// moves counts how often each shard changed its owner.
 type moves struct {
 	watching sync.WaitGroup
 	times    map[int]int
 }
 
-// watchOwners looks at all owners until ctx ends.
+// watchOwners watches all owners until ctx ends.
 func (c *testCluster) watchOwners(ctx context.Context) *moves {
 	m := &moves{times: map[int]int{}}
 	before, err := c.owners(ctx)
@@ -55,7 +55,8 @@ func (c *testCluster) watchOwners(ctx context.Context) *moves {
 	return m
 }
 
-// count ends the watch: how many shards have changed hands, and how many more than once.
+// count ends the watch and returns how many shards changed their owner, and how many more than
+// once.
 func (m *moves) count() (moved, twice int) {
 	m.watching.Wait()
 	for _, times := range m.times {

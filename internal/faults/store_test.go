@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/errands"
 )
 
-// refusedWithin returns how long a member that knows that the store is away may take to refuse a
-// task: it waits for a read for 1 s, and has to answer then. Elsewhere than in the long form other
-// tests take the time of the processors.
+// refusedWithin returns the time limit for refusing a task while the store is known to be
+// unavailable: reads wait 1 s, then an answer is due. Outside the long form other tests use the
+// processors, so the limit is higher.
 func refusedWithin() time.Duration {
 	if strict() {
 		return 1500 * time.Millisecond
@@ -26,8 +26,8 @@ func refusedWithin() time.Duration {
 	return 4 * time.Second
 }
 
-// refusesSoon waits until a member is not ready, and returns an error unless it refuses a task soon
-// after.
+// refusesSoon waits until a member is not ready, and returns an error unless it then refuses a task
+// soon.
 func (c *testCluster) refusesSoon(ctx context.Context, m *member) error {
 	away := func(context.Context) error {
 		if m.ready() == nil {
@@ -45,7 +45,8 @@ func (c *testCluster) refusesSoon(ctx context.Context, m *member) error {
 	took := time.Since(begun)
 	var dial *net.OpError
 	switch {
-	case errors.As(err, &dial) && dial.Op == "dial": // it has ended, and does not listen before the store answers
+	// it has exited, and listens only after the store answers
+	case errors.As(err, &dial) && dial.Op == "dial":
 	case err != nil:
 		return fmt.Errorf("a task is to be refused by %s while the store is silent: %w", m.name, err)
 	case status != http.StatusServiceUnavailable && status != http.StatusTooManyRequests:
@@ -58,7 +59,7 @@ func (c *testCluster) refusesSoon(ctx context.Context, m *member) error {
 	return nil
 }
 
-func TestABackupRestoredUnderRunningMembersIsNoticedAndNothingStaysStuck(t *testing.T) {
+func TestMembersNoticeARestoredBackupAndTasksContinue(t *testing.T) {
 	c := newTestCluster(t, theMembers)
 	c.open(t.Context())
 	tickers := c.startTickers(t.Context(), manyTickers)
@@ -101,8 +102,8 @@ func TestABackupRestoredUnderRunningMembersIsNoticedAndNothingStaysStuck(t *test
 	c.leave()
 }
 
-// hasNoticed returns an error unless the member counts one store that went back, and lost what was
-// confirmed.
+// hasNoticed returns an error unless the member's metrics count one store that went back and lost
+// confirmed writes.
 func (m *member) hasNoticed() error {
 	resp, err := probing.Get(m.site().base() + "/metrics")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ticker is a task that moves all the time, so that its journal tells when it could not.
+// ticker is a task that moves all the time, so its journal shows interruptions.
 const ticker = `
 on_error: follow
 start: wait
@@ -24,7 +24,7 @@ edges:
   - {from: work, action: default, to: wait}
 `
 
-// startTickers starts n of them.
+// startTickers starts n tickers.
 func (c *testCluster) startTickers(ctx context.Context, n int) (tasks []string) {
 	require.NoError(c.t, c.client.Publish(ctx, "ticker", []byte(ticker)))
 	for i := range n {
@@ -35,14 +35,14 @@ func (c *testCluster) startTickers(ctx context.Context, n int) (tasks []string) 
 	return tasks
 }
 
-// stopTickers cancels them.
+// stopTickers cancels the tickers.
 func (c *testCluster) stopTickers(ctx context.Context, tasks []string) {
 	for _, task := range tasks {
 		require.NoError(c.t, c.client.Do(ctx, task, "cancel", "stop-"+task, nil))
 	}
 }
 
-// beats are the times at which tasks moved, as their journals have it, by task.
+// beats are the times at which tasks moved according to their journals, by task.
 type beats map[string][]time.Time
 
 // readBeats reads the journals of tasks.
@@ -56,7 +56,7 @@ func (c *testCluster) readBeats(ctx context.Context, tasks []string) beats {
 	return b
 }
 
-// since tells how long after a moment the last of the tasks moved again.
+// since returns how long after a moment the last of the tasks moved again.
 func (b beats) since(moment time.Time) (last time.Duration) {
 	for _, times := range b {
 		for _, at := range times {
@@ -69,7 +69,7 @@ func (b beats) since(moment time.Time) (last time.Duration) {
 	return last
 }
 
-// stall is a time in which a task did not move.
+// stall is a period in which a task did not move.
 type stall struct {
 	task     string
 	from, to time.Time
@@ -81,7 +81,7 @@ func (p stall) String() string {
 	return fmt.Sprintf("task %s paused %d ms, from %s to %s", p.task, p.length().Milliseconds(), p.from.Format(clock), p.to.Format(clock))
 }
 
-// longest is the longest pause of each task that touches a span of time, the longest of all first.
+// longest returns the longest pause of each task that overlaps a period, longest first.
 func (b beats) longest(from, to time.Time) []stall {
 	var pauses []stall
 	for task, times := range b {
@@ -97,7 +97,7 @@ func (b beats) longest(from, to time.Time) []stall {
 	return pauses
 }
 
-// lengths are how many rows the journals of tasks have.
+// lengths returns the numbers of journal rows of tasks.
 func (c *testCluster) lengths(ctx context.Context, tasks []string) (map[string]int64, error) {
 	lengths := map[string]int64{}
 	var task string
@@ -108,7 +108,7 @@ func (c *testCluster) lengths(ctx context.Context, tasks []string) (map[string]i
 	return lengths, err
 }
 
-// haveGrown reports whether all journals have grown, and by more than was on its way to the store.
+// haveGrown returns an error unless all journals have grown by more rows than were in flight.
 func (c *testCluster) haveGrown(ctx context.Context, before map[string]int64) error {
 	now, err := c.lengths(ctx, slices.Collect(maps.Keys(before)))
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *testCluster) haveGrown(ctx context.Context, before map[string]int64) er
 	return nil
 }
 
-// order has the store do something beside all members.
+// order executes statements in the store, independently of the members.
 func (c *testCluster) order(ctx context.Context, statements string) error {
 	conn, err := pgx.Connect(ctx, c.server.DSN(database))
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *testCluster) order(ctx context.Context, statements string) error {
 	return err
 }
 
-// query looks into the store beside all members.
+// query queries the store, independently of the members.
 func (c *testCluster) query(ctx context.Context, statement string, argument any, row []any, each func()) error {
 	conn, err := pgx.Connect(ctx, c.server.DSN(database))
 	if err != nil {
