@@ -18,8 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// parentMode makes this program one that starts a family, prints its process ids and waits to be
-// ended.
+// parentMode makes this program start a family, print its process ids and wait to be killed.
 const parentMode = "TEST_CHILD_PARENT"
 
 func TestMain(m *testing.M) {
@@ -45,8 +44,8 @@ func start(cmd *exec.Cmd) (child.Family, error) {
 	return family, nil
 }
 
-// wanderers is a program whose children leave in every way there is, and write their ids to a
-// folder.
+// wanderers returns a program whose children leave it in every possible way and write their ids to
+// a folder.
 func wanderers(dir string) *exec.Cmd {
 	cmd := exec.Command("bash", "-c", `
 		while grep -q 'file locks *unlimited' /proc/$$/limits; do :; done # until it was adopted
@@ -65,7 +64,7 @@ var ways = []string{"child", "session", "orphan", "deep"}
 
 const patience = time.Minute
 
-// pids waits until all wanderers are on their way.
+// pids waits until all wanderers are running.
 func pids(t *testing.T, dir string) (all []int) {
 	for _, name := range ways {
 		all = append(all, pidIn(t, filepath.Join(dir, name)))
@@ -90,7 +89,7 @@ func isAlive(pid int) bool {
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
-func TestAFamilyEndsWhereverItsMembersWent(t *testing.T) {
+func TestKillEndsTheWholeFamily(t *testing.T) {
 	dir, others := t.TempDir(), t.TempDir()
 	doomed, spared := wanderers(dir), wanderers(others)
 	family, err := start(doomed)
@@ -113,7 +112,7 @@ func TestAFamilyEndsWhereverItsMembersWent(t *testing.T) {
 	require.Error(t, spared.Wait())
 }
 
-func TestWhatAFamilyLeavesBehindEndsSoon(t *testing.T) {
+func TestLeaveEndsTheRestOfTheFamilySoon(t *testing.T) {
 	dir := t.TempDir()
 	cmd := wanderers(dir)
 	family, err := start(cmd)
@@ -127,7 +126,7 @@ func TestWhatAFamilyLeavesBehindEndsSoon(t *testing.T) {
 	}
 }
 
-func TestAFamilyEndsWithWhoStartedIt(t *testing.T) {
+func TestAFamilyEndsWithTheProcessThatStartedIt(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "asked to": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -150,7 +149,7 @@ func TestAFamilyEndsWithWhoStartedIt(t *testing.T) {
 	}
 }
 
-func TestWhoLeftBeforeItWasAdoptedEndsAllTheSame(t *testing.T) {
+func TestProcessThatLeftBeforeAdoptionIsEnded(t *testing.T) {
 	pidfile := filepath.Join(t.TempDir(), "pid")
 	family := child.New()
 	cmd := exec.Command("sh", "-c", "(setsid sleep 1000 & echo $! > $PIDFILE) &")
@@ -159,18 +158,19 @@ func TestWhoLeftBeforeItWasAdoptedEndsAllTheSame(t *testing.T) {
 	pid := pidIn(t, pidfile)
 	family.Adopt(cmd.Process.Pid)
 	family.Kill()
-	require.Eventually(t, func() bool { return !isAlive(pid) }, patience, time.Millisecond) // a signal takes a moment
+	// a signal takes a moment
+	require.Eventually(t, func() bool { return !isAlive(pid) }, patience, time.Millisecond)
 }
 
-func TestNobodyEnds(*testing.T) {
+func TestZeroFamilyEndsNothing(*testing.T) {
 	child.Family{}.Kill()
 	child.Family{}.Leave()
 }
 
-func TestWhoWasBegunBeforeItsParentWasMarkedEndsWithTheFamily(t *testing.T) {
+func TestProcessStartedBeforeItsParentWasMarkedIsEnded(t *testing.T) {
 	family := child.New()
 	left := exec.Command("sleep", "1000")
-	left.Env = append(os.Environ(), family.Variable()) // and nobody adopts it
+	left.Env = append(os.Environ(), family.Variable()) // and it is not adopted
 	require.NoError(t, left.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- left.Wait() }()

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-func TestWhatIsTooLongForAProgramIsNamed(t *testing.T) {
+func TestArgumentTooLongForAProgramIsNamed(t *testing.T) {
 	large := strings.Repeat("x", 200_000)
 	for name, tt := range map[string]struct {
 		cmd  child.Command

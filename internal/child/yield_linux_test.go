@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-func TestAProgramStandsBackWhereTheProcessorsAreBusy(t *testing.T) {
+func TestProgramsHaveLowerPriority(t *testing.T) {
 	ours, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	require.NoError(t, err)
 	nicer := strconv.Itoa(min(19, 20-ours+10))

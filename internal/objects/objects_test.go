@@ -25,7 +25,7 @@ func TestAFolderIsABucket(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoBucketIsRefused(t *testing.T) {
+func TestInvalidBucketIsRefused(t *testing.T) {
 	for url, want := range map[string]string{
 		"":                    "no URL such as file:///",
 		"/var/lib":            "no URL such as file:///",
@@ -55,7 +55,7 @@ func TestNothingOutsideOfTheFolderIsReadOrWritten(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "other"))
 }
 
-// looked is an attempt that is looked at, at times that the test says.
+// looked is an attempt that is looked at, at times set by the test.
 type looked struct {
 	*testing.T
 	objects.Attempt
@@ -73,12 +73,12 @@ func newLooked(t *testing.T) *looked {
 	return l
 }
 
-// says has the worker write a file.
+// says writes a file as the worker.
 func (l *looked) says(file, text string) {
 	require.NoError(l, os.WriteFile(filepath.Join(l.dir, filepath.FromSlash(l.Folder), file), []byte(text), 0o600))
 }
 
-// at looks so many seconds after the dispatch.
+// at looks at the attempt the given number of seconds after the dispatch.
 func (l *looked) at(seconds int64) objects.Verdict {
 	v, err := l.Look(l.Context(), l.b, objects.Direct{Bucket: l.b}, l.seen, 1000+seconds*1000, 100)
 	require.NoError(l, err)
@@ -93,7 +93,7 @@ func (l *looked) goesOn(seconds int64, again time.Duration) {
 	require.Equal(l, again, v.Again)
 }
 
-func TestAWorkerThatNeverBeginsIsWaitedForSoLong(t *testing.T) {
+func TestWorkerThatNeverStartsTimesOut(t *testing.T) {
 	l := newLooked(t)
 	l.goesOn(0, 2*time.Second)
 	l.goesOn(59, 2*time.Second)
@@ -102,7 +102,7 @@ func TestAWorkerThatNeverBeginsIsWaitedForSoLong(t *testing.T) {
 	require.Equal(t, objects.Verdict{Ended: true, Error: "job never started"}, l.at(300))
 }
 
-func TestAHeartbeatThatChangesIsALife(t *testing.T) {
+func TestChangingHeartbeatKeepsAnAttemptAlive(t *testing.T) {
 	l := newLooked(t)
 	l.says("status.json", `{"status": "running", "heartbeat": "a"}`)
 	l.goesOn(200, 5*time.Second)
@@ -117,7 +117,7 @@ func TestAHeartbeatThatChangesIsALife(t *testing.T) {
 	require.Equal(t, objects.Verdict{Ended: true, Error: "heartbeat timeout", BeganAt: 201_000}, l.at(378))
 }
 
-func TestAWorkerHasBegunWithItsFirstWord(t *testing.T) {
+func TestFirstStatusStartsAnAttempt(t *testing.T) {
 	for started, want := range map[string]int64{
 		`"1970-01-01T00:00:02.5Z"`: 2500, `"yesterday"`: 6000, `7`: 6000, `null`: 6000, `"0001-01-01T00:00:00Z"`: 6000,
 	} {
@@ -171,7 +171,7 @@ func TestWhatAStatusMeans(t *testing.T) {
 	}
 }
 
-// closed is a bucket with an object that may not be read.
+// closed is a bucket with an unreadable object.
 type closed struct {
 	*objects.Dir
 	file string
@@ -184,7 +184,7 @@ func (c closed) Get(ctx context.Context, key string, most int) ([]byte, error) {
 	return c.Dir.Get(ctx, key, most)
 }
 
-func TestFilesThatMayNotBeReadAreNotWaitedForForEver(t *testing.T) {
+func TestUnreadableFilesTimeOut(t *testing.T) {
 	l := newLooked(t)
 	look := func(file string, seconds int64) objects.Verdict {
 		b := closed{l.b, file}
@@ -200,7 +200,7 @@ func TestFilesThatMayNotBeReadAreNotWaitedForForEver(t *testing.T) {
 	require.Contains(t, v.Error, "output.json is there, but the member may not read it")
 }
 
-func TestAFolderThatAWorkerHasMadeALinkHasNoFiles(t *testing.T) {
+func TestFolderReplacedByALinkHasNoFiles(t *testing.T) {
 	for name, to := range map[string]string{"to elsewhere": t.TempDir(), "to another one's": "3", "to itself": "2", "to what is not there": "none"} {
 		t.Run(name, func(t *testing.T) {
 			l := newLooked(t)
@@ -214,7 +214,7 @@ func TestAFolderThatAWorkerHasMadeALinkHasNoFiles(t *testing.T) {
 	}
 }
 
-func TestSilenceThatCouldNotBeHeardIsNone(t *testing.T) {
+func TestOutageDoesNotCountAsSilence(t *testing.T) {
 	l := newLooked(t)
 	l.says("status.json", `{"status": "running", "heartbeat": "a"}`)
 	l.goesOn(1, 2*time.Second)
@@ -238,7 +238,7 @@ func TestEachAttemptHasAFolderOfItsOwn(t *testing.T) {
 	require.Equal(t, "runs/r/t/2.1/", objects.Folder("r", "t", 2, 1))
 }
 
-func TestNobodyLooksIntoFoldersOfOthers(t *testing.T) {
+func TestFoldersOfOtherRunsAreNotRead(t *testing.T) {
 	good := objects.Attempt{Run: "r", Folder: "runs/r/t/1/", StartMS: 1, HeartbeatMS: 1}
 	require.True(t, good.Sound("r"))
 	require.False(t, good.Sound("s"))
@@ -249,14 +249,14 @@ func TestNobodyLooksIntoFoldersOfOthers(t *testing.T) {
 	}
 }
 
-// leaving is a bucket whose run goes just before something is written.
+// leaving is a bucket whose run is deleted just before a write.
 type leaving struct{ *objects.Dir }
 
 func (l leaving) Put(ctx context.Context, key string, value []byte) error {
 	return errors.Join(objects.Forget(ctx, l.Dir, "r"), l.Dir.Put(ctx, key, value))
 }
 
-func TestWhoCallsOffAnAttemptLeavesNothingOfARunThatIsGone(t *testing.T) {
+func TestCallOffLeavesNoFilesOfADeletedRun(t *testing.T) {
 	l := newLooked(t)
 	require.NoError(t, objects.CallOff(t.Context(), l.b, &l.Attempt))
 	require.FileExists(t, filepath.Join(l.dir, filepath.FromSlash(l.Folder), "cancel.json"))
@@ -279,7 +279,7 @@ func TestARunIsForgottenWithAllItsFiles(t *testing.T) {
 	require.True(t, errors.Is(err, fs.ErrNotExist))
 }
 
-func TestWhatACrashLeavesOfAFileIsTidiedUp(t *testing.T) {
+func TestIncompleteFilesOfACrashAreRemoved(t *testing.T) {
 	folder := t.TempDir()
 	dir, err := objects.OpenDir(folder)
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 
 func quoted(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n) + `"`) }
 
-func TestWhatWasMadeIsReadBeforeItsObjectIsThere(t *testing.T) {
+func TestPendingValueIsReadableBeforeItsObjectExists(t *testing.T) {
 	s, folder := keeping(t, 300)
 	text := quoted(1000)
 	ref, made := s.Refer("task-1", text)
@@ -43,7 +43,7 @@ func TestWhatWasMadeIsReadBeforeItsObjectIsThere(t *testing.T) {
 	require.Empty(t, none)
 }
 
-func TestWhatNobodyNeedsAnyLongerIsNotWritten(t *testing.T) {
+func TestReleasedValuesAreNotWritten(t *testing.T) {
 	s, folder := keeping(t, 300)
 	ref, made := s.Refer("task-1", quoted(1000))
 	_, more := s.Refer("task-1", quoted(1000))
@@ -57,7 +57,7 @@ func TestWhatNobodyNeedsAnyLongerIsNotWritten(t *testing.T) {
 	require.ErrorContains(t, err, "is gone")
 }
 
-func TestOfWhatWasMadeTheLargePartsGo(t *testing.T) {
+func TestLargePartsBecomeReferences(t *testing.T) {
 	s, _ := keeping(t, 300)
 	known := kept(t, s, "task-1", strings.Repeat("y", 1000))
 	many := `{` + strings.Repeat(`"a":"short",`, 40) + `"b":1}`
@@ -91,7 +91,7 @@ func TestOfWhatWasMadeTheLargePartsGo(t *testing.T) {
 	}
 }
 
-func TestAReferenceStaysOneHoweverLittleIsKept(t *testing.T) {
+func TestReferencesStayUnchangedWithASmallLimit(t *testing.T) {
 	s, _ := keeping(t, 10)
 	ref := kept(t, s, "task-1", "a short text")
 	v, made := s.Refer("task-1", ref)
@@ -102,12 +102,12 @@ func TestAReferenceStaysOneHoweverLittleIsKept(t *testing.T) {
 	require.Equal(t, ref, v)
 }
 
-// full is a bucket that takes nothing more.
+// full is a bucket that rejects all writes.
 type full struct{ objects.Bucket }
 
 func (full) Put(context.Context, string, []byte) error { return errors.New("the disk is full") }
 
-func TestWhatCannotBeWrittenIsTold(t *testing.T) {
+func TestWriteErrorsAreReported(t *testing.T) {
 	dir, err := objects.OpenDir(t.TempDir())
 	require.NoError(t, err)
 	s := payload.New(payload.Options{Bucket: full{dir}, Secret: "secret", Over: 300})
@@ -145,7 +145,7 @@ func (a *away) Get(ctx context.Context, key string, most int) ([]byte, error) {
 	return a.Bucket.Get(ctx, key, most)
 }
 
-func TestJobsWaitForMinutesForABucketAndPeopleDoNot(t *testing.T) {
+func TestPatientCallersWaitLongerForABucket(t *testing.T) {
 	folder := t.TempDir()
 	ref := kept(t, in(t, folder, 300), "task-1", strings.Repeat("y", 1000))
 	synctest.Test(t, func(t *testing.T) {

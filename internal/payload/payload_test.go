@@ -18,14 +18,14 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// keeping is a store of values that keeps them in a folder, from so many bytes on.
+// keeping returns a store that keeps values above a size in a folder.
 func keeping(t *testing.T, over int) (*payload.Store, string) {
 	t.Helper()
 	folder := t.TempDir()
 	return in(t, folder, over), folder
 }
 
-// in is another store on the same folder, which has read nothing yet.
+// in returns another store on the same folder, with an empty cache.
 func in(t *testing.T, folder string, over int) *payload.Store {
 	t.Helper()
 	bucket, err := objects.OpenDir(folder)
@@ -42,7 +42,7 @@ func kept(t *testing.T, s *payload.Store, task string, v any) json.RawMessage {
 	return ref
 }
 
-// files are those in the folder of a task.
+// files returns the files in the folder of a task.
 func files(t *testing.T, folder, task string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, "values", task, "*"))
@@ -86,7 +86,7 @@ func TestEqualValuesOfATaskAreOneObject(t *testing.T) {
 	require.Len(t, files(t, folder, "task-2"), 1)
 }
 
-func TestNobodyElseWritesAReference(t *testing.T) {
+func TestReferencesCannotBeForged(t *testing.T) {
 	s, folder := keeping(t, 100)
 	ref := kept(t, s, "task-1", strings.Repeat("x", 1000))
 	bucket, err := objects.OpenDir(folder)
@@ -104,7 +104,7 @@ func TestNobodyElseWritesAReference(t *testing.T) {
 	require.False(t, s.Refers(quoted), "in a text it is a text")
 }
 
-func TestReferencesInsideAValueArePutInTheirPlaces(t *testing.T) {
+func TestNestedReferencesAreReplacedByTheirContents(t *testing.T) {
 	s, folder := keeping(t, 100)
 	var list, want []json.RawMessage
 	for i := range 20 {
@@ -129,7 +129,7 @@ func TestReferencesInsideAValueArePutInTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestOfParamsEachLargeFieldIsKeptByItself(t *testing.T) {
+func TestLargeFieldsOfParamsAreStoredSeparately(t *testing.T) {
 	s, folder := keeping(t, 100)
 	params := json.RawMessage(`{"n": 1, "text": "` + strings.Repeat("x", 1000) + `", "on": true}`)
 	v, err := s.KeepFields(t.Context(), "task-1", params)
@@ -172,7 +172,7 @@ func TestAPartOfAValueIsReadWithoutTheRest(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsGoneOrAnotherIsAnErrorThatNamesIt(t *testing.T) {
+func TestErrorNamesAMissingOrChangedObject(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, file string){
 		"is gone": func(t *testing.T, file string) { require.NoError(t, os.Remove(file)) },
 		"is not what was written": func(t *testing.T, file string) {
@@ -210,7 +210,7 @@ func TestAnObjectThatIsGoneOrAnotherIsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeToBePutTogetherIsRefused(t *testing.T) {
+func TestValueTooLargeToAssembleIsRefused(t *testing.T) {
 	folder := t.TempDir()
 	bucket, err := objects.OpenDir(folder)
 	require.NoError(t, err)
@@ -223,7 +223,7 @@ func TestWhatIsTooLargeToBePutTogetherIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "more than the 5000 that can be put together")
 }
 
-func TestEqualValuesAreKnownWhereverTheyAre(t *testing.T) {
+func TestGlimpseOfEqualValuesIsEqual(t *testing.T) {
 	s, _ := keeping(t, 100)
 	long := strings.Repeat("x", 1000)
 	text, err := json.Marshal(long)

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// BenchmarkProcess has programs that do nothing carried out, as many at once as there are
-// processors, beside a loop that only starts them.
+// BenchmarkProcess runs programs that do nothing, as many concurrently as there are processors, and
+// compares them with a loop that only starts them.
 func BenchmarkProcess(b *testing.B) {
 	loop := func(b *testing.B, once func() error) {
 		b.RunParallel(func(p *testing.PB) {
@@ -40,7 +40,7 @@ func BenchmarkProcess(b *testing.B) {
 	}
 }
 
-// BenchmarkPython has functions of Python carried out, as many at once as there are processors.
+// BenchmarkPython runs Python functions, as many concurrently as there are processors.
 func BenchmarkPython(b *testing.B) {
 	for name, warm := range map[string]int{"cold": 0, "warm": 2} {
 		b.Run(name, func(b *testing.B) {

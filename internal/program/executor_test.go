@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// executorsOfPython are classes as people write them.
+// executorsOfPython are typical classes of users.
 const executorsOfPython = `
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +62,7 @@ class Idle: pass
 def function(): pass
 `
 
-// executed is a job whose class has a configuration.
+// executed runs a job of a class with a configuration.
 func executed(t *testing.T, class, config string, more program.Job) program.Result {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func executed(t *testing.T, class, config string, more program.Job) program.Resu
 	return runIn(t, dir, more)
 }
 
-func TestPythonExecutorsCarryTasksOut(t *testing.T) {
+func TestPythonExecutorsRunTasks(t *testing.T) {
 	facts := program.Facts{Step: "stage", Attempt: 2, Upstream: json.RawMessage(`{"a":[1]}`)}
 	for class, tt := range map[string]struct{ config, want string }{
 		"Shout": {`{"project":"p","other":1}`, `{"text": "Config p US file: users.sql stage", "upstream": {"a": [1]}}`},
@@ -91,7 +91,7 @@ func TestPythonExecutorsCarryTasksOut(t *testing.T) {
 	}
 }
 
-func TestPythonExecutorsThatCannotCarryATaskOutSayWhy(t *testing.T) {
+func TestInvalidPythonExecutorsReportTheReason(t *testing.T) {
 	for class, want := range map[string]string{
 		"Fails":    "no such table",
 		"Idle":     "exit status 1: AttributeError: the executor Idle has no method run(config_file, ctx, upstream)",
@@ -103,7 +103,7 @@ func TestPythonExecutorsThatCannotCarryATaskOutSayWhy(t *testing.T) {
 	}
 }
 
-// What dependencies have given may be larger than any variable.
+// The results of dependencies may be larger than any variable.
 func TestALargeUpstreamIsInAFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	upstream := json.RawMessage(fmt.Sprintf(`{"a":%q}`, strings.Repeat("x", 300_000)))

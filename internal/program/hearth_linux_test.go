@@ -19,8 +19,8 @@ def main():
     time.sleep(1000)
 `
 
-// hearthOf is a runner whose folder has a task, and how an interpreter for it is begun and kept
-// warm.
+// hearthOf returns a runner and a job whose folder has a task, with the command of its warm
+// interpreter.
 func hearthOf(t *testing.T) (*Runner, *Job) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func hearthOf(t *testing.T) (*Runner, *Job) {
 	return r, &Job{Type: flow.ExecPython, Program: &flow.Program{File: "w.py", Warm: 1}}
 }
 
-func TestAnInterpreterThatIsGoneIsNotBusy(t *testing.T) {
+func TestEndedInterpreterIsNotBusy(t *testing.T) {
 	r, job := hearthOf(t)
 	cmd, cleanup, err := r.prepareCommand(t.Context(), job)
 	defer cleanup()
@@ -51,7 +51,7 @@ func TestAnInterpreterThatIsGoneIsNotBusy(t *testing.T) {
 	require.Zero(t, z.Running(), "what it was not asked for is not waited for")
 }
 
-func TestAsManyInterpretersAreKeptWarmAsWhoeverWantsMost(t *testing.T) {
+func TestLargestWishSetsTheNumberOfWarmInterpreters(t *testing.T) {
 	r, job := hearthOf(t)
 	cmd, cleanup, err := r.prepareCommand(t.Context(), job)
 	defer cleanup()

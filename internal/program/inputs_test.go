@@ -32,7 +32,7 @@ func inputFiles(t *testing.T) []string {
 	return found
 }
 
-func TestInputsThatAKilledProcessHasLeftAreRemovedByTheNextOne(t *testing.T) {
+func TestInputsOfAKilledProcessAreRemovedByTheNextOne(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), "TROUPE_TEST_LARGE_INPUT=1")
@@ -43,14 +43,14 @@ func TestInputsThatAKilledProcessHasLeftAreRemovedByTheNextOne(t *testing.T) {
 	require.NoError(t, parent.Process.Kill())
 	require.Error(t, parent.Wait())
 	require.Len(t, inputFiles(t), 1)
-	require.Eventually(t, func() bool { // a program that was just being started may hold the lock for a moment
+	require.Eventually(t, func() bool { // a concurrently starting program may hold the lock briefly
 		program.New(program.Options{}).Close()
 		left, err := os.ReadDir(os.TempDir())
 		return err == nil && len(left) == 0
 	}, 20*time.Second, time.Millisecond)
 }
 
-func TestInputsLieSideBySideAndLeaveNothing(t *testing.T) {
+func TestConcurrentInputsAreRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := program.New(program.Options{Dir: t.TempDir()})
 	defer r.Close()

@@ -17,8 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// libraryOf compiles a library whose function returns an expression of C, after it has done
-// something.
+// libraryOf compiles a library whose function executes a statement and returns a C expression.
 func libraryOf(t *testing.T, dir, name, does, returns string) string {
 	t.Helper()
 	source := fmt.Sprintf(`#include <stdio.h>
@@ -34,7 +33,7 @@ void ork_task_free(char *text) { free(text); }
 	return name + ".so"
 }
 
-// needsC ends a test where nothing can compile C for it.
+// needsC skips a test where no C compiler is installed.
 func needsC(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil || runtime.GOOS == "windows" {
 		t.Skip("there is no compiler of C")
@@ -50,7 +49,7 @@ func TestLibraries(t *testing.T) {
 	})
 }
 
-// withoutPython has a test go on with troupe-library, and without Python.
+// withoutPython lets a test use troupe-library without Python.
 func withoutPython(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,7 +66,7 @@ func withoutPython(t *testing.T) {
 	t.Setenv("PATH", dir)
 }
 
-func TestWithoutPythonALibrarySaysWhatIsMissing(t *testing.T) {
+func TestLibraryWithoutALoaderReportsTheMissingProgram(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "x.so"), "", 0o600)
 	t.Setenv("PATH", dir)

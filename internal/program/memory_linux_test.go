@@ -10,16 +10,15 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// TestAProgramThatWantsMoreMemoryThanItMayHaveIsRefusedIt, and so is what it starts: tail keeps
-// what it is to print.
-func TestAProgramThatWantsMoreMemoryThanItMayHaveIsRefusedIt(t *testing.T) {
+// TestMemoryLimitOfAProgramIsEnforced also covers child processes: tail buffers its output.
+func TestMemoryLimitOfAProgramIsEnforced(t *testing.T) {
 	const keeps = "sleep 0.1; head -c 90000000 /dev/zero | tail -c 80000000 >/dev/null"
 	require.Contains(t, run(t, flow.Program{Command: keeps, Memory: 32 << 20}).Error, "memory exhausted")
 	require.Empty(t, run(t, flow.Program{Command: keeps, Memory: 256 << 20}).Error)
 	require.Empty(t, run(t, flow.Program{Command: keeps}).Error)
 }
 
-func TestAFunctionThatWantsMoreMemoryThanItMayHaveIsRefusedIt(t *testing.T) {
+func TestMemoryLimitOfAPythonFunctionIsEnforced(t *testing.T) {
 	for name, warm := range map[string]int{"cold": 0, "warm": 1} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

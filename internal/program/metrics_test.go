@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-func TestMetricsAreCountedWhateverBecomesOfTheProgram(t *testing.T) {
+func TestMetricsOfFailedProgramsAreCounted(t *testing.T) {
 	for code, command := range map[string]string{"": "exit 0", "exit status 3: no": "echo no >&2; exit 3"} {
 		r, _ := withSecrets(t)
 		res := r.Run(t.Context(), program.Job{Type: flow.ExecProcess, Program: &flow.Program{Command: `

@@ -13,8 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// Each line is carried out as one of the shell, and as the same with an end that only a shell
-// understands.
+// Each line runs without a shell, and with an appended part that only a shell understands.
 func TestALineMeansTheSameWithAndWithoutAShell(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -20,8 +20,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// parents are what this program does instead of its tests, when it was started for one of them: by
-// the variable that says with what.
+// parents are alternative main functions of this program, selected by an environment variable.
 var parents = map[string]func(string){}
 
 func TestMain(m *testing.M) {
@@ -34,7 +33,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// run has a program run in a folder of its own.
+// run runs a program in a folder of its own.
 func run(t *testing.T, p flow.Program) program.Result {
 	return runIn(t, t.TempDir(), program.Job{Program: &p})
 }
@@ -97,7 +96,7 @@ func TestAMarkedLineThatIsNoJSONFailsTheAttempt(t *testing.T) {
 	}
 }
 
-func TestALooseMarkThatIsNoJSONIsOnlyLogged(t *testing.T) {
+func TestLooseMarkWithoutJSONIsOnlyLogged(t *testing.T) {
 	for name, tt := range map[string]struct{ command, want, err string }{
 		"alone":               {"echo ORK_OUTPUT:bad", "", ""},
 		"behind an older one": {"echo ORK_OUTPUT:1; echo ORK_OUTPUT:NaN", "1", ""},
@@ -228,7 +227,7 @@ func TestALargeInputIsInAFile(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// listener keeps what is said.
+// listener keeps the output.
 type listener struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -240,7 +239,7 @@ func (l *listener) Write(b []byte) (int, error) {
 	return l.Buffer.Write(b)
 }
 
-func TestWhateverIsPrintedIsReadToItsEnd(t *testing.T) {
+func TestOutputIsReadToItsEnd(t *testing.T) {
 	var out, complaints listener
 	res := runIn(t, t.TempDir(), program.Job{Stdout: &out, Stderr: &complaints, Program: &flow.Program{Command: `
 		printf 'no \377 text\n'; head -c 5000000 /dev/zero | tr '\0' x; head -c 3000000 /dev/zero >&2; printf '\nORK_OUTPUT:1\n'`}})
@@ -250,7 +249,7 @@ func TestWhateverIsPrintedIsReadToItsEnd(t *testing.T) {
 	require.Equal(t, 3_000_000, complaints.Len())
 }
 
-func TestAnOutputIsWholeOrAFailure(t *testing.T) {
+func TestTooLargeOutputIsAFailure(t *testing.T) {
 	const most = 1000
 	for name, tt := range map[string]struct {
 		command string
@@ -272,10 +271,10 @@ func TestAnOutputIsWholeOrAFailure(t *testing.T) {
 	}
 }
 
-func TestAProgramThatNobodyWaitsForIsAskedToEnd(t *testing.T) {
+func TestCanceledProgramIsAskedToEnd(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	go func() { // ends with the program's start at the latest
+	go func() { // ends at the start of the program at the latest
 		for {
 			if _, err := os.Stat(filepath.Join(dir, "begun")); err == nil || ctx.Err() != nil {
 				break
@@ -290,7 +289,7 @@ func TestAProgramThatNobodyWaitsForIsAskedToEnd(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "asked"))
 }
 
-func TestAProgramThatWillNotEndIsKilledAfterItsGrace(t *testing.T) {
+func TestProgramIsKilledAfterItsGracePeriod(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
@@ -300,8 +299,8 @@ func TestAProgramThatWillNotEndIsKilledAfterItsGrace(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(begun), 300*time.Millisecond)
 }
 
-// The engine's own: neither what it lets through nor what tells a program its job in Troupe's words
-// is said here.
+// This covers only the engine: neither the operator's additional variables nor those that describe
+// the job in Troupe's names.
 func TestAProgramSeesAStatedEnvironment(t *testing.T) {
 	for _, name := range []string{"TROUPE_TOKEN", "TROUPE_STORE", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "ORK_UPSTREAM_JSON", "ORK_API_URL"} {
 		t.Setenv(name, "secret")

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// tasks are functions as people write them.
+// tasks are typical functions of users.
 const tasks = `
 import datetime, enum, sys, uuid
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ func taskFolder(t *testing.T) string {
 	return dir
 }
 
-// interpreters are the usual one, and those that TROUPE_PYTHONS names: python3.8,python3.13.
+// interpreters returns the default one, and those named by TROUPE_PYTHONS: python3.8,python3.13.
 func interpreters() []string {
 	return append([]string{""}, strings.FieldsFunc(os.Getenv("TROUPE_PYTHONS"), func(r rune) bool { return r == ',' })...)
 }
@@ -186,8 +186,7 @@ func TestPythonGetsALargeInput(t *testing.T) {
 	require.Equal(t, "300000", string(res.Output), res.Error)
 }
 
-// Those who have uv get what pyproject.toml asks for; here somebody only says what he was called
-// with.
+// Here uv is a script that prints its arguments.
 func TestPythonRunsByUV(t *testing.T) {
 	dir, bin := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(dir, "pyproject.toml"), "", 0o644)
@@ -198,8 +197,8 @@ func TestPythonRunsByUV(t *testing.T) {
 	require.Equal(t, `"run python3 -u cache"`, string(res.Output), res.Error)
 }
 
-// A version manager may take long to say which interpreter it would start.
-func TestAskingForTheInterpreterEndsWithItsTask(t *testing.T) {
+// A version manager may be slow to name its interpreter.
+func TestInterpreterLookupEndsWithItsTask(t *testing.T) {
 	dir, shims := taskFolder(t), filepath.Join(t.TempDir(), "shims")
 	write(t, filepath.Join(shims, "python3"), "#!/bin/sh\necho $$ > asked\nsleep 1000\n", 0o755)
 	t.Setenv("PATH", shims+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -222,7 +221,7 @@ func TestAskingForTheInterpreterEndsWithItsTask(t *testing.T) {
 	}
 }
 
-// models are functions whose arguments are models of pydantic, as people write them who have it.
+// models are functions whose arguments are pydantic models, as in users' code.
 const models = `
 from datetime import date
 from typing import List, Optional

@@ -13,10 +13,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/secrets"
 )
 
-// hidden is a secret that no test is to see.
+// hidden is a secret that must not appear.
 const hidden = "hunter2-and-more"
 
-// withSecrets is a runner with a secret that is called db.
+// withSecrets returns a runner with a secret named db.
 func withSecrets(t *testing.T) (*program.Runner, string) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "db"), []byte(hidden+"\n"), 0o600))
@@ -63,8 +63,8 @@ func (f failed) Error() string { return string(f) }
 
 func errorOf(res program.Result) error { return failed(res.Error) }
 
-// Whatever a program says, and however it says it, nobody hears its secrets.
-func TestWhatAProgramSaysHasNoSecretInIt(t *testing.T) {
+// Secrets are hidden in every kind of output.
+func TestSecretsAreHiddenInOutput(t *testing.T) {
 	r, _ := withSecrets(t)
 	for name, tt := range map[string]struct{ command, output, failure string }{
 		"an output":             {`echo "ORK_OUTPUT:{\"a\":\"x $PASSWORD\"}"`, `{"a":"x ***"}`, ""},
@@ -92,7 +92,7 @@ func TestWhatAProgramSaysHasNoSecretInIt(t *testing.T) {
 	}
 }
 
-func TestAFunctionFindsItsSecretsAndDoesNotTellThem(t *testing.T) {
+func TestPythonFunctionGetsSecretsAndTheyAreHidden(t *testing.T) {
 	r, _ := withSecrets(t)
 	file := filepath.Join(t.TempDir(), "f.py")
 	write(t, file, "import os\ndef main():\n    print('log', os.environ['PASSWORD'])\n    return {'a': os.environ['PASSWORD']}\ndef fails():\n    raise ValueError(os.environ['PASSWORD'])\n", 0o600)

@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// warmTasks are functions that leave traces, or look for those of others.
+// warmTasks are functions that leave traces, or search for those of others.
 const warmTasks = `
 import atexit, os, sys, time
 from ork import TaskError
@@ -73,7 +73,7 @@ def stays():
 async def later(a): return a + 1
 `
 
-// warmed is a runner that keeps interpreters warm, and its folder.
+// warmed is a runner with warm interpreters, and its folder.
 type warmed struct {
 	*testing.T
 	runner *program.Runner
@@ -97,7 +97,7 @@ func (w *warmed) call(function, input string) program.Result {
 	return w.runner.Run(w.Context(), w.job(function, input))
 }
 
-func TestNothingOfAnAttemptIsSeenByTheNext(t *testing.T) {
+func TestWarmAttemptsAreIsolated(t *testing.T) {
 	w := warm(t)
 	var parents []any
 	for n := range 3 {
@@ -116,8 +116,8 @@ func TestNothingOfAnAttemptIsSeenByTheNext(t *testing.T) {
 	require.Equal(t, "[false, false, false]", string(w.call("look", `{}`).Output))
 }
 
-// Python itself takes a file for the same that has the same size and was written in the same
-// second, so the sizes differ here.
+// Python considers a file unchanged if its size and modification second are equal, so the sizes
+// differ here.
 func TestEditsOfATaskAreSeenByTheNextAttempt(t *testing.T) {
 	w := warm(t)
 	for n := range 3 {
@@ -127,7 +127,7 @@ func TestEditsOfATaskAreSeenByTheNextAttempt(t *testing.T) {
 	}
 }
 
-func TestAWarmAttemptEndsAsAColdOne(t *testing.T) {
+func TestWarmAndColdAttemptsEndAlike(t *testing.T) {
 	for _, python := range interpreters() {
 		t.Run(python, func(t *testing.T) { endsAsACold(t, python) })
 	}
@@ -160,8 +160,8 @@ func lastLine(text string) string {
 	return all[len(all)-1]
 }
 
-// pids waits until an attempt is on its way, and tells of it, its interpreter and the program that
-// it has begun.
+// pids waits until an attempt is running, and returns the ids of the attempt, its interpreter and
+// the program it has started.
 func (w *warmed) pids() (pids []int) {
 	for _, file := range []string{"pid", "away"} {
 		require.Eventually(w, func() bool { _, err := os.Stat(filepath.Join(w.dir, file)); return err == nil }, patience, time.Millisecond)
@@ -183,7 +183,7 @@ func alive(pid int) bool {
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
-func TestAWarmAttemptThatNobodyWaitsForEndsWithAllItBegan(t *testing.T) {
+func TestCanceledWarmAttemptEndsWithItsDescendants(t *testing.T) {
 	for _, function := range []string{"sleeps", "stays"} {
 		w := warm(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -213,7 +213,7 @@ func TestAnInterpreterThatDiesIsReplacedAndItsAttemptFails(t *testing.T) {
 	require.Equal(t, "2", string(w.call("later", `{"a":1}`).Output))
 }
 
-func TestWithoutAnInterpreterToWarmAnAttemptFailsAsAColdOne(t *testing.T) {
+func TestWarmAttemptWithoutAnInterpreterFailsLikeACold(t *testing.T) {
 	w := warm(t)
 	job := w.job("later", `{"a":1}`)
 	job.Program.Python = "./not-there"
@@ -222,7 +222,7 @@ func TestWithoutAnInterpreterToWarmAnAttemptFailsAsAColdOne(t *testing.T) {
 	require.Equal(t, w.runner.Run(t.Context(), cold), w.runner.Run(t.Context(), job))
 }
 
-// warmParent makes this program one that has a warm attempt, until it is killed.
+// warmParent makes this program run a warm attempt until it is killed.
 const warmParent = "TEST_PROGRAM_WARM"
 
 func TestNoWarmAttemptOutlivesItsMember(t *testing.T) {
