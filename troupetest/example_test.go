@@ -9,7 +9,7 @@ import (
 )
 
 func Example() {
-	t := &testing.T{} // of your test
+	t := &testing.T{} // from your test
 	f := troupetest.New(t, `
 start: wait
 nodes:
@@ -37,7 +37,7 @@ edges: [{from: wait, action: default, to: charge}]`)
 }
 
 func ExampleTest_Seeds() {
-	t := &testing.T{} // of your test
+	t := &testing.T{} // from your test
 	f := troupetest.New(t, `
 nodes:
   pay: {service: pay, compensate: refund}

@@ -37,7 +37,7 @@ type payment struct {
 
 var params = map[string]any{"amount": 12}
 
-func TestATaskIsPlayedWithMocksAndHandlers(t *testing.T) {
+func TestATaskRunsWithMocksAndHandlers(t *testing.T) {
 	f := troupetest.New(t, order)
 	f.Mock("charge", troupetest.Fails("declined").Times(2).Then(troupetest.Handler(func(_ context.Context, c charge) (payment, error) {
 		return payment{c.Amount}, nil
@@ -93,7 +93,7 @@ func TestFlowsBuiltInGoAreTested(t *testing.T) {
 	require.Equal(t, "completed", r.State)
 }
 
-// recorder is a test whose failures are looked at.
+// recorder is a test that records its failure.
 type recorder struct {
 	testing.TB
 	failed string
@@ -109,7 +109,7 @@ func (r *recorder) Errorf(format string, args ...any) { r.failed = fmt.Sprintf(f
 func (r *recorder) Helper()                           {}
 func (r *recorder) Cleanup(func())                    {}
 
-// failure is what a test ends with.
+// failure returns the message with which a test fails.
 func failure(t *testing.T, f func(t testing.TB)) string {
 	t.Helper()
 	r := &recorder{TB: t}

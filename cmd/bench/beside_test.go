@@ -39,8 +39,8 @@ func TestRoundsAreComparedWithThemselves(t *testing.T) {
 	}
 }
 
-// linesOf are rounds in which a step costs this and the other tree so many microseconds in the
-// member and in PostgreSQL.
+// linesOf returns rounds with the CPU time of a step in microseconds: in the member and in
+// PostgreSQL, for this and the other tree.
 func linesOf(t *testing.T, name string, rounds ...[4]float64) string {
 	var lines strings.Builder
 	for _, r := range rounds {
@@ -53,7 +53,7 @@ func linesOf(t *testing.T, name string, rounds ...[4]float64) string {
 	return lines.String()
 }
 
-func TestMoreCPUIsNamedAndSlownessIsNot(t *testing.T) {
+func TestHigherCPUIsReportedAndSlownessIsNot(t *testing.T) {
 	same := linesOf(t, "chain", [4]float64{40, 30, 40, 30}, [4]float64{60, 30, 40, 30}, [4]float64{41, 31, 40, 30})
 	member := linesOf(t, "fan-out of 1,000", [4]float64{47, 30, 40, 30}, [4]float64{60, 30, 40, 30}, [4]float64{46.9, 30, 40, 30})
 	busy := linesOf(t, "chain by pull", [4]float64{60, 30, 40, 30}, [4]float64{60, 30, 40, 30}, [4]float64{41, 30, 40, 30})
@@ -68,11 +68,11 @@ func TestMoreCPUIsNamedAndSlownessIsNot(t *testing.T) {
 	}
 }
 
-func TestLinesOfNobodyAreAnError(t *testing.T) {
+func TestLinesOfAnUnknownTreeAreAnError(t *testing.T) {
 	require.ErrorContains(t, printComparison(strings.NewReader("panic: no\n"), &strings.Builder{}, &strings.Builder{}, 1), "panic: no")
 }
 
-// repository has an empty commit for each message, on the branch main.
+// repository creates an empty commit for each message, on the branch main.
 func repository(t *testing.T, messages ...string) (dir string, git func(...string) string) {
 	dir = t.TempDir()
 	git = func(args ...string) string {
@@ -91,7 +91,7 @@ func repository(t *testing.T, messages ...string) (dir string, git func(...strin
 	return dir, git
 }
 
-// base is what scripts/base.sh says in a folder.
+// base returns the output of scripts/base.sh in a folder.
 func base(t *testing.T, dir string) (commit, why string) {
 	script, err := filepath.Abs("../../scripts/base.sh")
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestATreeIsMeasuredBesideTheCommitItComesFrom(t *testing.T) {
 	require.Equal(t, git("rev-parse", "main^"), commit, "in a fresh clone")
 }
 
-func TestATreeThatComesFromNowhereIsMeasuredBesideNothing(t *testing.T) {
+func TestATreeWithoutABaseHasNoComparison(t *testing.T) {
 	dir, git := repository(t, "one")
 	commit, why := base(t, dir)
 	require.Empty(t, commit)

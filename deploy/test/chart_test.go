@@ -1,6 +1,6 @@
-// Package deploy checks what is in the folder deploy as far as that can be done without Docker,
-// Kubernetes and a running systemd: everything is decoded strictly into the types of those who will
-// read it, and the program of a release is run as the image runs it.
+// Package deploy checks the folder deploy as far as possible without Docker, Kubernetes and a
+// running systemd. Everything is decoded strictly into the types of its readers, and the release
+// program runs as in the image.
 package deploy
 
 import (
@@ -31,7 +31,7 @@ const (
 	manifests   = "../kubernetes/troupe.yaml"
 )
 
-// header of the manifests that the chart is rendered to.
+// header is the header of the rendered manifests.
 const header = `# Three members, as the Helm chart beside this renders them with its default values. Do not edit: change the chart, then
 #
 #   cd deploy/test && go test -run Manifests -update
@@ -41,8 +41,7 @@ const header = `# Three members, as the Helm chart beside this renders them with
 #   deploy/kubernetes/secret.sh 'postgres://troupe:PASSWORD@HOST/troupe' default troupe | kubectl create -f -
 `
 
-// render is the chart with values, a text for each template with something in it, sorted by its
-// name.
+// render renders the chart: a text for each template that is not empty, sorted by name.
 func render(t *testing.T, values map[string]any) ([]string, error) {
 	t.Helper()
 	chart, err := loader.Load(chartFolder)
@@ -69,7 +68,7 @@ func render(t *testing.T, values map[string]any) ([]string, error) {
 	return texts, nil
 }
 
-// objects are what Kubernetes would be given.
+// objects are the rendered Kubernetes objects.
 type objects struct {
 	set      appsv1.StatefulSet
 	budget   policyv1.PodDisruptionBudget
@@ -77,7 +76,7 @@ type objects struct {
 	services []corev1.Service
 }
 
-// decode reads manifests strictly: a field that Kubernetes does not know is an error.
+// decode decodes manifests strictly: unknown fields are errors.
 func decode(t *testing.T, text string) objects {
 	t.Helper()
 	var all objects
@@ -111,7 +110,7 @@ func rendered(t *testing.T, values map[string]any) objects {
 	return decode(t, strings.Join(texts, "---\n"))
 }
 
-// with is the values of a release whose Secret is there.
+// with returns values for a release with an existing Secret.
 func with(pairs ...any) map[string]any {
 	values := map[string]any{"secret": map[string]any{"existing": "troupe"}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -122,7 +121,7 @@ func with(pairs ...any) map[string]any {
 
 func (o *objects) container() *corev1.Container { return &o.set.Spec.Template.Spec.Containers[0] }
 
-// env is what a variable of the members is set to.
+// env returns the value of a member's variable.
 func (o *objects) env(name string) string {
 	for _, v := range o.container().Env {
 		if v.Name == name {
@@ -207,13 +206,13 @@ func TestProbesAskTheRoutesThatAreThere(t *testing.T) {
 			require.Equal(t, scheme, probe.HTTPGet.Scheme)
 			require.Equal(t, "api", probe.HTTPGet.Port.String())
 		}
-		// The pause, and what a member takes to hand over.
+		// The pause, and the time a member needs for the hand-over.
 		pause := c.Lifecycle.PreStop.Sleep.Seconds
 		require.GreaterOrEqual(t, *o.set.Spec.Template.Spec.TerminationGracePeriodSeconds, pause+25)
 	}
 }
 
-func TestMembersMayDoNothingTheyNeedNot(t *testing.T) {
+func TestMembersHaveMinimalPermissions(t *testing.T) {
 	o := rendered(t, with())
 	pod := o.set.Spec.Template.Spec
 	require.True(t, *pod.SecurityContext.RunAsNonRoot)
@@ -341,7 +340,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	}
 }
 
-func TestAllKeysOfTheSecretAreInTheOneThatTheScriptPrints(t *testing.T) {
+func TestTheScriptPrintsAllKeysOfTheSecret(t *testing.T) {
 	text := output(t, "../kubernetes/secret.sh", "postgres://troupe:p@ss@db/troupe", "flows", "my-secret")
 	var secret corev1.Secret
 	require.NoError(t, yaml.UnmarshalStrict([]byte(text), &secret))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// composed is the compose file with the secrets that its script makes.
+// composed loads the compose file with the secrets of its script.
 func composed(t *testing.T) *compose.Project {
 	t.Helper()
 	dir := t.TempDir()

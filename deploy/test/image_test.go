@@ -22,13 +22,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is that of a release, as the image has it.
+// program is the path of the release program as in the image.
 var program string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
-	for _, v := range os.Environ() { // settings of whoever runs the tests
+	for _, v := range os.Environ() { // settings of the tester
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TROUPE_") {
 			os.Unsetenv(name)
 		}
@@ -47,7 +47,7 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// output is what a command prints.
+// output returns the output of a command.
 func output(t *testing.T, command string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(command, args...).Output()
@@ -59,7 +59,7 @@ func output(t *testing.T, command string, args ...string) string {
 	return string(out)
 }
 
-// isKey checks the form of a key of gossip.
+// isKey checks the form of a gossip key.
 func isKey(t *testing.T, text []byte) {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
@@ -81,7 +81,7 @@ func TestVariablesInTheFilesAreTheProgramsOwn(t *testing.T) {
 	}
 }
 
-// dockerfile is the stages of the image.
+// dockerfile returns the stages of the image.
 func dockerfile(t *testing.T) []instructions.Stage {
 	t.Helper()
 	file, err := os.Open("../Dockerfile")
@@ -95,7 +95,7 @@ func dockerfile(t *testing.T) []instructions.Stage {
 	return stages
 }
 
-// command finds the one command of a kind in a stage.
+// command returns the only command of a kind in a stage.
 func command[T any](t *testing.T, stage instructions.Stage) T {
 	t.Helper()
 	i := slices.IndexFunc(stage.Commands, func(c instructions.Command) bool { _, ok := c.(T); return ok })
@@ -131,8 +131,8 @@ func TestTheProgramIsStatic(t *testing.T) {
 	require.Empty(t, libraries)
 }
 
-// container runs the program as the image does: as its user, and for root also with nothing else to
-// be seen.
+// container runs the program as the image does: as its user, and, if possible, in a root folder
+// with nothing else.
 func container(t *testing.T, root string, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -146,7 +146,7 @@ func container(t *testing.T, root string, env []string, args ...string) *exec.Cm
 	return cmd
 }
 
-// fill makes the folder that the image would be.
+// fill creates the root folder of the image.
 func fill(t *testing.T) (root string) {
 	t.Helper()
 	root = t.TempDir()

@@ -16,8 +16,8 @@ import (
 
 const observability = "../observability/"
 
-// members are the metrics that a member registers, with their labels. A test of the program holds
-// the list to the truth.
+// members returns the metrics of a member with their labels. A test of the program verifies the
+// list.
 func members(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(observability + "metrics.txt")
@@ -36,10 +36,10 @@ func members(t *testing.T) map[string][]string {
 	return known
 }
 
-// ofEach are the labels that whoever scrapes adds to each metric.
+// ofEach are the labels added by the scraper to each metric.
 var ofEach = []string{"job", "instance"}
 
-// checkExpr fails when an expression is none, or names a metric or label that no member has.
+// checkExpr fails if an expression is invalid, or uses an unknown metric or label.
 func checkExpr(t *testing.T, text string) {
 	t.Helper()
 	known := members(t)
@@ -84,7 +84,7 @@ func requireLabel(t *testing.T, known map[string][]string, part parser.Node, lab
 	})
 }
 
-func TestAlertsNameWhatMembersTell(t *testing.T) {
+func TestAlertsUseExistingMetrics(t *testing.T) {
 	groups, errs := rulefmt.ParseFile(observability+"alerts.yaml", false)
 	require.Empty(t, errs)
 	link := regexp.MustCompile(`https://troupe\.example/ui/(\S|\{\{ \S+ \}\})+$`)
@@ -101,7 +101,7 @@ func TestAlertsNameWhatMembersTell(t *testing.T) {
 	}
 }
 
-// remaining are the labels that the results of an expression have.
+// remaining returns the labels in the results of an expression.
 func remaining(t *testing.T, text string) []string {
 	t.Helper()
 	expr, err := parser.ParseExpr(text)
@@ -121,7 +121,7 @@ func remaining(t *testing.T, text string) []string {
 	return left
 }
 
-func TestTheDashboardNamesWhatMembersTell(t *testing.T) {
+func TestTheDashboardUsesExistingMetrics(t *testing.T) {
 	text, err := os.ReadFile(observability + "grafana-troupe.json")
 	require.NoError(t, err)
 	var dashboard struct {

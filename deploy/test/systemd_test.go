@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unit copies the unit to where systemd-analyze can find its program, with a drop-in or without
-// one.
+// unit copies the unit to a place where systemd-analyze finds its program, with or without a
+// drop-in.
 func unit(t *testing.T, dropIn string) string {
 	t.Helper()
 	_, err := exec.LookPath("systemd-analyze")
@@ -52,7 +52,7 @@ func TestTheSettingsOfTheUnitAreRead(t *testing.T) {
 	}
 }
 
-// settingsOfAMember are the variables of a member of a cluster.
+// settingsOfAMember returns the variables of a cluster member.
 func settingsOfAMember(t *testing.T) map[string]string {
 	t.Helper()
 	dropIn, err := os.ReadFile("../systemd/cluster.conf")
@@ -69,7 +69,7 @@ func settingsOfAMember(t *testing.T) map[string]string {
 	read(string(dropIn), "Environment=")
 	file, err := os.ReadFile("../systemd/troupe.env")
 	require.NoError(t, err)
-	read(string(file), "") // a file of the environment wins over what the unit says
+	read(string(file), "") // the environment file overrides the unit
 	return settings
 }
 
@@ -80,7 +80,7 @@ func TestACertificateThatIsRenewedIsSeenByTheService(t *testing.T) {
 	}
 }
 
-func TestAMemberOfAClusterListensWhereItIsSaidToBeReached(t *testing.T) {
+func TestClusterMemberListensAtItsAdvertisedAddress(t *testing.T) {
 	settings := settingsOfAMember(t)
 	require.Equal(t, ":8070", settings["TROUPE_LISTEN"])
 	require.Equal(t, "https://%H:8070", settings["TROUPE_ADVERTISE"])

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of fields anew")
 
-// What encloses the tables in the reference.
+// Markers of the tables in the reference.
 const (
 	tablesBegin = "<!-- generated from flow/define/fields.go by go generate -->\n"
 	tablesEnd   = "<!-- end of what is generated -->\n"
@@ -35,7 +35,7 @@ func TestTheTablesOfFieldsAreUpToDate(t *testing.T) {
 	require.Equal(t, made, text, "the tables of fields are out of date: run go generate")
 }
 
-// nodeTable lists for each field of nodes the kinds that obey it.
+// nodeTable lists the kinds that use each field of a node.
 func nodeTable() string {
 	var b strings.Builder
 	b.WriteString("| field of a node | kinds of a graph | kinds of a dag |\n|---|---|---|\n")
@@ -45,9 +45,9 @@ func nodeTable() string {
 	return b.String()
 }
 
-// kindsCell lists the kinds of a rule, those with the same conditions together.
+// kindsCell lists the kinds of a rule, grouped by conditions.
 func kindsCell(r define.Rule) string {
-	var order []string                // of what follows the kinds
+	var order []string                // order of the conditions
 	conditions := map[string]string{} // by kind
 	kinds := []string{}
 	for word := range strings.FieldsSeq(r.Kinds) {
@@ -79,7 +79,7 @@ func kindsCell(r define.Rule) string {
 	return strings.Join(parts, "; ")
 }
 
-// flowTable lists for each field of flows the flows that obey it.
+// flowTable lists the flows that use each field of a flow.
 func flowTable() string {
 	var b strings.Builder
 	b.WriteString("| field of a flow | graph | dag |\n|---|---|---|\n")
@@ -89,7 +89,7 @@ func flowTable() string {
 	return b.String()
 }
 
-// overrideTable lists for each field of overrides the lists whose entries obey it.
+// overrideTable lists the lists whose entries use each field of an override.
 func overrideTable() string {
 	var b strings.Builder
 	b.WriteString("| field of an override | lists |\n|---|---|\n")

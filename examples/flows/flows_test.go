@@ -81,7 +81,7 @@ func check(t *testing.T, server *client.Client, want *flows.Expectation) {
 	require.Empty(t, want.Judge(out))
 }
 
-func TestAnUnexpectedEndIsTold(t *testing.T) {
+func TestAnUnexpectedEndIsReported(t *testing.T) {
 	out := &flows.Outcome{State: "failed", Error: "no luck", Shared: []byte(`{"a":1}`), Result: []byte(`null`),
 		Steps: map[string]string{"a": "failed"}, Closing: []string{"x", "y"}}
 	for want, e := range map[string]flows.Expectation{
@@ -99,7 +99,7 @@ func TestAnUnexpectedEndIsTold(t *testing.T) {
 
 func slug(file string) string { return file[:len(file)-len(filepath.Ext(file))] }
 
-// open serves a member on a database of its own.
+// open serves a member with a database of its own.
 func open(t *testing.T) (engine *troupe.Engine, address string) {
 	engine, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "examples.db"), AllowScripts: true, AllowMock: true})
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func work(t *testing.T, address string, cfg worker.Config, handle func(*worker.W
 	background(t, w.Run, func() error { return nil })
 }
 
-// background runs until the test ends, and then what must come after it.
+// background runs a function until the test ends, and then calls after.
 func background(t *testing.T, run func(context.Context) error, after func() error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)

@@ -33,7 +33,7 @@ func TestDefinitionsInTheReferenceHaveNoProblems(t *testing.T) {
 	require.GreaterOrEqual(t, len(kinds), 8, "there is an example of every kind")
 }
 
-// pages are those of fields that the reference leads to and does not repeat.
+// pages returns the pages about fields to which the reference links.
 func pages(t *testing.T) (text string) {
 	for _, page := range []string{"docs/executors.md", "docs/deferred.md"} {
 		require.Contains(t, reference(t), "../../"+page)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Example charges one order, and fails to charge the other one, which fails its task.
+// Example charges one order, and fails to charge the other, which fails its task.
 func Example() {
 	dir, err := os.MkdirTemp("", "order-")
 	if err != nil {
@@ -28,7 +28,7 @@ func Example() {
 	// failed charge: there is no card to charge for order 8 null
 }
 
-// TestTheProgramIsShort counts its lines as others count theirs: those with code in them.
+// TestTheProgramIsShort counts the lines with code, as other projects do.
 func TestTheProgramIsShort(t *testing.T) {
 	text, err := os.ReadFile("main.go")
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func Example() {
 	// completed: {"width":200,"height":150}
 }
 
-// thumbnail runs a member and the worker, and one task.
+// thumbnail runs a member, the worker, and one task.
 func thumbnail(ctx context.Context, store string) error {
 	engine, err := troupe.Open(ctx, troupe.Config{Store: store})
 	if err != nil {

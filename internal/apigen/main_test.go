@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// written is a document in TypeScript.
+// written returns a document in TypeScript.
 func written(t *testing.T, document string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func TestAnOperationBecomesARow(t *testing.T) {
 `)
 }
 
-func TestWhatCannotBeReadIsSaid(t *testing.T) {
+func TestUnreadableDocumentIsReported(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "openapi.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"paths": 7}`), 0o600))
@@ -84,7 +84,7 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	require.ErrorContains(t, generateFile([]string{file, filepath.Join(dir, "out.ts")}), "get /x: it has no responses")
 }
 
-func TestWhoMayCallAnOperationIsInATable(t *testing.T) {
+func TestRolesOfOperationsAreInATable(t *testing.T) {
 	text := written(t, `{"paths": {"/v1/flows": {"get": {"x-roles": ["viewer", "admin"], "responses": {"200": {}}}, "post": {"responses": {"200": {}}}}}}`)
 	require.Contains(t, text, `export const roles: Partial<Record<keyof Routes, string>> = {
   'GET /v1/flows': 'viewer admin',

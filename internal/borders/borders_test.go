@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// packages asks go list. -e, because a package that does not build is the compiler's business.
+// packages returns the output of go list. The flag -e tolerates packages that do not build, which
+// the compiler reports.
 func packages(t *testing.T) []goPackage {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Dir,GoFiles,Imports", module+"/...")
@@ -55,7 +56,7 @@ func TestTheCoreIsPure(t *testing.T) {
 	}
 }
 
-func TestCrossingsAreNoticed(t *testing.T) {
+func TestCrossingsAreDetected(t *testing.T) {
 	for name, tt := range map[string]struct {
 		pkg, imports string
 		want         []string
@@ -88,7 +89,7 @@ func TestCrossingsAreNoticed(t *testing.T) {
 	}
 }
 
-func TestImpureCodeIsNoticed(t *testing.T) {
+func TestImpureCodeIsDetected(t *testing.T) {
 	for name, tt := range map[string]struct {
 		src  string
 		want int

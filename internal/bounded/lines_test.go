@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAFloodIsToldInParts(t *testing.T) {
+func TestAFloodIsLoggedInParts(t *testing.T) {
 	var l Lines
 	now := time.Unix(1_000_000, 0)
 	told := 0
@@ -24,14 +24,14 @@ func TestAFloodIsToldInParts(t *testing.T) {
 	leftOut, ok := l.Admit(now.Add(Every))
 	require.True(t, ok)
 	require.Equal(t, 1000-AtOnce+1, leftOut)
-	_, ok = l.Admit(now) // a clock that was put back
+	_, ok = l.Admit(now) // a clock that was set back
 	require.False(t, ok)
 	leftOut, ok = l.Admit(now.Add(time.Hour))
 	require.True(t, ok)
 	require.Equal(t, 1, leftOut)
 }
 
-func TestWhatIsSaidOnce(t *testing.T) {
+func TestOnceReportsEachMessageOnce(t *testing.T) {
 	var o Once
 	require.True(t, o.First("a"))
 	require.False(t, o.First("a"))

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is a module of one file in a folder of its own.
+// program creates a module of one file in a folder of its own.
 func program(t *testing.T, says string) (dir string) {
 	dir = t.TempDir()
 	write(t, filepath.Join(dir, "go.mod"), "module says\n")
@@ -29,7 +29,7 @@ func said(t *testing.T, file string) string {
 	return string(out)
 }
 
-// builtAgain reports whether a build has put another file in its place.
+// builtAgain reports whether a build has replaced the file.
 func builtAgain(t *testing.T, file string) bool {
 	before, err := os.Stat(file)
 	require.NoError(t, err)

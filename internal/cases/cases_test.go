@@ -29,7 +29,7 @@ edges:
 - {from: charge, action: default, to: ship}
 `
 
-// in writes files into a folder of their own.
+// in writes files to a new folder.
 func in(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func in(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// played are the results of the cases of the order flow.
+// played returns the results of the cases of the order flow.
 func played(t *testing.T, flow, text string, seeds int) []*cases.Result {
 	t.Helper()
 	dir := in(t, map[string]string{"order.yaml": flow, "order.test.yaml": text})
@@ -60,7 +60,7 @@ mocks:
 at: {2d: {approve: approve}}
 `
 
-func TestAllThatIsExpectedIsCompared(t *testing.T) {
+func TestAllExpectationsAreCompared(t *testing.T) {
 	for _, r := range played(t, orderFlow, happy+`
 expect:
   state: completed
@@ -83,7 +83,7 @@ always: ["called.charge == 3 && ok.charge == 1 && failed.charge == 2", "calls.fi
 	}
 }
 
-func TestWhatDiffersIsToldWithItsPlace(t *testing.T) {
+func TestDifferencesAreReportedWithPosition(t *testing.T) {
 	for name, tt := range map[string]struct{ expects, want string }{
 		"state":          {"expect: {state: failed}", "11:17: state: expected failed, but the task is completed"},
 		"error":          {"expect: {state: completed, error: declined}", `11:35: error: expected one with "declined", but it is ""`},
@@ -119,7 +119,7 @@ func TestWhatDiffersIsToldWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestEveryMistakeInAFileIsToldWithItsPlace(t *testing.T) {
+func TestEveryMistakeIsReportedWithPosition(t *testing.T) {
 	for text, want := range map[string]string{
 		"name: a\nexpect: {stat: completed}":                                 "2:10: unknown field of expect: stat: did you mean state?",
 		"name: a\nexpect: {state: complete}":                                 "2:17: unknown state: complete: did you mean completed?",
@@ -159,7 +159,7 @@ func TestNumbersOfCasesKeepTheirDigits(t *testing.T) {
 }
 
 func TestAWaitForAKeyOfItsOwnNameIsAnsweredOnce(t *testing.T) {
-	for _, wait := range []string{"pay", "hear"} { // named like its key, and otherwise
+	for _, wait := range []string{"pay", "hear"} { // named like its key, and differently
 		flow := "start: ok\nresult: pay\nnodes:\n  ok: {kind: approval, params: {approval_key: ok}}\n  " + wait + ": {kind: wait_event, params: {signal_key: pay}}\n" +
 			"edges: [{from: ok, action: approved, to: " + wait + "}]\n"
 		text := "name: both are answered\nwhen_waiting: {ok: approve, pay: {answer: 7}}\nexpect: {state: completed, result: 7}\n"
@@ -190,7 +190,7 @@ func TestCasesFindTheirFlow(t *testing.T) {
 	require.Len(t, all, 3)
 }
 
-// example is a file of the example, with something changed.
+// example copies the files of the example with a change.
 func example(t *testing.T, old, new string) (dir string) {
 	t.Helper()
 	read := func(name string) string {
@@ -203,10 +203,10 @@ func example(t *testing.T, old, new string) (dir string) {
 	return in(t, map[string]string{"order.yaml": strings.Replace(flow, old, new, 1), "order.test.yaml": read("order.test.yaml")})
 }
 
-func TestTheExamplesCasesFindWhatIsPlantedInItsFlow(t *testing.T) {
+func TestTheExampleCasesFindPlantedMistakes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		old, new, found string
-		seeds           bool // the undisturbed cases do not find it
+		seeds           bool // undisturbed runs do not find it
 	}{
 		"nothing": {"", "", "", true},
 		"a compensation that is missing, because it stands at the wrong node": {"    compensate: refund\n  ship:\n", "  ship:\n    compensate: refund\n", "never: charge was done, the task is failed, and refund was not called", true},
@@ -216,7 +216,7 @@ func TestTheExamplesCasesFindWhatIsPlantedInItsFlow(t *testing.T) {
 			f, err := cases.Open(filepath.Join(example(t, tt.old, tt.new), "order.test.yaml"), "")
 			require.NoError(t, err)
 			if tt.seeds {
-				f.Cases = f.Cases[:1] // the one in which everything goes well
+				f.Cases = f.Cases[:1] // the case without faults
 			}
 			s := cases.Suite{Files: []*cases.File{f}, Seeds: 1000}
 			results, _ := s.Play()
@@ -274,7 +274,7 @@ func TestResultsAreWrittenForBuildServers(t *testing.T) {
 	require.False(t, results[0].Record().Passed)
 }
 
-// written is a block of YAML in a page, which has some text in it.
+// written returns the YAML block of a page that contains a text.
 func written(t *testing.T, page, with string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -300,7 +300,7 @@ func TestTheCasesThatPagesShowPass(t *testing.T) {
 	}
 }
 
-func TestTheFirstSeedThatFailsIsTold(t *testing.T) {
+func TestTheFirstFailingSeedIsReported(t *testing.T) {
 	f, err := cases.Open(filepath.Join(example(t, "depends_on: [reserve, approve]\n    when", "depends_on: [approve]\n    when"), "order.test.yaml"), "")
 	require.NoError(t, err)
 	f.Cases = f.Cases[:1]
@@ -318,7 +318,7 @@ func TestTheFirstSeedThatFailsIsTold(t *testing.T) {
 	}
 }
 
-func TestASignalRacesWithATimeoutOnlyWhereTheCasePermitsIt(t *testing.T) {
+func TestSignalRacesWithTimeoutOnlyIfTheCaseAllowsIt(t *testing.T) {
 	approved := strings.Replace(strings.Replace(happy, "2d", "6d", 1), "mocks:", "mocks:\n  release: {echo: true}", 1) + "expect: {state: completed}\n"
 	calm := played(t, orderFlow, approved, 1000)[0]
 	require.True(t, calm.Passed(), calm.Text(""))

@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// stage is an engine with a worker, which carries out jobs as the mocks of a case say, one case
-// after the other. What takes time in a case takes none here.
+// stage is an engine with a worker that answers jobs with the mocks of a case, one case at a time.
+// Delays in a case are skipped.
 type stage struct {
 	*testing.T
 	*troupe.Engine
@@ -57,7 +57,7 @@ func newStage(t *testing.T, f *cases.File, definition string) *stage {
 	return s
 }
 
-// canceled is what a call takes at least during which its case is canceled.
+// canceled is the minimal duration of a call during which its case is canceled.
 const canceled = time.Hour
 
 func (s *stage) carryOut(ctx context.Context, job worker.Job) (any, error) {
@@ -80,7 +80,7 @@ func (s *stage) carryOut(ctx context.Context, job worker.Job) (any, error) {
 	return a.Output, nil
 }
 
-// play has the engine carry out a task as a case tells, and gives what happened.
+// play runs a task of a case on the engine and returns its history.
 func (s *stage) play(c *cases.Case) (happened []string, end *troupe.Result) {
 	s.mu.Lock()
 	s.cast = cases.NewCast(c.Mocks)
@@ -100,7 +100,7 @@ func (s *stage) play(c *cases.Case) (happened []string, end *troupe.Result) {
 	return happened, end
 }
 
-// fact is what an event says but for times, and for who carried it out.
+// fact is an event without times and without its worker.
 type fact struct {
 	Type                               flow.EventType
 	Scope, Node                        string
@@ -113,7 +113,7 @@ type fact struct {
 	Key                                string
 }
 
-// text is the fact as it is compared; what is about a carrier alone is left out.
+// text returns the comparable form of a fact. Facts about workers are omitted.
 func (f fact) text() []string {
 	switch f.Type {
 	case flow.AttemptBegun, flow.AttemptClaimed, flow.AttemptExtended, flow.AttemptNoted, flow.AttemptPassed, flow.AttemptReturned:
@@ -123,7 +123,7 @@ func (f fact) text() []string {
 		f.Unit, f.Attempt, f.State, f.Action, f.Next, f.Error, f.Reason, f.Input, f.InputRef, f.Output, f.Params, f.Total, f.Kept, f.Key)}
 }
 
-// rehearsed is the same of a rehearsal.
+// rehearsed returns the history of a rehearsal.
 func rehearsed(s *rehearse.Story) (happened []string) {
 	for i := range s.Events {
 		e := &s.Events[i]
@@ -133,7 +133,7 @@ func rehearsed(s *rehearse.Story) (happened []string) {
 	return happened
 }
 
-// graphCases are of the order flow in graph mode.
+// graphCases are cases of the order flow in graph mode.
 const graphCases = `
 params: {order: 7, amount: 12}
 mocks:
@@ -156,10 +156,9 @@ cases:
   mocks: {reserve: {error: no such thing, fatal: true}}
 `
 
-// TestAnEngineDoesWhatARehearsalTells plays cases on an engine with a store and a worker, too: the
-// histories of both are the same, event by event. What happens at the same time may come in another
-// order.
-func TestAnEngineDoesWhatARehearsalTells(t *testing.T) {
+// TestEngineAndRehearsalHaveEqualHistories also runs cases on an engine with a store and a worker,
+// and compares the histories event by event. Simultaneous events may be in another order.
+func TestEngineAndRehearsalHaveEqualHistories(t *testing.T) {
 	soon := strings.NewReplacer("wait_ms: 3600000", "wait_ms: 1", "delay: 10s", "delay: 1ms", "delay: 1h", "delay: 1ms")
 	graph := in(t, map[string]string{"order.yaml": soon.Replace(orderFlow), "order.test.yaml": graphCases})
 	for name, dir := range map[string]string{"dag": example(t, "", ""), "graph": graph} {
@@ -172,7 +171,7 @@ func TestAnEngineDoesWhatARehearsalTells(t *testing.T) {
 			s := newStage(t, f, definition)
 			for _, c := range f.Cases {
 				if len(c.Acts) == 0 {
-					continue // a week in which nobody does anything is as long on an engine
+					continue // idle weeks cannot be skipped on an engine
 				}
 				t.Run(c.Name, func(t *testing.T) {
 					story := rehearse.Run(f.Play(c))

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/cases"
 )
 
-// schemaOf compiles the schema of files of cases.
+// schemaOf compiles the schema of case files.
 func schemaOf(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(cases.Schema))
@@ -30,7 +30,7 @@ func schemaOf(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// value is a document of a file of cases as editors see it.
+// value returns a case file as editors see it.
 func value(t *testing.T, text string) any {
 	t.Helper()
 	b, err := define.YAMLToJSON([]byte(text))
@@ -40,8 +40,8 @@ func value(t *testing.T, text string) any {
 	return v
 }
 
-// TestTheSchemaKnowsTheFieldsThatTheReaderKnows writes a field that nobody knows into each kind of
-// object: the reader tells which ones there are.
+// TestTheSchemaKnowsTheFieldsThatTheReaderKnows writes an unknown field into each kind of object;
+// the reader's error lists the known ones.
 func TestTheSchemaKnowsTheFieldsThatTheReaderKnows(t *testing.T) {
 	var schema struct {
 		Defs map[string]struct {
@@ -63,7 +63,7 @@ func TestTheSchemaKnowsTheFieldsThatTheReaderKnows(t *testing.T) {
 	}
 }
 
-func TestTheSchemaTakesFilesOfCasesAndRefusesMistakes(t *testing.T) {
+func TestTheSchemaAcceptsCaseFilesAndRejectsMistakes(t *testing.T) {
 	s := schemaOf(t)
 	for name, text := range map[string]string{
 		"the example": readText(t, "../../examples/ordertest/order.test.yaml"), "README": written(t, "../../README.md", "name: a card that is declined twice"),

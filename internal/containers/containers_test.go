@@ -17,12 +17,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// box is a node with a container. More are fields of its exec.
+// box returns a node with a container; more holds further fields of its exec.
 func box(node, more string) string {
 	return "  " + node + ": {exec: {type: container, image: " + image + ", network: none, pull: never, " + more + "}}\n"
 }
 
-// line is a shell line in it.
+// line returns a shell line as the command field.
 func line(text string) string {
 	quoted, _ := json.Marshal(text)
 	return "command: " + string(quoted)
@@ -67,7 +67,7 @@ func endInEachWay(t *testing.T, m *member) {
 	}
 }
 
-// in is the member in a test within a test.
+// in returns the member for a subtest.
 func (m *member) in(t *testing.T) *member {
 	s := *m.stage
 	s.T = t
@@ -112,8 +112,7 @@ func reportByFiles(t *testing.T, m *member) {
 
 func TestC11AContainerThatTakesTooLongIsEnded(t *testing.T) { everywhere(t, takesTooLong) }
 
-// The time is long enough for a container to begin and to set its trap where much else is to be
-// done.
+// The timeout is long enough for a container to start and set its trap on a busy machine.
 func takesTooLong(t *testing.T, m *member) {
 	task := m.runs("  a: {timeout: 5, retry: {max_attempts: 2}, exec: {type: container, image: "+image+", network: none, grace: 1s, "+line(`trap 'echo asked; exit' TERM; sleep 60 & wait`)+"}}\n", nil, "failed")
 	require.Contains(t, task.Error, "execution timeout")
@@ -137,7 +136,7 @@ func isCanceled(t *testing.T, m *member) {
 	m.nothingLeft(task)
 }
 
-// prints waits until the first attempt of node a has printed just that.
+// prints waits until the first attempt of node a has printed exactly the text.
 func (m *member) prints(task, text string) {
 	m.Helper()
 	require.Eventually(m, func() bool {
@@ -150,7 +149,7 @@ func (m *member) prints(task, text string) {
 	}, patience, 20*time.Millisecond, "it prints %q: %s", text, m.Said())
 }
 
-func TestC12FilesGoIntoContainersAndComeOut(t *testing.T) { everywhere(t, filesGoInAndComeOut) }
+func TestC12FilesAreCopiedIntoAndOutOfContainers(t *testing.T) { everywhere(t, filesGoInAndComeOut) }
 
 func filesGoInAndComeOut(t *testing.T, m *member) {
 	require.NoError(t, os.WriteFile(filepath.Join(m.scripts, "data", "words"), []byte("from the host\n"), 0o644))
@@ -182,7 +181,7 @@ func outputsOfAForeach(t *testing.T, m *member) {
 	m.nothingLeft(task.ID)
 }
 
-// untilReleased is a container that goes on until there is a file, having said that it has begun.
+// untilReleased returns a container that reports its start and waits until a file exists.
 func (s *stage) untilReleased(more string) string {
 	return box("a", `mounts: [{from: data, to: /data, ro: true}], `+line(`echo begun; while ! test -e /data/go; do sleep 0.05; done; echo released; `+more))
 }
@@ -217,8 +216,8 @@ func takenOver(t *testing.T, store string) {
 	m.nothingLeft(task)
 }
 
-// TestC13AMemberIsKilledWhileItBeginsContainers kills at any moment: between making, starting and
-// telling.
+// TestC13AMemberIsKilledWhileItBeginsContainers kills the member at various moments: between
+// creating, starting and reporting.
 func TestC13AMemberIsKilledWhileItBeginsContainers(t *testing.T) {
 	s := newStage(t, "")
 	for _, after := range []time.Duration{50, 150, 250, 350, 500, 700} {
@@ -226,7 +225,7 @@ func TestC13AMemberIsKilledWhileItBeginsContainers(t *testing.T) {
 		task := m.begin(box("a", line(`echo "$HOSTNAME" >> /data/began; sleep 0.3; echo ORK_OUTPUT:1`)+`, mounts: [{from: data, to: /data}]`), nil)
 		select {
 		case <-m.Done():
-		case <-time.After(after * time.Millisecond): // any moment will do
+		case <-time.After(after * time.Millisecond): // any moment is valid
 		}
 		m.Kill()
 		m = s.allowed("one")
@@ -243,7 +242,7 @@ func TestC13AMemberIsKilledWhileItBeginsContainers(t *testing.T) {
 	}
 }
 
-// TestSecretsOfContainersAreHidden has two members look after one container that tells its secrets.
+// TestSecretsOfContainersAreHidden lets two members track one container that prints its secrets.
 func TestSecretsOfContainersAreHidden(t *testing.T) {
 	s := newStage(t, "")
 	dir := t.TempDir()
@@ -287,7 +286,7 @@ func TestC13AnotherMemberTakesContainersOver(t *testing.T) {
 	other.nothingLeft(task)
 }
 
-func TestOnlySoManyContainersRunAtOnce(t *testing.T) {
+func TestNumberOfRunningContainersIsLimited(t *testing.T) {
 	s := newStage(t, "")
 	m := s.member("one", "--allow-containers", "--max-containers", "2")
 	node := strings.Replace(s.untilReleased("true"), "}}\n", "}, each: {count: 5}}\n", 1)
@@ -313,7 +312,7 @@ func TestContainersAreRefusedUnlessTheOperatorAllowsThem(t *testing.T) {
 	require.Contains(t, task.Error, "containers are not allowed on this server; its operator can allow them with --allow-containers")
 }
 
-func TestAContainerHostThatIsAwayFailsTheAttempt(t *testing.T) {
+func TestUnreachableContainerHostFailsTheAttempt(t *testing.T) {
 	s := newStage(t, "")
 	s.host = "unix://" + filepath.Join(s.folder, "nobody.sock")
 	task := s.allowed("one").runs(box("a", line("true")), nil, "failed")
@@ -321,8 +320,8 @@ func TestAContainerHostThatIsAwayFailsTheAttempt(t *testing.T) {
 	require.Contains(t, task.Error, "cannot be reached")
 }
 
-// TestTheContainerHostMayBeStartedAgain has podman killed under a container, which goes on without
-// it.
+// TestTheContainerHostMayBeStartedAgain kills podman while a container runs; the container
+// continues.
 func TestTheContainerHostMayBeStartedAgain(t *testing.T) {
 	s := newStage(t, "")
 	m := s.allowed("one")
@@ -336,19 +335,19 @@ func TestTheContainerHostMayBeStartedAgain(t *testing.T) {
 	m.nothingLeft(task)
 }
 
-// TestWhatIsLeftOverIsRemoved leaves one container behind that nobody waits for, beside one that
-// somebody does.
-func TestWhatIsLeftOverIsRemoved(t *testing.T) {
+// TestLeftoverContainersAreRemoved leaves an orphaned container beside one that is awaited.
+func TestLeftoverContainersAreRemoved(t *testing.T) {
 	s := newStage(t, "")
 	m := s.allowed("one")
 	task := m.begin(s.untilReleased(`echo ORK_OUTPUT:1`), nil)
 	m.prints(task, "begun\n")
 	live := ours(t, task)[0]
 	m.Kill()
-	job := strings.Replace(live.Labels["troupe.job"], ".1.0.1.", ".1.0.2.", 1) // a second attempt, of which nobody knows
+	// a second attempt, unknown to the task
+	job := strings.Replace(live.Labels["troupe.job"], ".1.0.1.", ".1.0.2.", 1)
 	out, err := podman.Podman("run", "--detach", "--network", "none", "--label", "troupe.job="+job, "--label", "troupe.store="+live.Labels["troupe.store"], image, "sleep", "600").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	other := "other-" + task // of somebody who has another store
+	other := "other-" + task // of a member with another store
 	out, err = podman.Podman("run", "--detach", "--network", "none", "--label", "troupe.job="+other+".1.0.1.CmE", "--label", "troupe.store=other", image, "sleep", "600").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	binary string // the command that is tested
+	binary string // path of the tested command
 	podman *containerhost.Host
 )
 
@@ -47,7 +47,7 @@ func build(dir string) error {
 	return built.Program(binary, "../../cmd/troupe")
 }
 
-// container is one as podman lists it.
+// container is a container in podman's list.
 type container struct {
 	ID     string `json:"Id"`
 	Names  []string
@@ -55,7 +55,7 @@ type container struct {
 	State  string
 }
 
-// ours are the containers of some task's jobs, whatever has become of them.
+// ours returns the containers of a task's jobs, in any state.
 func ours(t *testing.T, task string) (found []container) {
 	t.Helper()
 	out, err := podman.Podman("ps", "--all", "--format", "json").Output()

@@ -24,14 +24,14 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// patience is how long anything may take on a machine that has other things to do.
+// patience is the time limit of waits on a busy machine.
 const patience = 2 * time.Minute
 
-// stage is where members live.
+// stage is the environment of members.
 type stage struct {
 	*testing.T
 	store   string
-	scripts string // the folder that mounts are in
+	scripts string // folder of the mounts
 	folder  string
 	host    string
 }
@@ -46,7 +46,7 @@ func newStage(t *testing.T, store string) *stage {
 	return s
 }
 
-// member is a running one.
+// member is a running member.
 type member struct {
 	*stage
 	*process.Process
@@ -54,7 +54,7 @@ type member struct {
 	url string
 }
 
-// member starts one that is killed with its test.
+// member starts a member that is killed at the end of the test.
 func (s *stage) member(name string, more ...string) *member {
 	s.Helper()
 	address, err := ports.FreeAddress()
@@ -78,13 +78,13 @@ func (s *stage) member(name string, more ...string) *member {
 	return &member{s, p, c, "http://" + address}
 }
 
-// allowed is a member that may have containers run.
+// allowed starts a member that may run containers.
 func (s *stage) allowed(name string) *member {
 	return s.member(name, "--allow-containers", "--object-store", "file://"+filepath.Join(s.folder, "objects"))
 }
 
-// everywhere has a check carried out by a member with a store of its own, and by three that share
-// one and are asked in turn.
+// everywhere runs a check with a single member on its own store, and with three members on one
+// store that get requests alternately.
 func everywhere(t *testing.T, check func(*testing.T, *member)) {
 	t.Run("sqlite", func(t *testing.T) { check(t, newStage(t, "").allowed("one")) })
 	t.Run("cluster", func(t *testing.T) {
@@ -101,7 +101,7 @@ func everywhere(t *testing.T, check func(*testing.T, *member)) {
 	})
 }
 
-// turns sends each request to another member.
+// turns sends each request to the next member.
 type turns struct {
 	hosts []string
 	next  atomic.Uint64
@@ -114,7 +114,7 @@ func (t *turns) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// begin starts a task of a flow with some nodes.
+// begin starts a task of a flow with the given nodes.
 func (m *member) begin(nodes string, params any) string {
 	m.Helper()
 	_, err := m.Publish(m.Context(), "f", []byte("profile: ork\nnodes:\n"+nodes))
@@ -142,13 +142,13 @@ func (m *member) end(task, state string) *wire.Task {
 	return ended
 }
 
-// runs nodes that are expected to end so.
+// runs starts a task and checks its final state.
 func (m *member) runs(nodes string, params any, state string) *wire.Task {
 	m.Helper()
 	return m.end(m.begin(nodes, params), state)
 }
 
-// attempts of a task's node, in order.
+// attempts returns the attempts of a task's node, in order.
 func (m *member) attempts(task, node string) (all []wire.Run) {
 	m.Helper()
 	page, err := m.Runs(m.Context(), task, client.Paging{Limit: 500})
@@ -161,7 +161,7 @@ func (m *member) attempts(task, node string) (all []wire.Run) {
 	return all
 }
 
-// printed insists on the log of an attempt. A store that is slow has the last of it later.
+// printed checks the log of an attempt. It waits, because the last lines may be stored late.
 func (m *member) printed(r wire.Run, want, why string) {
 	m.Helper()
 	var text string
@@ -173,7 +173,7 @@ func (m *member) printed(r wire.Run, want, why string) {
 	require.Equal(m, want, text, why)
 }
 
-// nothingLeft waits until no container of a task is there.
+// nothingLeft waits until no container of a task exists.
 func (m *member) nothingLeft(task string) {
 	m.Helper()
 	require.Eventually(m, func() bool { return len(ours(m.T, task)) == 0 }, patience, 100*time.Millisecond, "containers are left over")

@@ -12,12 +12,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// granted is a hold of an attempt of a task, which asked at 0.
+// granted returns a hold of a task's attempt, requested at 0.
 func granted(task string, p flow.Permit) *permitHold {
 	return &permitHold{Permit: p, task: task, holder: task + "/a", given: true, over: true}
 }
 
-// stintsOf makes stints of texts as they are in diaries.
+// stintsOf returns the executions of diary lines.
 func stintsOf(t *testing.T, lines ...string) []*jobExecution {
 	path := filepath.Join(t.TempDir(), "diary")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
@@ -26,10 +26,10 @@ func stintsOf(t *testing.T, lines ...string) []*jobExecution {
 	return stints
 }
 
-// job is the id of the attempt that granted makes.
+// job returns the id of the attempt in granted.
 func job(task string) string { return flow.JobID(task, flow.Address{Node: "a", Visit: 1, Attempt: 1}) }
 
-// found are the problems of tasks one of whose jobs, with the same permit, began and ended at
+// found returns the problems of tasks whose single jobs, with equal permits, ran at the given
 // times.
 func found(t *testing.T, p flow.Permit, times ...[2]int64) (full int, problems []string) {
 	var holds []*permitHold
@@ -50,7 +50,7 @@ func found(t *testing.T, p flow.Permit, times ...[2]int64) (full int, problems [
 	return full, append(problems, checkRates(stays)...)
 }
 
-func TestMoreAtOnceThanALimitAreFound(t *testing.T) {
+func TestExceededLimitIsFound(t *testing.T) {
 	two := flow.Permit{Key: "k", Limit: 2}
 	full, problems := found(t, two, [2]int64{10, 20}, [2]int64{15, 25}, [2]int64{20, 30}, [2]int64{40, 0}, [2]int64{41, 50})
 	require.Empty(t, problems)
@@ -60,7 +60,7 @@ func TestMoreAtOnceThanALimitAreFound(t *testing.T) {
 	require.Contains(t, problems[0], "one of 3 who have the key k, of which 2 may")
 }
 
-func TestMoreThanARateLetsBeginAreFound(t *testing.T) {
+func TestExceededRateIsFound(t *testing.T) {
 	rate := flow.Permit{Key: "k", Limit: 2, PerMS: 1000}
 	at := func(each int64) (times [][2]int64) {
 		for i := range int64(20) {
@@ -74,13 +74,13 @@ func TestMoreThanARateLetsBeginAreFound(t *testing.T) {
 	require.NotEmpty(t, problems)
 }
 
-func TestAJobThatBeganWithoutItsKeyIsFound(t *testing.T) {
+func TestJobStartedWithoutItsPermitIsFound(t *testing.T) {
 	h := &permitHold{Permit: flow.Permit{Key: "k", Limit: 2}, task: "t", holder: job("t")}
 	_, problems := holdIntervals([]*permitHold{h}, stintsOf(t, "w "+job("t")+" begins 7"))
 	require.Len(t, problems, 1)
 }
 
-func TestATaskHasItsKeyWhileThereAreJobsOfIt(t *testing.T) {
+func TestTaskHoldsItsPermitWhileItHasJobs(t *testing.T) {
 	one := flow.Permit{Key: "k", Limit: 1}
 	holds := []*permitHold{granted("s", one), granted("t", one)}
 	for _, h := range holds {
@@ -92,7 +92,7 @@ func TestATaskHasItsKeyWhileThereAreJobsOfIt(t *testing.T) {
 	require.Len(t, problems, 1)
 }
 
-func TestAJournalThatHasAKeyTooOftenIsFound(t *testing.T) {
+func TestJournalWithTooManyHoldersIsFound(t *testing.T) {
 	const permits = `[{"k":"k","l":1}]`
 	l := journalLedger{task: "t", attempts: map[flow.Address]*attemptRecord{}, requests: map[string]bool{}}
 	l.applyEvent(&flow.Event{Type: flow.AttemptsStarted, Node: "a", Visit: 1, Attempt: 1, Total: 2, Permits: []byte(permits)})

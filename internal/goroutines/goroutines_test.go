@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/goroutines"
 )
 
-func TestEachFunctionBeginsWhileOthersRun(t *testing.T) {
+func TestEachFunctionStartsWhileOthersRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := goroutines.New(2)
 		defer p.Close()
@@ -27,7 +27,7 @@ func TestEachFunctionBeginsWhileOthersRun(t *testing.T) {
 	})
 }
 
-func TestGoroutinesWaitForWorkUpToABoundAndUntilThePoolIsClosed(t *testing.T) {
+func TestIdleGoroutinesAreBoundedAndEndWithThePool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := runtime.NumGoroutine()
 		p := goroutines.New(3)
@@ -37,7 +37,7 @@ func TestGoroutinesWaitForWorkUpToABoundAndUntilThePoolIsClosed(t *testing.T) {
 		synctest.Wait()
 		require.LessOrEqual(t, runtime.NumGoroutine(), before+3)
 		var used int
-		for range 10 { // one that waits takes them, one after the other
+		for range 10 { // an idle one runs them in sequence
 			p.Run(func() { used++ })
 			synctest.Wait()
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// said is what was taken, a stream and a text each.
+// said returns the taken lines, each with stream and text.
 func said(list []Line) (texts []string) {
 	for _, l := range list {
 		texts = append(texts, l.Stream+": "+l.Text)
@@ -50,7 +50,7 @@ func TestALongLineComesInPartsThatCutNoCharacter(t *testing.T) {
 	require.Equal(t, text, all)
 }
 
-// The first part is full in the middle of a character that is not written yet to its end.
+// The first part ends in the middle of an incomplete character.
 func TestALongLineIsNotCutWhereAWriteEndsInACharacter(t *testing.T) {
 	for more := range 3 { // bytes of the character in the first write beyond its first one
 		var b Buffer
@@ -66,7 +66,7 @@ func TestALongLineIsNotCutWhereAWriteEndsInACharacter(t *testing.T) {
 	}
 }
 
-func TestBytesThatAreNoTextAreReplaced(t *testing.T) {
+func TestInvalidUTF8IsReplaced(t *testing.T) {
 	var b Buffer
 	_, _ = b.Write([]byte("a\xff\xfeb\n"))
 	require.Equal(t, []string{"log: a\uFFFDb\n"}, said(b.Take(100)))
@@ -101,7 +101,7 @@ func TestBuffersShareTheirRoom(t *testing.T) {
 	require.Zero(t, room.taken.Load())
 }
 
-func TestWhoeverTakesTheLinesIsToldThatThereAreSome(t *testing.T) {
+func TestGrownReportsNewLines(t *testing.T) {
 	var heard []int
 	b := Buffer{Max: 100, Grown: func(bytes int) { heard = append(heard, bytes) }}
 	fmt.Fprint(&b, "half")

@@ -21,7 +21,7 @@ func ids(pairs ...string) func() []slog.Attr {
 	}
 }
 
-func TestLinesTellTheIdsOfTheirContext(t *testing.T) {
+func TestLogLinesHaveTheIdsOfTheirContext(t *testing.T) {
 	var said bytes.Buffer
 	log := slog.New(logids.Handler(slog.NewTextHandler(&said, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -40,7 +40,7 @@ level=INFO msg=c
 `, said.String())
 }
 
-func TestNoIdsAreMadeForLinesThatNobodyWrites(t *testing.T) {
+func TestNoIdsAreComputedForSuppressedLines(t *testing.T) {
 	log := slog.New(logids.Handler(slog.NewTextHandler(new(bytes.Buffer), nil)))
 	log.DebugContext(logids.With(t.Context(), func() []slog.Attr {
 		t.Error("they were made")
@@ -48,7 +48,7 @@ func TestNoIdsAreMadeForLinesThatNobodyWrites(t *testing.T) {
 	}), "quiet")
 }
 
-func TestLinesTellTheJobThatTheyAreAbout(t *testing.T) {
+func TestLogLinesHaveTheIdsOfTheirJob(t *testing.T) {
 	var said bytes.Buffer
 	log := slog.New(logids.Handler(slog.NewTextHandler(&said, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pieces notes each write, and flushes as "".
+// pieces records each write, and flushes as "".
 type pieces struct {
 	http.ResponseWriter
 	all []string

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// actAsParent makes the test binary start a server, say so, and wait to be killed.
+// actAsParent makes the test binary start a server, report it, and wait to be killed.
 const actAsParent = "PGTEST_ACT_AS_PARENT"
 
 func TestMain(m *testing.M) {
@@ -66,7 +66,7 @@ func TestEveryCallGetsAnEmptyDatabaseOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestADatabaseGoesWithItsTestEvenWhenConnectionsStay(t *testing.T) {
+func TestDatabaseIsDroppedDespiteOpenConnections(t *testing.T) {
 	var forgotten *pgx.Conn
 	var name string
 	t.Run("a test that forgets its connection", func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestADatabaseGoesWithItsTestEvenWhenConnectionsStay(t *testing.T) {
 	require.Equal(t, "0", text(t, conn, "SELECT count(*)::text FROM pg_database WHERE datname = '"+name+"'"))
 }
 
-func TestADatabaseThatIsUsedAgainHasNothingOfTheTestBefore(t *testing.T) {
+func TestReusedDatabaseIsEmpty(t *testing.T) {
 	const id = "SELECT oid::text FROM pg_database WHERE datname = current_database()"
 	var before string
 	t.Run("a test that leaves much behind", func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestADatabaseThatIsUsedAgainHasNothingOfTheTestBefore(t *testing.T) {
 	require.Equal(t, "true", text(t, conn, "SELECT (has_schema_privilege('public', 'USAGE') AND nspowner = 'pg_database_owner'::regrole)::text FROM pg_namespace WHERE nspname = 'public'"))
 }
 
-func TestSettingsAreTheStockDurableOnes(t *testing.T) {
+func TestSettingsAreTheDurableDefaults(t *testing.T) {
 	conn := connect(t, DSN(t))
 	for setting, want := range map[string]string{
 		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
@@ -142,9 +142,9 @@ func TestCommittedRowsSurviveAKill(t *testing.T) {
 	require.Equal(t, "kept", text(t, connect(t, s.DSN("postgres")), "SELECT v FROM x"))
 }
 
-// A child that the server started at the moment of the kill would keep the next server from
+// A child that the server started at the moment of the kill would prevent the next server from
 // starting.
-func TestAKillLeavesNoChildOfAServerThatIsBeingConnectedTo(t *testing.T) {
+func TestKillDuringConnectsLeavesNoChild(t *testing.T) {
 	s := startServer(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
@@ -210,8 +210,8 @@ func TestCPUTimeGrowsWithWorkAndKeepsThatOfEndedConnections(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-func TestAKilledProcessLeavesNoServerAndItsFolderIsSweptUp(t *testing.T) {
-	dir, err := os.MkdirTemp("", "parent-") // t.TempDir's is closed to the server's user
+func TestKilledProcessLeavesNoServerAndNoFolder(t *testing.T) {
+	dir, err := os.MkdirTemp("", "parent-") // the server's user cannot enter t.TempDir
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))

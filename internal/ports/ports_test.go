@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAPortThatWasGivenIsGivenToNobodyElse(t *testing.T) {
+func TestReservedPortIsUnique(t *testing.T) {
 	address, err := FreeAddress()
 	require.NoError(t, err)
 	_, text, err := net.SplitHostPort(address)
@@ -29,9 +29,9 @@ func TestAPortThatWasGivenIsGivenToNobodyElse(t *testing.T) {
 	require.Error(t, reservePort(port), "when nobody listens any more")
 }
 
-// TestAProgramListensAtAPortThatWasGiven has another process listen, which knows nothing of the
-// socket that keeps the port.
-func TestAProgramListensAtAPortThatWasGiven(t *testing.T) {
+// TestAProgramCanListenOnAReservedPort lets another process listen, independent of the reserving
+// socket.
+func TestAProgramCanListenOnAReservedPort(t *testing.T) {
 	if address := os.Getenv("LISTEN_AT"); address != "" {
 		l, err := net.Listen("tcp", address)
 		require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestAProgramListensAtAPortThatWasGiven(t *testing.T) {
 	require.NoError(t, err, "%s", said)
 }
 
-func TestWhereSomebodyListensNoPortIsFree(t *testing.T) {
+func TestPortWithAListenerIsNotFree(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

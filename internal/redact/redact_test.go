@@ -65,7 +65,7 @@ func TestBase64HidesNothingWhereverTheValueIs(t *testing.T) {
 	}
 }
 
-// Programs that write base64 begin a new line here and there.
+// Encoders of base64 insert line breaks.
 func TestBase64OfSeveralLinesIsHidden(t *testing.T) {
 	long := strings.Repeat("a long value, ", 12)
 	for _, wide := range []int{64, 76} {
@@ -83,7 +83,7 @@ func TestBase64OfSeveralLinesIsHidden(t *testing.T) {
 	}
 }
 
-// However a text comes in pieces, what gets through is the same, and no piece of a value is in it.
+// The division into writes does not change the output, and no part of a value gets through.
 func TestPiecesAreHiddenAsTheWhole(t *testing.T) {
 	values := []string{"aaaa", "abcabcabd", "first line\nsecond", "bcab"}
 	r := redact.New(values...)
@@ -145,7 +145,7 @@ func TestJSONStaysJSON(t *testing.T) {
 	require.Equal(t, "123456", string(none.JSON(json.RawMessage("123456"))))
 }
 
-// FuzzJSON: whatever a value is, what is left of it is one, and the secret is in none of its texts.
+// FuzzJSON checks that the result is valid JSON and that no string in it contains the secret.
 func FuzzJSON(f *testing.F) {
 	f.Add(`{"a":"hunter22","b":[1,"x\"hunter22\\"]}`, "hunter22")
 	f.Add(`"\ud800hunter22"`, "hunter22")
@@ -164,7 +164,7 @@ func BenchmarkWriter(b *testing.B) {
 	}
 }
 
-// certificates is as large as a secret may be, and has a thousand lines.
+// certificates returns a secret of the maximal size with a thousand lines.
 func certificates() string {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var b strings.Builder

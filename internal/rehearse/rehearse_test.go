@@ -18,8 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// answers has each service, or else each node, answer with what a table says, and everybody else
-// with his input.
+// answers returns answers by service or node from a table; all other calls return their input.
 func answers(table map[string]rehearse.Answer) func() rehearse.Answerer {
 	return func() rehearse.Answerer {
 		return func(c *rehearse.Call) rehearse.Answer {
@@ -40,7 +39,7 @@ func names(s *rehearse.Story) (all []string) {
 	return all
 }
 
-func TestAFlowOfThreeWeeksIsPlayedToItsEnd(t *testing.T) {
+func TestAFlowOfThreeWeeksRunsToItsEnd(t *testing.T) {
 	p := &rehearse.Play{Plan: flowtest.Plan(t, `
 start: wait
 nodes:
@@ -64,7 +63,7 @@ func TestEachAttemptIsACallAndRetriesTakeTheirTime(t *testing.T) {
 	require.Equal(t, 2*time.Minute+3*time.Second, s.Took)
 }
 
-func TestWhoeverWaitsIsAnswered(t *testing.T) {
+func TestWaitingStepsAreAnswered(t *testing.T) {
 	plan := flowtest.Plan(t, `
 start: ask
 nodes:
@@ -96,7 +95,7 @@ edges:
 	}
 }
 
-func TestATaskThatNothingBringsOnIsLeftWaiting(t *testing.T) {
+func TestTaskWithoutFurtherEventsKeepsWaiting(t *testing.T) {
 	s := rehearse.Run(&rehearse.Play{Plan: flowtest.Plan(t, "start: w\nnodes: {w: {kind: wait_event, params: {signal_key: $shared.k}}}")})
 	require.NoError(t, s.Err)
 	require.Equal(t, flow.TaskRunning, s.State.Status)
@@ -104,7 +103,7 @@ func TestATaskThatNothingBringsOnIsLeftWaiting(t *testing.T) {
 	require.Contains(t, lines[len(lines)-1].Text, "a signal has to set k (still waiting)")
 }
 
-func TestALoopWithoutAnEndIsGivenUp(t *testing.T) {
+func TestEndlessLoopIsAborted(t *testing.T) {
 	s := rehearse.Run(&rehearse.Play{Plan: flowtest.Plan(t, "start: a\nnodes: {a: {service: s}}\nedges: [{from: a, action: default, to: a}]")})
 	require.ErrorContains(t, s.Err, "the task has not ended after 50000 decisions")
 }
@@ -136,7 +135,7 @@ func TestEveryKindOfFaultHappens(t *testing.T) {
 	}
 }
 
-func TestACallThatIsDeliveredAgainIsOneCall(t *testing.T) {
+func TestRedeliveredCallIsOneCall(t *testing.T) {
 	asked := 0
 	p := &rehearse.Play{Plan: flowtest.Plan(t, fragile), Answers: func() rehearse.Answerer {
 		return func(_ *rehearse.Call) rehearse.Answer {
@@ -172,9 +171,9 @@ type dice struct{ *rand.Rand }
 
 func (d dice) Pick(_ string, n int) int { return d.IntN(n) }
 
-// TestWhatIsHarmlessChangesNothing plays random flows: what they come to must not depend on the
-// order in which things happen, on crashes and repetitions.
-func TestWhatIsHarmlessChangesNothing(t *testing.T) {
+// TestHarmlessFaultsChangeNoResult plays random flows. Their results must not depend on the order
+// of events, on crashes or on repetitions.
+func TestHarmlessFaultsChangeNoResult(t *testing.T) {
 	struck := 0
 	for seed := range uint64(600) {
 		text := flowtest.RandomDag(dice{rand.New(rand.NewPCG(seed, 1))}, 0)
@@ -192,9 +191,9 @@ func TestWhatIsHarmlessChangesNothing(t *testing.T) {
 	require.Greater(t, struck, 100)
 }
 
-func TestAFailureIsShrunkToWhatItTakes(t *testing.T) {
+func TestFailureIsShrunkToTheNecessaryFaults(t *testing.T) {
 	p := &rehearse.Play{Plan: flowtest.Plan(t, fragile), Kinds: rehearse.Harmless}
-	fails := func(s *rehearse.Story) bool { // a race: a is expected to be done before d begins
+	fails := func(s *rehearse.Story) bool { // a race: a is expected to complete before d begins
 		for _, c := range s.Calls {
 			if c.Step() == "a" {
 				for _, d := range s.Calls {
@@ -223,9 +222,9 @@ func TestAFailureIsShrunkToWhatItTakes(t *testing.T) {
 	require.Fail(t, "the race was found too seldom", "%d times", found)
 }
 
-// TestARaceWithWhatTakesDaysIsFound has one result expected before another one that comes three
-// days later, after some tries.
-func TestARaceWithWhatTakesDaysIsFound(t *testing.T) {
+// TestRaceWithADelayOfDaysIsFound expects one result before another that comes three days later,
+// after some retries.
+func TestRaceWithADelayOfDaysIsFound(t *testing.T) {
 	p := &rehearse.Play{Kinds: rehearse.Harmless, Plan: flowtest.Plan(t, `
 nodes:
   a: {service: a}
@@ -289,9 +288,8 @@ func TestDurationsAreReadAsTheyAreWritten(t *testing.T) {
 	require.Equal(t, "2d12h30m", rehearse.Span(60*time.Hour+30*time.Minute))
 }
 
-// TestTheExamplesArePlayedUnderAllFaults plays every example flow as far as it goes: nothing may
-// keep a rehearsal from its end, and a schedule gives the same story as the seed that it comes
-// from.
+// TestTheExamplesArePlayedUnderAllFaults plays every example flow. Every rehearsal has to end, and
+// a schedule has to give the same story as its seed.
 func TestTheExamplesArePlayedUnderAllFaults(t *testing.T) {
 	all, err := flows.Expectations()
 	require.NoError(t, err)

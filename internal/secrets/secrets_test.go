@@ -24,7 +24,7 @@ func opened(t *testing.T) (s *secrets.Store, dir string) {
 	return s, dir
 }
 
-func TestOnlyWhatIsListedIsGiven(t *testing.T) {
+func TestOnlyListedSecretsAreProvided(t *testing.T) {
 	s, dir := opened(t)
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(dir), "outside"), []byte("hidden away"), 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
@@ -77,7 +77,7 @@ func TestFilesAreReadAnew(t *testing.T) {
 	require.ErrorContains(t, err, `there is no secret "db-password"`)
 }
 
-func TestWhatNoVariableCanHold(t *testing.T) {
+func TestValuesThatNoVariableCanHoldAreRefused(t *testing.T) {
 	s, dir := opened(t)
 	for name, content := range map[string]string{"empty": "\n", "nul": "a\x00b", "huge": strings.Repeat("x", secrets.Max+1)} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
@@ -87,7 +87,7 @@ func TestWhatNoVariableCanHold(t *testing.T) {
 	}
 }
 
-func TestWhatAllProgramsSeeIsNoSecret(t *testing.T) {
+func TestVariablesSeenByAllProgramsAreNoSecrets(t *testing.T) {
 	for _, name := range []string{"HOME", "PATH", "LC_TOKEN", "LISTED"} {
 		t.Setenv(name, "value")
 		_, err := secrets.Open(secrets.Options{Env: []string{name}, Seen: []string{"LISTED"}})
@@ -95,7 +95,8 @@ func TestWhatAllProgramsSeeIsNoSecret(t *testing.T) {
 	}
 }
 
-// A pipe in the folder, or whatever else is there, is no secret: who reads it may wait for ever.
+// A pipe or anything else in the folder that is not a file is no secret: reading it could block
+// forever.
 func TestOnlyFilesAreSecrets(t *testing.T) {
 	s, dir := opened(t)
 	socket, err := net.Listen("unix", filepath.Join(dir, "socket"))
@@ -106,7 +107,7 @@ func TestOnlyFilesAreSecrets(t *testing.T) {
 	require.NoError(t, s.Listed("link"), "Kubernetes mounts them so")
 }
 
-func TestWhatIsListedHasToBeThere(t *testing.T) {
+func TestListedSecretsMustExist(t *testing.T) {
 	t.Setenv("API_TOKEN", "value")
 	for _, o := range []secrets.Options{{Env: []string{"API_TOKEN"}, Seen: []string{"API_TOKEN"}}, {Env: []string{"NO_SUCH_VARIABLE"}}, {Env: []string{"A=B"}}, {Dir: "/nowhere/at/all"}, {Dir: os.Args[0]}} {
 		_, err := secrets.Open(o)
@@ -114,7 +115,7 @@ func TestWhatIsListedHasToBeThere(t *testing.T) {
 	}
 }
 
-func TestAnAttemptIsGivenAllOrNothing(t *testing.T) {
+func TestAttemptGetsAllSecretsOrNone(t *testing.T) {
 	s, _ := opened(t)
 	g, err := s.Give(map[string]flow.Secret{"TOKEN": {Secret: "API_TOKEN"}, "PASSWORD_FILE": {Secret: "db-password", File: "../db/password"}})
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// forgetful is a store that says "written" and now and then does not write.
+// forgetful is a store that sometimes reports "written" without writing.
 type forgetful struct {
 	persistence.Store
 	rng *rand.Rand
@@ -22,7 +22,7 @@ func (f forgetful) Commit(ctx context.Context, incarnation string, batch []persi
 	return f.Store.Commit(ctx, incarnation, batch)
 }
 
-// careless is a store that now and then does not note what is to be looked after abroad.
+// careless is a store that sometimes does not record external work.
 type careless struct {
 	persistence.Store
 	rng *rand.Rand
@@ -38,8 +38,7 @@ func (c careless) Commit(ctx context.Context, incarnation string, batch []persis
 	return c.Store.Commit(ctx, incarnation, batch)
 }
 
-// hurried is a store that takes a schedule from whoever comes, whatever others have written since
-// he read it.
+// hurried is a store that accepts a schedule without checking its revision.
 type hurried struct{ persistence.Store }
 
 func (h hurried) PutSchedule(ctx context.Context, s persistence.Schedule) error {
@@ -49,7 +48,7 @@ func (h hurried) PutSchedule(ctx context.Context, s persistence.Schedule) error 
 	return h.Store.PutSchedule(ctx, s)
 }
 
-// hasty is a store that says "written" before it writes.
+// hasty is a store that reports "written" before it writes.
 type hasty struct {
 	persistence.Store
 	later *[]func()
@@ -63,8 +62,7 @@ func (h hasty) Commit(ctx context.Context, incarnation string, batch []persisten
 	return make([]error, len(batch)), nil
 }
 
-// forgetEdge has a dag forget one of its edges: who waits for it is not told, or does not wait at
-// all.
+// forgetEdge removes an edge of a dag: the dependent node is not notified, or does not wait at all.
 func forgetEdge(p *flow.Plan, both bool) {
 	if p.Root.Dag == nil {
 		return
@@ -83,7 +81,7 @@ func forgetEdge(p *flow.Plan, both bool) {
 	}
 }
 
-// forgetCompensations has the members undo nothing of steps with several units.
+// forgetCompensations removes the compensations of steps with several units.
 func forgetCompensations(scope *flow.PlanScope) {
 	for _, n := range scope.Nodes {
 		switch n.Kind {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// TestTheEvaluatorAndTheCoreAgree compares them where nobody is in the way of either.
+// TestTheEvaluatorAndTheCoreAgree compares both without any faults.
 func TestTheEvaluatorAndTheCoreAgree(t *testing.T) {
 	first, n := seeds(t, 2_000, 1)
 	statuses := map[flow.TaskStatus]int{}

@@ -10,17 +10,17 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// TestWhoComesBackWithAJobToANewSessionHasItWhenItsTaskSaysSo is about what the simulator takes for
-// a job that two are at.
-func TestWhoComesBackWithAJobToANewSessionHasItWhenItsTaskSaysSo(t *testing.T) {
+// TestNewSessionHoldsABroughtJobAfterItsTaskConfirms tests when the simulator considers a
+// job to have two holders.
+func TestNewSessionHoldsABroughtJobAfterItsTaskConfirms(t *testing.T) {
 	const grace = time.Second
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
 	for name, c := range map[string]struct {
 		away    time.Duration
-		session string // in which it is back
-		again   bool   // its stream breaks once more
-		passed  bool   // its task says that the job is its
-		broken  bool   // nobody else may have it
+		session string // session with which the worker returns
+		again   bool   // its stream breaks again
+		passed  bool   // its task has confirmed the move
+		broken  bool   // no other worker may have the job
 	}{
 		"in time, to its session":                        {away: grace / 2, session: "1", broken: true},
 		"in time, to a new one":                          {away: grace / 2, session: "2", broken: true},
@@ -52,7 +52,7 @@ func TestWhoComesBackWithAJobToANewSessionHasItWhenItsTaskSaysSo(t *testing.T) {
 	}
 }
 
-// withMember is a stage with a member that waits for workers for so long, and nobody else.
+// withMember returns a run with a single member that has the given grace period, and nothing else.
 func withMember(t *testing.T, grace time.Duration) (*simRun, *simMember) {
 	w := newWorld(1)
 	t.Cleanup(w.unwindAll)
@@ -66,7 +66,7 @@ func withMember(t *testing.T, grace time.Duration) (*simRun, *simMember) {
 	return st, a
 }
 
-// comes has a member welcome a hand that has been away, or is new.
+// comes lets a member welcome a worker that was away, or is new.
 func (d *attachedWorker) comes(a *simMember, session string) {
 	d.stream = &workerStream{d: d, a: a, welcomed: true}
 	d.handleWelcome(a, &attach.Welcome{Session: session, Resumed: d.sessionStream != nil})

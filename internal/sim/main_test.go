@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain lets more garbage gather than usual: a world needs little memory, and collecting took a
-// quarter of the CPU.
+// TestMain lets more garbage accumulate than usual: a world needs little memory, and collections
+// took a quarter of the CPU time.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-// TestMembersOfTheModelAreThoseOfAStore holds the store of the simulator to what every store has to
-// do about its members.
-func TestMembersOfTheModelAreThoseOfAStore(t *testing.T) {
+// TestModelKeepsTheOwnershipContract checks the simulated store against the contract of every
+// store about members.
+func TestModelKeepsTheOwnershipContract(t *testing.T) {
 	storetest.Ownership(t, newModel(newWorld(0)))
 }

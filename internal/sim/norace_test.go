@@ -2,5 +2,5 @@
 
 package sim
 
-// fewer is by how much fewer seeds are played.
+// fewer is the divisor for the number of seeds.
 const fewer = 1

@@ -12,14 +12,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// caughtBy are seeds that once caught what few of them do: it is looked for from there on.
+// caughtBy are seeds that are known to catch rare defects; the search starts there.
 var caughtBy = map[string]uint64{
 	"a store of schedules that heeds no revisions":    236,
 	"jobs taken from whom gossip calls dead":          153,
 	"losses that leave out which time they are about": 35,
 }
 
-// TestPlantedDefectsAreCaught proves that the simulator can fail.
+// TestPlantedDefectsAreCaught proves that the simulator finds defects.
 func TestPlantedDefectsAreCaught(t *testing.T) {
 	for name, plant := range map[string]func(seed uint64) Options{
 		"a store that loses what it says is written": func(seed uint64) Options {

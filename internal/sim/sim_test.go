@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// seeds are those of TROUPE_SIM_SEED, else a share of as many as TROUPE_SIM_SEEDS says, else a few.
+// seeds returns the seed of TROUPE_SIM_SEED, or a share of TROUPE_SIM_SEEDS seeds, or a few.
 func seeds(t *testing.T, few, share uint64) (first, n uint64) {
 	number := func(name string, or uint64) uint64 {
 		text := os.Getenv(name)
@@ -34,10 +34,10 @@ func report(t *testing.T, seed uint64, r Result) {
 	t.Errorf("seed %d: %v\nthe end of its trace:\n%s\n\nto see it again: TROUPE_SIM_SEED=%d go test ./internal/sim", seed, r.Err, strings.Join(r.Trace, "\n"), seed)
 }
 
-// failures is how many failing seeds are told before the rest is left alone.
+// failures is the maximal number of failing seeds reported.
 const failures = 3
 
-// perform plays some seeds, or one of so many that were asked for.
+// perform runs the seeds.
 func perform(t *testing.T, o Options, few, share uint64) {
 	first, n := seeds(t, few, share)
 	o.Stacks = n == 1
@@ -53,9 +53,9 @@ func perform(t *testing.T, o Options, few, share uint64) {
 	t.Logf("%d seeds, %d steps in %s: %.0f seeds/s", n, steps, time.Since(began).Round(time.Millisecond), float64(n)/time.Since(began).Seconds())
 }
 
-func TestChainsInFineWeather(t *testing.T) { perform(t, Options{Plain: true}, 50, 1) }
+func TestChainsWithoutFaults(t *testing.T) { perform(t, Options{Plain: true}, 50, 1) }
 
-func TestStorms(t *testing.T) { perform(t, Options{}, 200, 1) }
+func TestSingleMemberUnderFaults(t *testing.T) { perform(t, Options{}, 200, 1) }
 
 func TestActorsOfStepsCrashInTheMiddleOfAFanOut(t *testing.T) {
 	for seed := range uint64(200) {
@@ -66,7 +66,7 @@ func TestActorsOfStepsCrashInTheMiddleOfAFanOut(t *testing.T) {
 	t.Fatal("none did in 200 seeds")
 }
 
-func TestWorkersThatAttachComeBackInTimeAndTooLateAndGetJobsOfAllMembers(t *testing.T) {
+func TestAttachedWorkersReturnInTimeAndTooLate(t *testing.T) {
 	resumed, over, passed := 0, 0, 0
 	for seed := uint64(0); seed < 200 && (resumed == 0 || over == 0 || passed == 0); seed++ {
 		r := Run(seed, Options{Cluster: true})
@@ -77,7 +77,7 @@ func TestWorkersThatAttachComeBackInTimeAndTooLateAndGetJobsOfAllMembers(t *test
 	require.Positive(t, passed, "jobs for workers of other members")
 }
 
-func TestWorkAbroadIsFoundAgainAndLookedAfterByOthers(t *testing.T) {
+func TestExternalWorkIsFoundAgainAndTakenOver(t *testing.T) {
 	found, followed := 0, 0
 	for seed := uint64(0); seed < 200 && (found == 0 || followed == 0); seed++ {
 		r := Run(seed, Options{})
@@ -91,11 +91,11 @@ func TestSchedules(t *testing.T) { perform(t, Options{Clock: true}, 40, 2) }
 
 func TestSchedulesOfClusters(t *testing.T) { perform(t, Options{Clock: true, Cluster: true}, 40, 2) }
 
-func TestSchedulesWhileMembersComeAndGo(t *testing.T) {
+func TestSchedulesWhileMembersJoinAndLeave(t *testing.T) {
 	perform(t, Options{Clock: true, Cluster: true, Planned: true}, 20, 4)
 }
 
-func TestGossipTellsLiesOfEveryKind(t *testing.T) {
+func TestGossipIsWrongInEveryWay(t *testing.T) {
 	for name, o := range map[string]Options{"in storms": {Cluster: true}, "while members come and go": {Cluster: true, Planned: true}} {
 		t.Run(name, func(t *testing.T) {
 			untold := map[string]bool{"stale": true, "empty": true}
@@ -112,7 +112,7 @@ func TestGossipTellsLiesOfEveryKind(t *testing.T) {
 	}
 }
 
-func TestAStoreThatGoesBackLeavesNothingStuck(t *testing.T) {
+func TestNoTaskIsStuckAfterARewind(t *testing.T) {
 	for name, o := range map[string]Options{"one member": {Rewinds: true}, "a cluster": {Rewinds: true, Cluster: true}} {
 		t.Run(name, func(t *testing.T) { perform(t, o, 60, 3) })
 	}
@@ -141,4 +141,4 @@ func TestClustersWithPlannedMoves(t *testing.T) {
 	perform(t, Options{Cluster: true, Planned: true}, 40, 6)
 }
 
-func TestClustersInStorms(t *testing.T) { perform(t, Options{Cluster: true}, 70, 3) }
+func TestClustersUnderFaults(t *testing.T) { perform(t, Options{Cluster: true}, 70, 3) }

@@ -10,7 +10,7 @@ import (
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// addLines feeds a report with lines and returns what it prints for them.
+// addLines adds lines to a report and returns its output.
 func addLines(r *runReport, lines ...string) string {
 	var printed strings.Builder
 	for _, line := range lines {

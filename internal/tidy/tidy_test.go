@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ceilings are the highest values that the measures may have. They only fall.
+// ceilings are the maximal values of the measures. They may only be lowered.
 var ceilings = map[string]float64{
 	"one-word functions":                       93,
 	"one-word types":                           70,
@@ -45,7 +45,7 @@ func TestSentencesAreThoseOfProse(t *testing.T) {
 	require.Equal(t, []string{"First one, with code", "Second one: a link to it", "An item", "Another one that goes on"}, splitSentences(text))
 }
 
-func TestLineIsACommentOnlyIfNothingElseIsInIt(t *testing.T) {
+func TestLineWithCodeIsNoComment(t *testing.T) {
 	for line, want := range map[string]bool{"\t// a": true, "x := 1 // a": false, "//go:generate a": false, " * a": true, "": false} {
 		require.Equal(t, want, isComment(line), line)
 	}
