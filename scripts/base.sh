@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Prints the commit that this tree is to be measured beside: where it has left the main branch; on the main branch, the commit before. Prints nothing, and on stderr why, where that commit is not there (a shallow clone, the first commit) or has no benchmark.
+# Prints the commit with which this tree is to be compared: where it branched off the main branch,
+# or on the main branch the previous commit. Prints nothing, and the reason on stderr, if that
+# commit is missing (a shallow clone, the first commit) or has no benchmark.
 set -euo pipefail
 
 nothing() { echo "Nothing to measure this tree beside: $1." >&2; exit 0; }

@@ -1,18 +1,22 @@
 #!/usr/bin/env bash
 # beside.sh REV ROUNDS [FLAG…]
 #
-# Measures this tree beside revision REV, in turn, ROUNDS times, each run in a fresh database of one throwaway
-# PostgreSQL server, and prints the medians of steps per second (more is better; below 1.00 this tree is slower), and of the 50th and 99th
-# percentile, the memory, the CPU per step of the member and of PostgreSQL and the WAL (less is better); and the ratio: the median, the least
-# and the most of the rounds' own. Flags are for cmd/bench and go before the workloads' own: -n 20 -width 100 is a quick look.
-# QUICK=1 runs each workload for a few seconds only. BEYOND=1.15 fails when the CPU per step is more than 1.15 times as much, of the
-# member or of PostgreSQL, by the ratio and by the best rounds of both: noise moves that little, and a wall clock much. A workload that is beyond is measured
-# once more, and fails only if it is again.
+# Compares this tree with revision REV, alternately, for ROUNDS rounds. Each run has a new database
+# of one temporary PostgreSQL server. It prints the medians of steps per second (more is better;
+# below 1.00 this tree is slower), and of the 50th and 99th percentile, the memory, the CPU time per
+# step of the member and of PostgreSQL, and the WAL (less is better). Then it prints the ratios per
+# round: median, lowest and highest. Flags are for cmd/bench and precede those of the workloads: -n
+# 20 -width 100 is a quick look.
+#
+# QUICK=1 runs each workload for only a few seconds. BEYOND=1.15 fails if the CPU time per step, of
+# the member or of PostgreSQL, is more than 1.15 times as much, both by the ratio and by the best
+# rounds of both trees. Noise affects CPU time little, and wall-clock time much. A workload beyond
+# the limit is measured again, and fails only if it exceeds the limit again.
 set -euo pipefail
-[ $# -ge 2 ] || [ -n "${BESIDE_DIR:-}" ] || { sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+[ $# -ge 2 ] || [ -n "${BESIDE_DIR:-}" ] || { sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 cd "$(dirname "$0")/.."
 
-# The second time the server is there, and so are the programs.
+# In the second invocation the server is running and the programs are built.
 if [ -n "${BESIDE_DIR:-}" ]; then
   rounds=$1; shift
   psql=$(command -v psql || ls /usr/lib/postgresql/*/bin/psql | tail -n 1)
@@ -26,7 +30,7 @@ if [ -n "${BESIDE_DIR:-}" ]; then
     done
   }
   for round in $(seq "$rounds"); do
-    # Who goes first finds the server in another state, so they take turns in that, too.
+    # The first tree sees another state of the server, so the order alternates.
     trees=$([ $((round % 2)) -eq 1 ] && echo "other this" || echo "this other")
     if [ -n "${QUICK:-}" ]; then
       both "chain by func" -workload chain -n 2000 "$@"
@@ -63,7 +67,7 @@ git worktree add --quiet --detach "$dir/tree" "$rev"
 go build -o "$dir/this" ./cmd/bench
 (cd "$dir/tree" && go build -o "$dir/other" ./cmd/bench)
 
-# measure runs them, and leaves in worse what takes more CPU than it may.
+# measure runs the workloads, and writes those with too much CPU time to worse.
 measure() {
   BESIDE_DIR=$dir "$dir/this" -workload peer -- "$PWD/scripts/beside.sh" "$rounds" "$@" | tee "$dir/lines" >&2
   printf '\nThis tree beside %s\n' "$rev"

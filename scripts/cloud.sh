@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# cloud.sh checks the module in cloud: vet, staticcheck and its tests, which build troupe-cloud and need no account. And it sees to it
-# that troupe itself does not grow by what clouds need.
+# cloud.sh checks the module in cloud: vet, staticcheck and its tests, which build troupe-cloud and
+# need no account. It also checks that troupe itself does not grow by the dependencies of clouds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
@@ -8,7 +8,7 @@ trap 'rm -rf "$dir"' EXIT
 
 CGO_ENABLED=0 GOOS=linux GOARCH=amd64 GOAMD64=v1 go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$dir/troupe" ./cmd/troupe
 size=$(stat -c %s "$dir/troupe")
-most=$((51613822 + 2000000)) # before there was a module for clouds, and what the engine has come to do since then
+most=$((51613822 + 2000000)) # size before the cloud module existed, plus the growth of the engine since
 [ "$size" -le "$most" ] || { echo "troupe has $size bytes, more than the $most that it may have: what has it come to need?"; exit 1; }
 
 go build -o "$dir/staticcheck" honnef.co/go/tools/cmd/staticcheck
@@ -16,5 +16,6 @@ cd cloud
 go vet ./...
 go vet -tags live ./cmd/troupe-cloud
 "$dir/staticcheck" ./...
-# Go does not notice changes of the binary that these tests build: nothing is taken from the cache. Most of them wait most of the time.
+# Go does not notice changes of the binary that these tests build, so nothing is taken from the
+# cache. Most of the tests mostly wait.
 go test -count=1 -parallel 4 ${TESTFLAGS:-} ./...

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # cluster.sh [ROUNDS [REV]]
 #
-# Measures what a cluster on this machine does, on throwaway PostgreSQL servers, and prints a table: medians of ROUNDS (5), in which what is
-# compared takes turns. About five minutes; nothing else should run meanwhile. It fails when a figure is not what it is to be, and with REV
-# it also prints how a cluster of one does beside that revision (scripts/beside.sh). TASKS=10000 parks fewer tasks, for a quick look.
+# Measures a cluster on this machine, on temporary PostgreSQL servers, and prints a table: medians
+# of ROUNDS rounds (5), in which the compared runs alternate. It takes about five minutes; nothing
+# else should run meanwhile. It fails if a target is missed. With REV it also compares a cluster of
+# one member with that revision (scripts/beside.sh). TASKS=10000 parks fewer tasks, for a quick
+# look.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-5} rev=${2:-}
@@ -19,7 +21,7 @@ measure() { # FLAG…
 measure -workload members -rounds "$rounds"
 for round in $(seq "$rounds"); do
   workers="func attach push pull"
-  [ $((round % 2)) -eq 1 ] || workers="pull push attach func" # who goes first finds the machine in another state
+  [ $((round % 2)) -eq 1 ] || workers="pull push attach func" # the first one sees another state of the machine
   for worker in $workers; do
     measure -workload chain -n 6000 -worker "$worker"
   done

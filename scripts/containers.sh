@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes sure that podman, runc and a static busybox are on this machine, because the checks of containers start a container host of their
-# own with them. Installs Debian's packages where it may; else says in one line what is missing.
+# Checks that podman, runc and a static busybox are installed, because the container tests start a
+# container host of their own. Installs Debian's packages if it may; otherwise reports in one line
+# what is missing.
 set -euo pipefail
 
 absent() {

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # curves.sh [FOLDER]
 #
-# What a step costs as work grows: over tasks in flight, nodes, units, bytes, history and members, each run on a throwaway PostgreSQL of its
-# own. Leaves the lines of cmd/bench in FOLDER/curves.jsonl and draws them as pictures beside it; FOLDER is docs/performance if nothing is said. QUICK=1 takes
-# some two minutes, else it is a quarter of an hour. PART=5 does a fifth of the work at each place. CURVES="in-flight payload" measures those alone and keeps the
-# lines of the others.
+# Measures the cost of a step as work grows: over tasks in flight, nodes, units, bytes, history and
+# members, each run on a temporary PostgreSQL of its own. It writes the lines of cmd/bench to
+# FOLDER/curves.jsonl and draws them as pictures beside it; the default FOLDER is docs/performance.
+# It takes a quarter of an hour; QUICK=1 takes about two minutes. PART=5 does a fifth of the work at
+# each point. CURVES="in-flight payload" measures only those and keeps the lines of the others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-docs/performance}
@@ -17,18 +18,18 @@ at() { # X FLAG…
   local x=$1; shift
   "$dir/bench" -store postgres "$@" | sed "s/^{/{\"curve\":\"$curve\",\"x\":$x,/" | tee -a "$dir/lines" >&2
 }
-# most is the larger number, least the smaller one.
+# most returns the larger number, least the smaller one.
 most() { echo $(($1 > $2 ? $1 : $2)); }
 least() { echo $(($1 < $2 ? $1 : $2)); }
 
-# few has a quick look leave out what takes long.
+# few omits the slow points in a quick look.
 few() { [ -z "${QUICK:-}" ] && echo "$1 $2" || echo "$1"; }
 part=${PART:-${QUICK:+5}}; part=${part:-1}
 
 in_flight() { for x in $(few "1 16 256" "4 64 1024 4096 10000"); do at "$x" -workload chain -concurrency "$x" -n "$(least $(($(most 300 $((x * 40))) / part)) $(most 6000 $((2 * x))))"; done; }
 nodes() { for x in $(few "10 100 1000" "10000"); do at "$x" -workload dagchain -steps "$x" -n "$(most 16 $((60000 / x / part)))" -concurrency 16; done; }
 diamond() { for x in $(few "10 100 1000" "10000"); do at "$x" -workload diamond -steps "$x" -n "$(most 8 $((60000 / x / part)))" -concurrency 8; done; }
-# About a thousand units are in flight, of 64 tasks at most.
+# About a thousand units are in flight, of at most 64 tasks.
 units() { for x in $(few "1 10 100 1000" "10000 100000"); do at "$x" -workload fanout -width "$x" -n "$(most 3 $(least 3000 $((300000 / x / part))))" -concurrency "$(most 1 "$(least 64 $((1000 / x)))")"; done; }
 payload() { for x in $(few "100 1000 10000" "100000 1000000"); do at "$x" -workload chain -payload "$x" -concurrency 16 -n "$(most 16 $(least 3000 $((30000000 / x / part))))"; done; }
 history() { for x in $(few "10 1000" "100 10000 100000 1000000"); do at "$x" -workload history -history "$x" -steps $((1000 / part)); done; }

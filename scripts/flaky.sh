@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# flaky.sh [PACKAGE…] runs the tests of each package again and again while the processors are kept busy, and names the tests that
-# fail by chance. Without arguments it takes all packages. It ends with 1 if a test has failed.
+# flaky.sh [PACKAGE…] runs the tests of each package repeatedly while the processors are kept busy,
+# and names the flaky tests. Without arguments it takes all packages. It exits with 1 if a test has
+# failed.
 #
 #   COUNT    how often each package is run (30)
 #   EACH     seconds for one package; a slow package is run less often, but at least once (300)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes every Fuzz target of the module in turn, FUZZTIME each. A failing input stays in the
-# package's testdata, where the ordinary tests will run it from then on.
+# Runs every Fuzz target of the module, for FUZZTIME each. A failing input stays in the package's
+# testdata, where the ordinary tests will run it from then on.
 set -euo pipefail
 fuzztime=${FUZZTIME:-1m}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails when go generate changes anything: what is generated must be what is committed. It compares
-# before and after, so it also works with changes that are not committed yet.
+# Fails if go generate changes anything, because generated files have to be committed. It compares
+# the state before and after, so it also works with uncommitted changes.
 set -euo pipefail
 state() { git status --porcelain && git diff; }
 

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # idle.sh REV ROUNDS
 #
-# Starts `troupe serve` of this tree and of revision REV in turn, ROUNDS times each, on a new file of SQLite and on a new database of one throwaway
-# PostgreSQL server, and prints medians and ranges of: the milliseconds until /readyz answers 200, those of a processor that this took, the resident memory when it has
-# idled for IDLE seconds (20), as a whole and what of it is no file, in MB; and how large both binaries are. Less is better. It reads /proc, so it is for Linux.
+# Starts `troupe serve` of this tree and of revision REV alternately, ROUNDS times each, on a new
+# SQLite file and on a new database of one temporary PostgreSQL server. It prints medians and ranges
+# of the milliseconds until /readyz answers 200, the CPU milliseconds this took, and the resident
+# memory after idling for IDLE seconds (20), in total and without files, in MB. It also prints the
+# sizes of both binaries. Less is better. It reads /proc, so it needs Linux.
 set -euo pipefail
-[ $# -eq 2 ] || [ -n "${IDLE_DIR:-}" ] || { sed -n '2,6p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+[ $# -eq 2 ] || [ -n "${IDLE_DIR:-}" ] || { sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 cd "$(dirname "$0")/.."
 idle=${IDLE:-20}
 
-# one TREE STORE starts a member and prints what it took.
+# one TREE STORE starts a member and prints its measurements.
 one() {
   local port pid begun ready cpu
   port=$((20000 + RANDOM % 10000))
@@ -28,7 +30,7 @@ one() {
   wait "$pid" || true
 }
 
-# The second time the server is there, and so are the programs.
+# In the second invocation the server is running and the programs are built.
 if [ -n "${IDLE_DIR:-}" ]; then
   psql=$(command -v psql || ls /usr/lib/postgresql/*/bin/psql | tail -n 1)
   for round in $(seq "$1"); do
@@ -52,7 +54,7 @@ go build -o "$dir/this" ./cmd/troupe
 go build -o "$dir/bench" ./cmd/bench
 IDLE_DIR=$dir "$dir/bench" -workload peer -- "$PWD/scripts/idle.sh" "$rounds" | tee "$dir/lines" >&2
 
-# spread COLUMN STORE TREE prints the median of a column, the least and the most.
+# spread COLUMN STORE TREE prints the median, the lowest and the highest value of a column.
 spread() {
   awk -v store="$2" -v tree="$3" -v column="$1" '$1 == store && $2 == tree { print $column }' "$dir/lines" | sort -n |
     awk '{ all[NR] = $1 } END { printf "%s (%s to %s)", all[int((NR + 1) / 2)], all[1], all[NR] }'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# long.sh NAME FOLDER COMMAND… runs a long test of the package in FOLDER and keeps its output in
-# logs/NAME.log when it fails. Seeds and kills that failed are named there.
+# long.sh NAME FOLDER COMMAND… runs a long test of the package in FOLDER, and keeps its output in
+# logs/NAME.log if it fails. The output names the seeds and kills that failed.
 set -euo pipefail
 name=$1 folder=$2
 shift 2

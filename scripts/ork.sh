@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # ork.sh [ROUNDS [STORE]]
 #
-# Runs the profiles of Ork's own performance test, workflow files that are sent over HTTP to a `troupe serve` in a process of its own, beside a bare
-# loop that starts the same programs; a workflow of programs that do nothing beside the same flow with functions of Go; and functions of Python by
-# warm interpreters beside one started for each. Prints tables: medians of ROUNDS (5), in which what is compared takes turns. STORE is postgres
-# (a throwaway server, the default) or sqlite. About five minutes; nothing else should run meanwhile. It fails when a figure is not what it is to be.
+# Runs the profiles of Ork's own performance test: workflow files sent over HTTP to a `troupe serve`
+# in its own process, compared with a bare loop that starts the same programs. It also compares a
+# workflow of programs that do nothing with the same flow of Go functions, and Python functions in
+# warm interpreters with a new interpreter for each. It prints tables: medians of ROUNDS rounds (5),
+# in which the compared runs alternate. STORE is postgres (a temporary server, the default) or
+# sqlite. It takes about five minutes; nothing else should run meanwhile. It fails if a target is
+# missed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-5} store=${2:-postgres}

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes sure that PostgreSQL's server programs (initdb, postgres) are on this machine, because the
-# tests start servers of their own with them. Looks where internal/pgtest looks; installs Debian's
-# package where it may; else says in one line what is missing.
+# Checks that PostgreSQL's server programs (initdb, postgres) are installed, because the tests start
+# servers of their own. Searches the same places as internal/pgtest. Installs Debian's package if it
+# may; otherwise reports in one line what is missing.
 set -euo pipefail
 
-[ -z "${TROUPE_TEST_POSTGRES:-}" ] || exit 0 # the tests are to use a given server
+[ -z "${TROUPE_TEST_POSTGRES:-}" ] || exit 0 # the tests use a given server
 
 found() {
   local dir

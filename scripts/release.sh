@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# release.sh [FOLDER] builds the command for all platforms, or for those in PLATFORMS ("linux/amd64 darwin/arm64 …"), into
-# FOLDER (dist), with troupe-cloud, unless CLOUD is no, and troupe-library where there is one, and SHA256SUMS. The same commit and the same Go make the same bytes, wherever they are made: there is no cgo,
-# no path and no time in them but the commit's. VERSION is what git describes, unless it is set; COMMIT and DATE too, where there is no repository.
+# release.sh [FOLDER] builds the command for all platforms, or for those in PLATFORMS ("linux/amd64
+# darwin/arm64 …"), into FOLDER (dist), with SHA256SUMS. It adds troupe-cloud, unless CLOUD is no,
+# and troupe-library for the platforms that have one. The same commit and the same Go version give
+# the same bytes on every machine: they contain no cgo, no path, and no time except that of the
+# commit. VERSION is set by git describe unless it is given; without a repository set COMMIT and
+# DATE too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-dist}
@@ -28,7 +31,7 @@ for platform in $platforms; do
   [ "$os" != windows ] || name=$name.exe
   build "$out/troupe_$name" ./cmd/troupe
   [ "${CLOUD:-yes}" = no ] || (cd cloud && build "$out/troupe-cloud_$name" ./cmd/troupe-cloud)
-  [ "$os" = windows ] || build "$out/troupe-library_$name" ./cmd/troupe-library # the only one that is linked dynamically
+  [ "$os" = windows ] || build "$out/troupe-library_$name" ./cmd/troupe-library # the only dynamically linked program
 done
 cd "$out"
 sum() { if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum -a 256 "$@"; fi; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes sure that systemd-analyze is on this machine, because the tests of deploy check the unit with it. It needs no running
-# systemd. Installs Debian's package where it may; else says in one line what is missing.
+# Checks that systemd-analyze is installed, because the tests of deploy check the unit with it. It
+# needs no running systemd. Installs Debian's package if it may; otherwise reports in one line what
+# is missing.
 set -euo pipefail
 
 missing() {

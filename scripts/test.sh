@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# test.sh ARGUMENT… runs go test with these arguments, and prints each package's result as soon as it is known, and how far the
-# run is at least every 20 seconds. The environment is what the Makefile exports.
+# test.sh ARGUMENT… runs go test with these arguments. It prints each package's result as soon as it
+# is known, and the progress at least every 20 seconds. The environment is that exported by the
+# Makefile.
 set -euo pipefail
 
 verbose=

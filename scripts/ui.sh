@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# The pages in api/ui, built and checked. Usage: ui.sh build|check|shots|bench
+# Builds and checks the pages in api/ui. Usage: ui.sh build|check|shots|bench
 #
-#   build   makes api/ui/dist of the sources
-#   check   proves that dist is what the sources build, holds its sizes to their budgets, and tries the pages in a browser
+#   build   builds api/ui/dist from the sources
+#   check   checks that dist matches the sources, that its sizes are within their limits,
+#           and that the pages work in a browser
 #   shots   takes the pictures in docs/ui
-#   bench   measures what large tasks cost a browser
+#   bench   measures the cost of large tasks in a browser
 #
-# It needs node (20.19 or newer) with npm; what the pages are built with comes in the versions and with the hashes of their lock file. The
-# browser is Debian's chromium, which is installed where it is missing and may be; CHROMIUM names another one.
+# It needs node (20.19 or newer) with npm. The build tools come in the versions and with the hashes
+# of their lock file. The browser is Debian's chromium, which is installed if it is missing and
+# installation is possible; CHROMIUM names another one.
 set -euo pipefail
 cd "$(dirname "$0")/../api/ui"
 
@@ -19,7 +21,8 @@ node_there() {
     die "node 20.19 or newer is needed, here is $(node --version)"
 }
 
-# packages installs what the lock file names, unless it is there: the stamp is the lock file itself.
+# packages installs the packages of the lock file unless they are installed: the stamp is a copy of
+# the lock file.
 packages() {
   cmp -s package-lock.json node_modules/.stamp && return
   npm ci --ignore-scripts --no-progress --loglevel=error
@@ -56,7 +59,7 @@ same() {
 
 packed() { local sum=0 f; for f in "$@"; do sum=$((sum + $(gzip -9c "$f" | wc -c))); done; echo $sum; }
 
-# budget NAME LIMIT FILES: how many bytes travel.
+# budget NAME LIMIT FILES checks the number of transferred bytes.
 budget() {
   local name=$1 limit=$2 size; shift 2
   size=$(packed "$@")
@@ -64,7 +67,7 @@ budget() {
   [ "$size" -le "$limit" ] || die "$name is too large: leave something out, or load it when it is needed"
 }
 
-# most FILE: how many bytes one may have that is not of the first page.
+# most FILE prints the size limit of a file that is not part of the first page.
 most() { case $1 in */codemirror.js) echo 150000 ;; *) echo 60000 ;; esac; }
 
 budgets() {

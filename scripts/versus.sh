@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # versus.sh ROUNDS CHAIN FANOUT LATENCY
 #
-# Measures Troupe and another engine in turn, on throwaway servers with the same stock settings, and
-# prints the medians. CHAIN, FANOUT and LATENCY are the other engine's commands for the same work: 10 steps
-# in sequence with 64 in flight, 1,000 units at once, and 3 steps one task at a time. Each finds its
-# server in DATABASE_URL and prints one JSON line (peer, backend, workload, steps_per_s, p50_ms, p99_ms).
+# Measures Troupe and another engine alternately, on temporary servers with the same default
+# settings, and prints the medians. CHAIN, FANOUT and LATENCY are the other engine's commands for
+# the same work: 10 steps in sequence with 64 in flight, 1,000 units at once, and 3 steps one task
+# at a time. Each finds its server in DATABASE_URL and prints one JSON line (peer, backend,
+# workload, steps_per_s, p50_ms, p99_ms).
 set -euo pipefail
-[ $# -eq 4 ] || { sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+[ $# -eq 4 ] || { sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 rounds=$1; shift
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)

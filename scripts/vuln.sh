@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Looks for known vulnerabilities that our code reaches, and fails when there are any. Where their database cannot be
-# reached it says so in one line: that is no fault of the code. VULNDB is the URL of another database (file:///… too).
+# Searches for known vulnerabilities that our code reaches, and fails if there are any. If their
+# database is unreachable it only reports that in one line, because the code is not at fault. VULNDB
+# is the URL of another database (file:///… too).
 set -euo pipefail
 
 status=0

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Makes what the members of compose.yaml keep secret, once: what is there stays. FOLDER is where compose.yaml is.
+# Creates the secrets of the members of compose.yaml once; existing ones are kept. FOLDER is the
+# folder of compose.yaml.
 set -euo pipefail
 cd "${1:-$(dirname "$0")}"
 random() { head -c "$1" /dev/urandom | base64 | tr -d '\n'; }
 plain() { random 32 | tr -d '+/='; } # for URLs, too
 
 mkdir -p -m 700 secrets
-# The folder is closed to others; the files are open to the user that the container runs as.
+# Other users cannot enter the folder; the user of the container can read the files.
 [ -e secrets/gossip-key ] || { random 32; echo; } >secrets/gossip-key
 [ -e secrets/cluster-secret ] || { plain; echo; } >secrets/cluster-secret
 chmod 444 secrets/gossip-key secrets/cluster-secret

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# secret.sh STORE [NAMESPACE [NAME]] prints a Secret for the members, with random keys and a random token:
+# secret.sh STORE [NAMESPACE [NAME]] prints a Secret for the members, with random keys and a random
+# token:
 #
 #   deploy/kubernetes/secret.sh 'postgres://troupe:PASSWORD@HOST/troupe' default troupe | kubectl create -f -
 #
-# create, not apply: keys that are in use stay as they are.
+# Use create, not apply, so that existing keys are kept.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n '2,6p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 case $1 in postgres://* | postgresql://*) ;; *) echo "secret.sh: STORE is to be a postgres:// URL" >&2; exit 2 ;; esac

@@ -1,5 +1,6 @@
-// Measures what the pages cost on large tasks: node test/browser/bench.mjs. Of three runs the best one counts; times of the main thread are those
-// that Chromium itself tells (Performance.getMetrics), so that a busy machine changes them less than a clock would.
+// Measures the cost of the pages on large tasks: node test/browser/bench.mjs. The best of three
+// runs counts. Times of the main thread are those of Chromium itself (Performance.getMetrics),
+// because a busy machine affects them less than wall-clock times.
 import { openPage, startBrowser, startMember, until } from './harness.mjs'
 
 const rounds = 3

@@ -1,4 +1,4 @@
-// How flows are written on their pages: by keys, and as the server sees them.
+// How flows are edited on their pages: with the keyboard, and as the server sees them.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { axeFinds, openPage, patience, startBrowser, startMember, until } from './harness.mjs'
@@ -30,7 +30,8 @@ function onPage(name, path, act, options) {
   })
 }
 
-// What was refused is in the console of a browser, too, and so is that Chromium may not keep the colors of what is typed over.
+// Expected messages of the browser's console: refusals, and that Chromium may not apply the inline
+// colors of the editor.
 const expected = complaint => /status of (404|409)|^console: Applying inline style violates/.test(complaint)
 
 const text = page => page.getByRole('textbox', { name: /^Definition of/ })

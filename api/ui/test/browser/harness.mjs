@@ -1,4 +1,4 @@
-// A member of our own, and a browser that looks at it.
+// A private member, and a browser that opens its pages.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'

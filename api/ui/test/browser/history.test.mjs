@@ -1,4 +1,4 @@
-// How a task came to be what it is: its timeline, its replay, its logs, and the versions of its flow.
+// The history of a task: its timeline, its replay, its logs, and the versions of its flow.
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

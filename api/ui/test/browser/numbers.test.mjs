@@ -1,4 +1,4 @@
-// Numbers that no double holds keep their digits on their way through the pages, in both directions.
+// Numbers that exceed the precision of a double keep their digits in the pages, in both directions.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { onPageOf, startBrowser, startMember, until } from './harness.mjs'

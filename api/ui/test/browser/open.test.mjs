@@ -1,4 +1,4 @@
-// Pages that stay open: while very much happens, and while the server is slow or away.
+// Pages that stay open: during many events, and while the server is slow or unavailable.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'

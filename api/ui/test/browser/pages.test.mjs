@@ -1,4 +1,4 @@
-// What people do on the pages, in a real browser on a real member.
+// Users' actions on the pages, in a real browser with a real member.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { axeFindsNothing, onPageOf, openPage, patience, seed, startBrowser, startMember, until } from './harness.mjs'

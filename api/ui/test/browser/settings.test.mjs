@@ -1,4 +1,4 @@
-// Tokens and roles, as an admin makes them and as others find the pages with theirs.
+// Tokens and roles: their creation by an admin, and the pages as seen with them.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { axeFindsNothing, onPageOf, openPage, startBrowser, startMember, until } from './harness.mjs'
@@ -81,7 +81,7 @@ signedIn('an approver answers, and steers nothing', () => make('grace', 'approve
   await until(async () => (await member.api('GET', `/v1/tasks/${waiting}/events?limit=500`)).items.some(e => e.type === 'signal_received' && e.by === 'grace'), 'the history says who')
 })
 
-// The refusals that follow are told in the browser's console, as is wanted here.
+// The following refusals appear in the browser's console, as expected here.
 test('who signs out is asked for a token', { timeout: 120_000 }, async () => {
   const { page, close } = await openPage(browser)
   try {

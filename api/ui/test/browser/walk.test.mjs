@@ -1,5 +1,6 @@
-// An operator's walk: a worker dies, a queue ages, an alert fires, and its link leads to the queue, to the tasks that wait there, and to what mends them. Every
-// number on the way is that of the list it leads to.
+// An operator's path: a worker dies, a queue ages, and an alert fires. Its link leads to the queue,
+// to the waiting tasks, and to the remedy. Every number on the way equals that of the list it links
+// to.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
