@@ -1,4 +1,7 @@
-/** A worker that dials a member and keeps one stream: jobs come down as soon as they are there, results go up. */
+/**
+ * A worker that dials a member and keeps one stream: jobs arrive as soon as they exist, and results
+ * are sent back.
+ */
 
 import { hostname } from "node:os";
 
@@ -18,36 +21,38 @@ import { textAs } from "./write.js";
 
 export interface AttachedWorkerOptions {
   servers?: Servers;
-  /** Proves the worker to the members; by default TROUPE_TOKEN. */
+  /** Authenticates the worker to the members; default TROUPE_TOKEN. */
   token?: string;
-  /** Tells workers apart. One is made up from host, process and time. */
+  /** Id of the worker. The default is derived from host, process and time. */
   id?: string;
-  /** What it has, such as "gpu": jobs that ask for labels go to workers that have them all. */
+  /** Capabilities such as "gpu": jobs that require labels go only to workers with all of them. */
   labels?: string[];
-  /** How many handlers run at once, and so how many jobs it is given; 64. */
+  /** Maximal number of concurrent handlers, and so of jobs held; default 64. */
   concurrency?: number;
-  /** How long jobs may go on when the worker is to stop; 10 s. */
+  /** Time for running jobs to finish when the worker stops; default 10 s. */
   graceMs?: number;
-  /** Hears what goes wrong, never what jobs are about; by default warnings go to the console. */
+  /** Receives errors, never the contents of jobs; default: warnings on the console. */
   logger?: Logger;
 }
 
 const protocol = 1;
-const welcomeTime = 10_000; // that a member has to answer the hello
-const silences = 3; // heartbeats that may be missed
-const logPause = 500; // between two looks at what jobs have logged
-const partingTime = 2_000; // for what is said at the end
-const minStay = 1_000; // that a stream has to have lasted since the welcome for the worker to go on elsewhere without a pause, and to try on as after the first outage
-const minPatience = 500; // that a member has at least to answer the hello of a worker with jobs
-const mostBrought = 10_000; // jobs that a worker may bring along
+const welcomeTime = 10_000; // time limit for a member to answer the hello
+const silences = 3; // number of heartbeats that may be missed
+const logPause = 500; // interval for sending the logs of jobs
+const partingTime = 2_000; // time limit for the final messages
+// minimal duration of a stream since the welcome after which the worker reconnects elsewhere
+// without a pause, and resets its backoff
+const minStay = 1_000;
+const minPatience = 500; // minimal time for a member to answer the hello of a worker with jobs
+const mostBrought = 10_000; // maximal number of jobs that a worker may bring along
 
-/** A job that this worker has until its result is acknowledged. */
+/** A job held by this worker until its result is acknowledged. */
 interface Held {
   job: Job;
-  ticket: Uint8Array; // with which the worker may come to another member; empty = it may not
+  ticket: Uint8Array; // proof with which the worker may bring the job to another member; empty if it may not
   result?: Result;
-  begun: boolean; // its handler is called
-  canceled: boolean; // nobody waits for it any longer
+  begun: boolean; // its handler was called
+  canceled: boolean; // the job is no longer needed
 }
 
 /** One stream to a member. */
@@ -57,16 +62,21 @@ interface Line {
   ending: AbortController;
   heardAt: number;
   heartbeatMs: number;
-  welcomedAt: number | undefined; // undefined = not yet
-  leaves: boolean; // the member said so
+  welcomedAt: number | undefined; // undefined until welcomed
+  leaves: boolean; // the member is leaving
 }
 
 /**
- * Carries out jobs of the services it has handlers for, and is run once.
+ * Carries out jobs of the services for which it has handlers. It can be run once.
  *
- * Promises: no more than `concurrency` handlers run at once; when the stream breaks, or the member ends, the jobs go on, and stay the worker's if it comes back in
- * time, there or to another member, without a job being run twice; a result is sent again until it is acknowledged, or until others have the job; a job's signal is aborted when
- * nobody waits for it any longer; when the worker is to stop it gets no more jobs, and those at work may finish within `graceMs`, or are given back.
+ * Promises:
+ * - At most `concurrency` handlers run at once.
+ * - When the stream breaks or the member ends, the jobs continue. If the worker reconnects in time,
+ *   to the same or another member, it keeps them, and no job runs twice.
+ * - A result is sent again until it is acknowledged, or until others have the job.
+ * - A job's signal is aborted when the job is no longer needed.
+ * - When the worker stops, it gets no more jobs. Running jobs may finish within `graceMs`; then
+ *   they are returned.
  */
 export class AttachedWorker {
   readonly id: string;
@@ -76,17 +86,17 @@ export class AttachedWorker {
   readonly #logger: Logger;
   readonly #handlers = new Map<string, Handler>();
   readonly #stopping = new AbortController();
-  readonly #over = new AbortController(); // nothing more is said
-  readonly #changed = new Change(); // jobs have come or gone
+  readonly #over = new AbortController(); // no more messages are sent
+  readonly #changed = new Change(); // jobs were added or removed
   #held = new Map<bigint, Held>();
-  readonly #waiting = new Map<bigint, () => void>(); // by number, what begins jobs there is no place for yet: some of those held
-  #atWork = 0; // also of sessions that are over
+  readonly #waiting = new Map<bigint, () => void>(); // functions that start held jobs without a free slot, by number
+  #atWork = 0; // includes jobs of ended sessions
   #line: Line | undefined;
   #session = "";
-  #graceMs = 0; // that the session waits when the stream breaks
+  #graceMs = 0; // grace period of the session after a broken stream
   #mostBytes = 1 << 20;
   #at = 0;
-  #denied: DeniedError | undefined; // why no member lets it in
+  #denied: DeniedError | undefined; // reason why no member accepts the worker
 
   constructor(options: AttachedWorkerOptions = {}) {
     this.id = options.id ?? `${hostname()}-${process.pid}-${Date.now()}-${Math.floor(Math.random() * 1e6)}`;
@@ -98,7 +108,10 @@ export class AttachedWorker {
     this.#logger = options.logger ?? standardLogger;
   }
 
-  /** Registers the handler of a service, before run. It throws when the service has one already, or when the handler is no function. */
+  /**
+   * Registers the handler of a service; call it before run. It throws if the service already has
+   * one, or if the handler is no function.
+   */
   handle<I = any>(service: string, handler: Handler<I>): this {
     if (service === "" || service.includes("\0")) throw new TypeError(`${JSON.stringify(service)} is no name of a service`);
     if (typeof handler !== "function") throw new TypeError(`the handler of the service ${JSON.stringify(service)} is no function`);
@@ -107,14 +120,15 @@ export class AttachedWorker {
     return this;
   }
 
-  /** Has run end. */
+  /** Stops run. */
   stop(): void {
     this.#stopping.abort();
   }
 
   /**
-   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. A token that is missing,
-   * wrong or of another role is a DeniedError.
+   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT arrives, and then until
+   * the running jobs have ended. It throws a DeniedError if the token is missing, wrong or of
+   * another role.
    */
   async run(options: RunOptions = {}): Promise<void> {
     if (this.#handlers.size === 0) throw new TypeError("there is no handler, so there is nothing to offer");
@@ -139,7 +153,7 @@ export class AttachedWorker {
     if (this.#denied !== undefined) throw this.#denied;
   }
 
-  /** Has run end when no member takes the token, or it has another role: trying on would be of no use. */
+  /** Stops run if no member accepts the token or its role, because retries would not help. */
   #deny(error: unknown): boolean {
     if (!(error instanceof ConnectError) || ![Code.Unauthenticated, Code.PermissionDenied].includes(error.code)) return false;
     const [status, what] = error.code === Code.PermissionDenied ? [403, "the member does not let this worker in: the token needs the role worker"]
@@ -149,7 +163,7 @@ export class AttachedWorker {
     return true;
   }
 
-  /** Lets the jobs at work finish within the grace, then gives them back. */
+  /** Lets the running jobs finish within the grace period, then returns them. */
   async #drain(): Promise<void> {
     this.#line?.out.leave();
     this.#waiting.clear();
@@ -176,7 +190,10 @@ export class AttachedWorker {
 
   // The stream.
 
-  /** Attaches again and again. With jobs it goes to the next address at once when the stream breaks: they stay its own for a while only. */
+  /**
+   * Attaches repeatedly. With jobs it tries the next address at once when the stream breaks,
+   * because they belong to it only for a limited time.
+   */
   async #stayAttached(): Promise<void> {
     let backoff = new Backoff();
     while (!this.#over.signal.aborted && !(this.#stopping.signal.aborted && this.#held.size === 0)) {
@@ -192,7 +209,7 @@ export class AttachedWorker {
       const welcomed = welcomedAt !== undefined;
       const stayed = welcomed && performance.now() - welcomedAt >= minStay;
       if (stayed) backoff = new Backoff();
-      else if (welcomed) backoff.atMost(minStay); // it is there, and others get the jobs of who stays away for long
+      else if (welcomed) backoff.atMost(minStay); // the member is up, and after a long absence others get the jobs
       if (error !== undefined && backoff.fresh && !leaves) this.#logger.warn("the worker is not attached, trying on:", error);
       const brings = this.#brings();
       if (leaves || !welcomed || brings) this.#at = (this.#at + 1) % this.#addresses.length;
@@ -201,12 +218,14 @@ export class AttachedWorker {
     }
   }
 
-  /** Whether the worker has jobs with which it may go to another address. */
+  /** Returns whether the worker has jobs that it may bring to another address. */
   #brings(): boolean {
     return this.#addresses.length > 1 && [...this.#held.values()].some((held) => held.ticket.length > 0);
   }
 
-  /** What a member is shown of jobs that it does not know, as much as fits into a message. */
+  /**
+   * Returns the jobs to show to a member that does not know them, as many as fit into a message.
+   */
   #brought(): { number: bigint; id: string; ticket: Uint8Array }[] {
     const all = [];
     let bytes = 0;
@@ -245,12 +264,18 @@ export class AttachedWorker {
     }
   }
 
-  /** How long a member may take to answer. Where a worker waits too long with jobs that it brings, others get them. */
+  /**
+   * Returns the time limit for a member's answer. If a worker with jobs waits too long, others get
+   * them.
+   */
   #patience(): number {
     return this.#brings() ? Math.min(Math.max(this.#graceMs / 4, minPatience), welcomeTime) : welcomeTime;
   }
 
-  /** What is said on a stream: the hello, then whatever there is, and a sign of life when there is nothing. */
+  /**
+   * Yields the messages of a stream: the hello, then pending messages, or a heartbeat if there are
+   * none.
+   */
   async *#say(line: Line): AsyncGenerator<FromWorker> {
     const held = [...this.#held].filter(([, h]) => h.result === undefined).map(([number]) => number);
     const finished = [...this.#held].filter(([, h]) => h.result !== undefined).map(([number]) => number);
@@ -261,7 +286,7 @@ export class AttachedWorker {
     for (let message = await line.out.next(line.heartbeatMs); message !== undefined; message = await line.out.next(line.heartbeatMs)) yield message;
   }
 
-  /** Begins a session, or goes on with one. */
+  /** Starts or resumes a session. */
   #enter(line: Line, welcome: Welcome): void {
     const { resumed } = welcome;
     if (!resumed) this.#forgetAll(); // others have the jobs
@@ -304,7 +329,7 @@ export class AttachedWorker {
       input: JSON.parse(input), params: JSON.parse(params), token: "", ...(sent.timeoutMs > 0n ? { timeout_ms: Number(sent.timeoutMs) } : {}),
     };
     const job = new Job(told, () => `{"input":${input},"params":${params}}`, (note) => {
-      if (this.#held.get(sent.number) === held) this.#line?.out.note(sent.number, note); // else the number is another job's by now
+      if (this.#held.get(sent.number) === held) this.#line?.out.note(sent.number, note); // otherwise another job has the number by now
     });
     const held: Held = { job, ticket: sent.ticket, begun: false, canceled: false };
     this.#held.set(sent.number, held);
@@ -316,7 +341,10 @@ export class AttachedWorker {
     }
   }
 
-  /** Begins the oldest jobs there is a place for: handlers of a session that is over may still have theirs. */
+  /**
+   * Starts the oldest jobs for which there is a slot. Handlers of an ended session may still occupy
+   * slots.
+   */
   #beginWaiting(): void {
     for (const [number, begin] of this.#waiting) {
       if (this.#atWork >= this.#options.concurrency) return;
@@ -349,7 +377,7 @@ export class AttachedWorker {
     this.#deliver(number, held, result);
   }
 
-  /** Sends what a job has logged. */
+  /** Sends the log of a job. */
   #print(number: bigint, held: Held): void {
     const line = this.#line;
     if (line === undefined || this.#held.get(number) !== held) return;
@@ -369,7 +397,7 @@ export class AttachedWorker {
     }
   }
 
-  /** Has a result sent, unless others have the job by now, or it was given back. */
+  /** Sends a result, unless others have the job by now, or it was returned. */
   #deliver(number: bigint, held: Held, result: Result): void {
     if (this.#held.get(number) !== held || held.result !== undefined) return;
     held.result = result;
@@ -385,7 +413,7 @@ export class AttachedWorker {
   }
 }
 
-/** What a job has told of itself, as JSON; empty = nothing. */
+/** Returns the metrics of a job as JSON; empty if none. */
 function numbersOf(job: Job): Uint8Array {
   const told = job.numbers.told;
   return Buffer.from(told === undefined ? "" : JSON.stringify(told));

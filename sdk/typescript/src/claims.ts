@@ -1,4 +1,4 @@
-/** The jobs in a worker's hands: prolonging their claims, telling notes, hearing what is canceled. */
+/** The jobs held by a worker: renewing their claims, sending notes, receiving cancellations. */
 
 import { Job, type ToldJob } from "./job.js";
 import type { Logger } from "./log.js";
@@ -7,15 +7,15 @@ import type { LogLine } from "./printed.js";
 import type { Transport } from "./transport.js";
 import { encode } from "./write.js";
 
-const mostClaims = 500; // that one request is about
+const mostClaims = 500; // maximal number of claims in one request
 const shortestBeat = 20;
-const notePause = 250; // between two notes of a job
-const logPause = 500; // between two looks at what jobs have logged
-const mostLogged = 512 << 10; // bytes of logs in one request, about: a member takes no request that is too large
+const notePause = 250; // minimal interval between two notes of a job
+const logPause = 500; // interval for sending the logs of jobs
+const mostLogged = 512 << 10; // approximate maximal bytes of logs in one request, because members reject requests that are too large
 const defaultLease = 60_000;
-const longestBeat = 30_000; // that a heartbeat may take, unless a claim would run out meanwhile
+const longestBeat = 30_000; // time limit for a heartbeat, unless a claim would expire earlier
 
-/** How long what is said at the end may take. */
+/** Time limit for the final messages. */
 export const partingTime = 2_000;
 
 interface Held {
@@ -26,19 +26,19 @@ interface Held {
   lines_from?: number;
 }
 
-/** A job that this worker holds until it is reported, given back or canceled. */
+/** A job held by this worker until it is reported, returned or canceled. */
 export class Claim {
   readonly job: Job;
   readonly token: string;
   readonly paramsKey: string | undefined;
-  readonly patienceMs: number; // that a heartbeat may take: two more are to be in time
-  readonly everyMs: number; // between heartbeats
+  readonly patienceMs: number; // time limit for a heartbeat, so that two more are in time
+  readonly everyMs: number; // interval of heartbeats
   beatAt: number;
-  note: string | undefined; // what is to be told
+  note: string | undefined; // note to be sent
   noteAt = 0;
   toldAt = -Infinity;
-  logAt = performance.now() + logPause; // when to look for what the job has logged
-  begun = false; // its handler is called
+  logAt = performance.now() + logPause; // time to send the job's log next
+  begun = false; // its handler was called
   canceled = false;
 
   constructor(told: ToldJob, text: () => string, heartbeatMs: number, noted: (claim: Claim, text: string) => void) {
@@ -50,7 +50,7 @@ export class Claim {
     this.beatAt = performance.now() + this.everyMs;
   }
 
-  /** Says once that nobody waits for the job any longer. */
+  /** Notifies the handler once that the job is no longer needed. */
   cancel(): void {
     if (this.canceled) return;
     this.canceled = true;
@@ -71,9 +71,9 @@ export class Claims {
   readonly #held = new Map<string, Claim>();
   readonly #changed = new Change();
   readonly #closing = new AbortController();
-  #outage = false; // the last heartbeat had no answer, which was said
-  #backoff = new Backoff(); // of what jobs tell: something on the way may refuse that alone
-  #quietUntil = 0; // only heartbeats are sent before that
+  #outage = false; // the last heartbeat had no answer, and this was logged
+  #backoff = new Backoff(); // for logs and notes, because a proxy may reject only those
+  #quietUntil = 0; // until then only heartbeats are sent
 
   constructor(
     readonly transport: Transport,
@@ -87,11 +87,11 @@ export class Claims {
     return this.#held.size;
   }
 
-  /** Takes a job that was handed out. */
+  /** Adds a claimed job. */
   add(told: ToldJob, text: () => string): Claim {
     const claim = new Claim(told, text, this.heartbeatMs, (c, note) => this.#note(c, note));
     [claim.note, claim.noteAt] = ["running", performance.now() + this.noteAfterMs];
-    this.#held.get(claim.job.id)?.cancel(); // its claim is lost, else the job would not have come again
+    this.#held.get(claim.job.id)?.cancel(); // its claim is lost, otherwise the job would not have been delivered again
     this.#held.set(claim.job.id, claim);
     this.#changed.notify();
     return claim;
@@ -101,7 +101,7 @@ export class Claims {
     if (this.holds(claim)) this.#held.delete(claim.job.id);
   }
 
-  /** It may have been handed out again meanwhile. */
+  /** Returns whether the claim is current; the job may have been delivered again. */
   holds(claim: Claim): boolean {
     return this.#held.get(claim.job.id) === claim;
   }
@@ -110,7 +110,7 @@ export class Claims {
     return [...this.#held.values()];
   }
 
-  /** Gives up the jobs that have not begun. */
+  /** Removes and returns the jobs that have not started. */
   dropWaiting(): Claim[] {
     const waiting = this.all().filter((c) => !c.begun && !c.canceled);
     for (const claim of waiting) claim.cancel();
@@ -141,7 +141,7 @@ export class Claims {
     }
   }
 
-  /** What is to be said now. Who is nearly due is taken along. */
+  /** Returns the claims to renew now, including those that are nearly due. */
   #takeDue(): [Claim, Held][] {
     const now = performance.now();
     const talks = now >= this.#quietUntil;
@@ -149,7 +149,7 @@ export class Claims {
     const due: [Claim, Held][] = [];
     for (const claim of this.#held.values()) {
       const noted = talks && claim.note !== undefined && claim.noteAt <= now;
-      const looked = talks && claim.logAt <= now && room > 0; // else the next request tells it
+      const looked = talks && claim.logAt <= now && room > 0; // otherwise the next request sends it
       const logged = looked && claim.begun && claim.job.printed.waits;
       if (looked) claim.logAt = now + logPause;
       if (!noted && !logged && claim.beatAt > now + claim.everyMs / 4) continue;
@@ -163,8 +163,9 @@ export class Claims {
   }
 
   /**
-   * Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least. What jobs tell waits longer and longer when it is not
-   * taken, and the claims are prolonged without it at once.
+   * Renews claims. The next heartbeat makes up for a lost one, because a claim lasts for at least
+   * two. If logs and notes are rejected, they are retried with backoff, and the claims are renewed
+   * without them at once.
    */
   async #beat(due: [Claim, Held][]): Promise<void> {
     const telling = due.some(([, { note, lines }]) => note !== undefined || lines !== undefined);
@@ -192,7 +193,10 @@ export class Claims {
     }
   }
 
-  /** Lets others have jobs at once. If that fails they get them when the claims have run out. */
+  /**
+   * Returns jobs so that others get them at once. If this fails, others get them when the claims
+   * expire.
+   */
   async giveBack(claims: Claim[]): Promise<void> {
     for (let i = 0; i < claims.length; i += mostClaims) {
       const group = claims.slice(i, i + mostClaims);

@@ -1,4 +1,4 @@
-/** The client of /v1: publishing flows, starting tasks, following and steering them. */
+/** The client of /v1: publish flows, start tasks, follow and control them. */
 
 import { randomUUID } from "node:crypto";
 
@@ -15,77 +15,88 @@ import { encode, textAs } from "./write.js";
 
 export interface ClientOptions {
   servers?: Servers;
-  /** Proves the caller to the members; by default TROUPE_TOKEN. */
+  /** Authenticates the caller to the members; default TROUPE_TOKEN. */
   token?: string;
-  /** How long an answer may take, what the member is to wait for left aside; 60 s. */
+  /** Time limit for an answer, in addition to any requested wait; default 60 s. */
   timeoutMs?: number;
-  /** How often all addresses are asked again; 6. A watch goes on for as long as it is read. */
+  /** Number of retries over all addresses; default 6. A watch retries as long as it is read. */
   retries?: number;
-  /** How long a stream may say nothing, not even that it is alive, before a watch connects again; 45 s. */
+  /** Time without data or heartbeats after which a watch reconnects; default 45 s. */
   silenceMs?: number;
 }
 
-/** Ends what would wait. */
+/** Aborts a waiting call. */
 export interface Abortable {
   signal?: AbortSignal;
 }
 
 export interface CheckOptions {
-  /** Makes errors of warnings, so that a definition with a warning is refused. */
+  /** Treats warnings as errors, so that a definition with a warning is refused. */
   strict?: boolean;
 }
 
 export interface StartOptions extends Abortable {
-  /** What the task is started with: an object, for a flow of dag mode any JSON. */
+  /** Params of the task: an object, or any JSON for a flow in dag mode. */
   params?: unknown;
-  /** With the same key it is the same task, whoever starts it; without one a key is made up for this call. */
+  /**
+   * Idempotency key: starts with the same key are the same task. The default is a new key for this
+   * call.
+   */
   key?: string;
-  /** Marks to find the task by. */
+  /** Labels for searching the task. */
   labels?: Record<string, string>;
-  /** Number of the version; by default the newest one. */
+  /** Version number; default the newest one. */
   version?: number;
-  /** Wait so long for the task's end, at most 300,000, and answer with it. */
+  /**
+   * Wait this long for the task's end, at most 300,000, and include the ended task in the answer.
+   */
   waitMs?: number;
 }
 
 export interface ForkOptions {
-  /** Number of the version that the new task runs; by default that of the other one. */
+  /** Version number of the new task; default that of the original task. */
   version?: number;
   /** Run the newest version. */
   newest?: boolean;
-  /** A node at the top of the flow that is done again, with all that follows it. */
+  /** Root node to run again, together with everything that follows it. */
   from?: string;
-  /** With which what is left is done; by default those of the other task. */
+  /** Params for the remaining work; default those of the original task. */
   params?: unknown;
-  /** With the same key it is the same task; without one a key is made up for this call. */
+  /**
+   * Idempotency key: forks with the same key are the same task. The default is a new key for this
+   * call.
+   */
   key?: string;
-  /** Say what the new task would keep and do again, and start nothing. */
+  /** Report what the new task would keep and run again, and start nothing. */
   dryRun?: boolean;
 }
 
 export interface TaskQuery {
   flow?: string;
-  /** Any of them. */
+  /** Any of these states. */
   states?: (TaskState | "paused")[];
-  /** All of them. */
+  /** All of these labels. */
   labels?: Record<string, string>;
-  /** Created then or later. */
+  /** Created at this time or later. */
   createdFrom?: Date;
-  /** Created before. */
+  /** Created before this time. */
   createdTo?: Date;
 }
 
-/** A command with a name may be given again, by another process too, and has its effect once. Without one a name is made up for the call. */
+/**
+ * A command with a request id can be repeated, by other processes too, and takes effect once. The
+ * default is a new id for the call.
+ */
 export interface Command {
   request?: string;
 }
 
 type Query = [string, string][];
 
-/** What one request waits for at most; proxies cut off what takes much longer. */
+/** Maximal wait of one request; proxies cut off much longer ones. */
 const longestWait = 25_000;
 
-/** Which lines of a task's logs are wanted. What is absent does not matter. */
+/** Selects lines of a task's logs. Absent fields match everything. */
 export interface LogQuery {
   node?: string;
   unit?: number;
@@ -96,10 +107,11 @@ export interface LogQuery {
 }
 
 /**
- * Speaks to the members at some addresses.
+ * Client of the members at the given addresses.
  *
- * Promises: every refusal is a ProblemError that says what is wrong, where, and what to do; a request that is not answered is sent again, to the next
- * address first, and has its effect once; watch goes on where it broke off, without a gap and without an event twice.
+ * Promises: every refusal is a ProblemError that says what is wrong, where, and what to do. An
+ * unanswered request is retried, first at the next address, and takes effect once. A watch resumes
+ * after a broken connection without gaps and duplicates.
  */
 export class Client {
   readonly #transport: Transport;
@@ -115,19 +127,20 @@ export class Client {
   // Flows.
 
   /**
-   * Makes a definition (YAML or JSON text, or an object) the newest version of a flow. The content of the newest version changes nothing.
-   * The answer has the warnings about the definition.
+   * Publishes a definition (YAML or JSON text, or an object) as the newest version of a flow.
+   * Content equal to the newest version changes nothing. The answer contains warnings about the
+   * definition.
    */
   publish(flow: string, definition: string | object, options: CheckOptions = {}): Promise<Published> {
     return this.#call("PUT", `/flows/${encodeURIComponent(flow)}${checks(options)}`, bodyOf(definition));
   }
 
-  /** Tells all problems of a definition. Nothing is kept. */
+  /** Returns all problems of a definition. Nothing is stored. */
   validate(definition: string | object, options: CheckOptions = {}): Promise<Validation> {
     return this.#call("POST", `/validate${checks(options)}`, bodyOf(definition));
   }
 
-  /** All flows, newest first. */
+  /** Lists all flows, newest first. */
   flows(): AsyncGenerator<Flow, void, void> {
     return this.#pages("/flows");
   }
@@ -136,19 +149,19 @@ export class Client {
     return this.#call("GET", `/flows/${encodeURIComponent(flow)}`);
   }
 
-  /** A flow's versions, highest number first. */
+  /** Lists a flow's versions, highest number first. */
   versions(flow: string): AsyncGenerator<Version, void, void> {
     return this.#pages(`/flows/${encodeURIComponent(flow)}/versions`);
   }
 
-  /** A version with its definition; by default the newest published one. */
+  /** Returns a version with its definition; default the newest published one. */
   version(flow: string, number?: number): Promise<Version> {
     return this.#call("GET", `/flows/${encodeURIComponent(flow)}/versions/${number ?? "latest"}`);
   }
 
   // Tasks.
 
-  /** Starts a task. When it is answered the task is stored. */
+  /** Starts a task. The task is stored when the call returns. */
   start(flow: string, options: StartOptions = {}): Promise<Started> {
     const body = encode({
       flow, params: options.params, idempotency_key: options.key || randomUUID(), version: options.version,
@@ -166,12 +179,15 @@ export class Client {
     ]);
   }
 
-  /** A task as it is at this moment. */
+  /** Returns the current state of a task. */
   task(task: string): Promise<Task> {
     return this.#call("GET", pathOf(task));
   }
 
-  /** Reads a task when it has ended. One that failed or was canceled is no error; a TimeoutError says that it takes too long. */
+  /**
+   * Waits for the end of a task and returns it. A failed or canceled task is no error; a
+   * TimeoutError means that it did not end in time.
+   */
   async wait(task: string, options: Abortable & { timeoutMs?: number } = {}): Promise<Task> {
     const deadline = performance.now() + (options.timeoutMs ?? Infinity);
     for (;;) {
@@ -184,34 +200,40 @@ export class Client {
     }
   }
 
-  /** Gives a task's events as they happen, from behind the one with an id on, and ends with the task. */
+  /**
+   * Yields a task's events as they happen, after the event with the given id, and ends with the
+   * task.
+   */
   watch(task: string, options: Abortable & { after?: string } = {}): AsyncGenerator<Event, void, void> {
     return watch(this.#transport, task, options.after ?? "", this.#silenceMs, options.signal);
   }
 
-  /** Ends a task. Gently: what has begun goes on. By force: what undoes and cleans up is ended, too. */
+  /**
+   * Cancels a task. With gently, running work continues. With force, compensations and clean-up are
+   * ended, too.
+   */
   cancel(task: string, how: Command & { gently?: boolean; force?: boolean } = {}): Promise<TaskSummary> {
     return this.#command(task, "cancel", how, { gently: how.gently, force: how.force });
   }
 
-  /** Keeps anything new of a task from starting; what is in flight goes on. */
+  /** Prevents new work of a task from starting; work in flight continues. */
   pause(task: string, command: Command = {}): Promise<TaskSummary> {
     return this.#command(task, "pause", command);
   }
 
-  /** Undoes pause. */
+  /** Reverts pause. */
   resume(task: string, command: Command = {}): Promise<TaskSummary> {
     return this.#command(task, "resume", command);
   }
 
-  /** Has a failed task go on where it failed. */
+  /** Continues a failed task where it failed. */
   retry(task: string, command: Command = {}): Promise<TaskSummary> {
     return this.#command(task, "retry", command);
   }
 
   /**
-   * Starts a task that goes on from the history of one that has ended: steps whose nodes are the same keep their results, what else there was is
-   * done again.
+   * Starts a task from the history of an ended one. Steps with unchanged nodes keep their results;
+   * everything else runs again.
    */
   fork(task: string, options: ForkOptions = {}): Promise<Forked> {
     const body = encode({
@@ -221,49 +243,49 @@ export class Client {
     return this.#call("POST", pathOf(task, "/fork"), { body });
   }
 
-  /** Sets a key of a task's shared state and wakes whoever waits for it. */
+  /** Sets a key of a task's shared state and wakes the steps that wait for it. */
   signal(task: string, key: string, value: unknown = null, command: Command & { by?: string } = {}): Promise<TaskSummary> {
     return this.#command(task, "signal", command, { key, value, by: command.by });
   }
 
-  /** Adds units to a fan-out that has begun and gives their indexes. */
+  /** Adds units to a fanout that has begun and returns their indexes. */
   async append(task: string, step: string, items: unknown[], options: Command & { scope?: string } = {}): Promise<number[]> {
     const content = { step, scope: options.scope, items };
     return (await this.#command<{ units: number[] }>(task, "append", options, content)).units;
   }
 
-  /** Ends a unit of a step whose route is direct, with an output or with an error. */
+  /** Completes a unit of a step with the route direct, with an output or an error. */
   complete(task: string, step: string, end: { output?: unknown; error?: string; unit?: number; scope?: string } = {}): Promise<Completed> {
     const output = end.error === undefined ? (end.output ?? null) : undefined;
     const body = encode({ step, scope: end.scope, unit: end.unit, output, error: end.error });
     return this.#call("POST", pathOf(task, "/complete"), { body });
   }
 
-  // What there is to know about a task.
+  // Information about a task.
 
-  /** The steps of a task, or of a scope in it. */
+  /** Lists the steps of a task, or of a scope in it. */
   steps(task: string, query: { scope?: string; step?: string; states?: StepState[] } = {}): AsyncGenerator<Step, void, void> {
     return this.#pages(pathOf(task, "/steps"), [...some({ scope: query.scope, step: query.step }), ...each("state", query.states)]);
   }
 
-  /** The units of a step; of its visits the one with a number, or the newest. */
+  /** Lists the units of a step, in the given visit or the newest. */
   units(task: string, step: string, query: { scope?: string; visit?: number; states?: UnitState[] } = {}): AsyncGenerator<Unit, void, void> {
     return this.#pages(pathOf(task, "/units"), [...some({ step, scope: query.scope, visit: query.visit }), ...each("state", query.states)]);
   }
 
-  /** A task's history so far, oldest first, from behind an event on. */
+  /** Lists a task's events so far, oldest first, after the given event. */
   events(task: string, after = ""): AsyncGenerator<Event, void, void> {
     return this.#pages(pathOf(task, "/events"), some({ after }), "after");
   }
 
-  /** A task's attempts and steps, in order of their beginning. */
+  /** Lists a task's attempts and steps, ordered by start. */
   runs(task: string): AsyncGenerator<Run, void, void> {
     return this.#pages(pathOf(task, "/runs"));
   }
 
   /**
-   * What a task's attempts have printed, from behind a line on: of one node, unit, attempt or stream, or of all. With follow it goes on with what
-   * they print from now on, until the task has ended.
+   * Yields the log lines of a task's attempts, after a given line: of one node, unit, attempt or
+   * stream, or of all. With follow it continues with new lines until the task has ended.
    */
   logs(task: string, query: Abortable & LogQuery = {}): AsyncGenerator<LogEntry, void, void> {
     const { node, unit, attempt, stream, after } = query;
@@ -273,7 +295,7 @@ export class Client {
     return follow<LogEntry>(this.#transport, path, after ?? "", this.#silenceMs, query.signal);
   }
 
-  /** Why a task is waiting. */
+  /** Returns the reasons why a task is waiting. */
   waiting(task: string): Promise<Waiting> {
     return this.#call("GET", pathOf(task, "/waiting"));
   }
@@ -284,17 +306,17 @@ export class Client {
     return this.#call("GET", `/jobs/${encodeURIComponent(job)}`);
   }
 
-  /** What a job has printed. */
+  /** Returns the log of a job. */
   async log(job: string): Promise<string> {
     return (await this.#call<{ content: string }>("GET", `/jobs/${encodeURIComponent(job)}/log`)).content;
   }
 
-  /** The jobs in the queue, of some services or of all, the longest waiting first. */
+  /** Lists the jobs in the queue, of some services or of all, the longest waiting first. */
   jobs(services: string[] = []): AsyncGenerator<WaitingJob, void, void> {
     return this.#pages("/jobs", each("service", services));
   }
 
-  /** How long the queues are. */
+  /** Returns the lengths of the queues. */
   queues(): Promise<QueueInfo[]> {
     return allOf(this.#pages("/queues"));
   }
@@ -303,14 +325,14 @@ export class Client {
     return allOf(this.#pages("/workers"));
   }
 
-  /** With whom one speaks. */
+  /** Returns information about the server. */
   info(): Promise<Info> {
     return this.#call("GET", "/info");
   }
 
-  // How it is sent.
+  // Sending requests.
 
-  /** Gives a command. It has a name, so that it has its effect once, however often it is sent. */
+  /** Sends a command with a request id, so that it takes effect once, however often it is sent. */
   #command<T = TaskSummary>(task: string, name: string, command: Command, content?: Record<string, unknown>): Promise<T> {
     const headers = { "Request-Id": command.request ?? randomUUID() };
     return this.#call("POST", pathOf(task, `/${name}`), { headers, body: content && encode(content) });
@@ -321,7 +343,7 @@ export class Client {
     let page = await this.#call<{ items: T[]; next?: string }>("GET", path + textOfQuery(query));
     for (;;) {
       const read = page;
-      let texts: string[] | undefined; // of the items, if somebody asks
+      let texts: string[] | undefined; // of the items, parsed on demand
       for (const [i, item] of read.items.entries()) {
         yield remember(item, () => (texts ??= itemsOf(textOf(read, "items") as string))[i] as string);
       }
@@ -349,7 +371,7 @@ function pathOf(task: string, what = ""): string {
   return `/tasks/${encodeURIComponent(task)}${what}`;
 }
 
-/** The fields that are there, as a query. */
+/** Returns the defined fields as a query. */
 function some(fields: Record<string, string | number | undefined>): Query {
   return Object.entries(fields).flatMap(([name, value]): Query => (value ? [[name, String(value)]] : []));
 }
@@ -370,7 +392,7 @@ function checks(options: CheckOptions): string {
 function bodyOf(definition: string | object): Request {
   const text = typeof definition === "string" ? definition : textAs(definition, "the definition");
   const kind = text.trimStart().startsWith("{") ? "application/json" : "application/yaml";
-  // What is wrong with an empty definition is told like every other problem.
+  // An empty definition is reported by the server like every other problem.
   return { body: text || "\n", headers: { "Content-Type": kind } };
 }
 

@@ -1,25 +1,25 @@
-/** What can go wrong between a program and Troupe. */
+/** Errors between a program and Troupe. */
 
 import { STATUS_CODES } from "node:http";
 
 import type { DefinitionProblem } from "./types.js";
 
-/** The parent of all errors of this package. */
+/** The base class of all errors of this package. */
 export class TroupeError extends Error {
   override get name(): string {
     return this.constructor.name;
   }
 }
 
-/** No address answered: nobody listens there, the connection broke off or took too long. */
+/** No address answered: there is no listener, the connection broke, or it took too long. */
 export class UnreachableError extends TroupeError {}
 
-/** What was waited for did not come in time. */
+/** The awaited result did not arrive in time. */
 export class TimeoutError extends TroupeError {}
 
 /**
- * Thrown by a handler: the job has failed, and whoever looks at the attempt finds the details beside the message. They may be anything that
- * is JSON, of up to 64 KiB; what is not is told as a text.
+ * Thrown by a handler to fail the job with details, which are shown with the attempt beside the
+ * message. Details may be any JSON of up to 64 KiB; other values are converted to text.
  */
 export class FailedError extends TroupeError {
   readonly details: unknown;
@@ -30,20 +30,23 @@ export class FailedError extends TroupeError {
   }
 }
 
-/** Thrown by a handler: the job has failed, and trying it again would be of no use. */
+/** Thrown by a handler to fail the job without retries. */
 export class FatalError extends FailedError {}
 
-/** Why a job's signal is aborted: nobody waits for it any longer. What its handler returns or throws is not reported. */
+/**
+ * The reason of a job's aborted signal: the job is no longer needed. The result or error of its
+ * handler is not reported.
+ */
 export class JobCanceledError extends TroupeError {}
 
-/** One of several things that are wrong with a request. */
+/** One of several problems of a request. */
 export interface Fault {
   what: string;
   where?: string;
   hint?: string;
 }
 
-/** Every answer of a member that is no success. */
+/** Error answer of a member. */
 export interface Problem {
   status?: number;
   kind?: string;
@@ -57,7 +60,8 @@ export interface Problem {
 }
 
 /**
- * A refusal. Its message says what is wrong, where, and what to do; so do its fields. There is a subclass for each kind.
+ * A refusal. Its message and fields say what is wrong, where, and what to do. There is a subclass
+ * for each kind.
  */
 export class ProblemError extends TroupeError {
   readonly kind: string;
@@ -69,7 +73,7 @@ export class ProblemError extends TroupeError {
   readonly problems: DefinitionProblem[];
   /** Id of the request in the member's log. */
   readonly request: string;
-  /** @internal No member has said so, but something on the way to it. */
+  /** @internal The answer came from a proxy, not from a member. */
   readonly strange: boolean = false;
 
   constructor(
@@ -88,21 +92,24 @@ export class ProblemError extends TroupeError {
     this.request = problem.request ?? "";
   }
 
-  /** The same request may be taken later, or by another member. */
+  /** The same request may succeed later, or at another member. */
   get temporary(): boolean {
     return [408, 429, 502, 503, 504].includes(this.status);
   }
 }
 
-/** The request is not as it has to be. */
+/** The request is malformed. */
 export class InvalidError extends ProblemError {}
-/** What the request names is not there. */
+/** The named object does not exist. */
 export class NotFoundError extends ProblemError {}
-/** It does not fit to what there is: another task has the key, another worker the job. */
+/**
+ * The request conflicts with the current state: another task has the key, another worker has the
+ * job.
+ */
 export class ConflictError extends ProblemError {}
-/** It is larger, deeper or longer than a limit of the member allows. */
+/** The request exceeds a size limit of the member. */
 export class LimitError extends ProblemError {}
-/** The member is full, leaves, or cannot write at the moment. It was asked several times. */
+/** The member is overloaded, leaving, or currently unable to write. Several retries were made. */
 export class BusyError extends ProblemError {}
 /** The token is missing or wrong. */
 export class DeniedError extends ProblemError {}
@@ -119,7 +126,7 @@ const byKind: Record<string, typeof ProblemError> = {
   internal: InternalError,
 };
 
-/** The error that an answer stands for. */
+/** Returns the error for an answer. */
 export function refusal(status: number, body: string, retryAfter: string | null): ProblemError {
   const document = documentIn(body);
   return Object.assign(ofProblem(status, document, millisecondsOf(retryAfter)), { strange: !("kind" in document) });
@@ -129,30 +136,31 @@ export function ofProblem(status: number, problem: Problem, retryAfterMs = 0): P
   return new (byKind[problem.kind ?? kindOf(status)] ?? ProblemError)(status, problem, retryAfterMs);
 }
 
-/** Says whether another address, or the same one later, may take the request. */
+/** Returns whether another address, or a later retry, may accept the request. */
 export function mayPass(error: unknown): boolean {
   return error instanceof UnreachableError || (error instanceof ProblemError && error.temporary);
 }
 
-/** Says whether the same request would be refused again. */
+/** Returns whether a retry would be refused again. */
 export function isFinal(error: unknown): boolean {
   return error instanceof ProblemError && !error.temporary && error.status < 500;
 }
 
-/** Says whether it is what was sent which is not taken. */
+/** Returns whether the content of the request was refused. */
 export function isUnfit(error: ProblemError): boolean {
   return [400, 413, 422].includes(error.status);
 }
 
 /**
- * Says whether the same of a worker would be refused again. Something on the way to the member may send it elsewhere for a while, or not know the way; it is
- * believed only that what is sent is too large. Whether the worker is let in is found out by what it says of itself.
+ * Returns whether a worker's retry would be refused again. A proxy may temporarily redirect or fail
+ * to route a request, so only its answer that a request is too large counts as final. Whether the
+ * worker is accepted is determined by its registration.
  */
 export function isHopeless(error: unknown): error is ProblemError {
   return isFinal(error) && error instanceof ProblemError && error.status >= 400 && ![401, 403].includes(error.status) && (!error.strange || error.status === 413);
 }
 
-/** The problem in a body. A proxy may answer with anything. */
+/** Returns the problem in a body; a proxy may send anything. */
 function documentIn(body: string): Problem {
   let document: unknown;
   try {

@@ -1,4 +1,4 @@
-/** A job as its handler sees it. */
+/** A job as seen by its handler. */
 
 import { format } from "node:util";
 
@@ -8,11 +8,11 @@ import { Printed } from "./printed.js";
 import { membersOf } from "./raw.js";
 import { RawJson, textAs } from "./write.js";
 
-const mostLog = 256 << 10; // bytes of what a job logs that wait to be sent
-const mostNote = 256; // bytes of a note
-const mostDetails = 64 << 10; // bytes of what is told of an error beside its text
+const mostLog = 256 << 10; // maximal bytes of a job's unsent log
+const mostNote = 256; // maximal bytes of a note
+const mostDetails = 64 << 10; // maximal bytes of an error's details
 
-/** A job as a member tells it. */
+/** A job as sent by a member. */
 export interface ToldJob {
   id: string;
   key: string;
@@ -34,45 +34,49 @@ export interface ToldJob {
   lease_ms?: number;
 }
 
-/** Something to be carried out. It may be handed out more than once, and tried again: its key stays the same. */
+/** A job to carry out. It may be delivered more than once, and retried; its key stays the same. */
 export class Job<I = any> {
-  /** Names the attempt: another one for the next attempt. Effects outside take the key. */
+  /** Id of the attempt; it differs for the next attempt. Use the key for effects outside. */
   readonly id: string;
   /**
-   * The idempotency key for effects outside, such as a payment: the same for all attempts at a unit of a visit, however often it is delivered, taken
-   * over or retried. A new visit, a rerun and a fork have new ones.
+   * Idempotency key for effects outside, such as a payment. It is the same for all attempts at a
+   * unit of a visit, through redeliveries, take-overs and retries. A new visit, a rerun and a fork
+   * have new keys.
    */
   readonly key: string;
   readonly service: string;
   readonly input: I;
-  /** The settings of the node over those of the task. */
+  /** The node's settings merged over those of the task. */
   params: any;
   readonly task: string;
   /** Slug of the task's flow. */
   readonly flow: string;
-  /** Name of the step; a path, in a flow inside another. */
+  /** Name of the step; a path for a step of an inner flow. */
   readonly step: string;
-  /** The unit's name. */
+  /** Name of the unit. */
   readonly branch: string;
-  /** Which of the step's units it is, from 0. */
+  /** Index of the unit in the step, from 0. */
   readonly unit: number;
   readonly units: number;
-  /** Which try it is, from 1. */
+  /** Attempt number, from 1. */
   readonly attempt: number;
-  /** How often it was handed out before and lost. */
+  /** Number of earlier deliveries that were lost. */
   readonly deliveries: number;
-  /** How long the attempt may take; undefined = any time. */
+  /** Time limit of the attempt; undefined if unlimited. */
   readonly timeoutMs: number | undefined;
-  /** The attempt's span, as the header traceparent of W3C Trace Context: what is traced of the job belongs below it. */
+  /**
+   * The attempt's span as a W3C Trace Context traceparent header; use it as the parent of your
+   * spans.
+   */
   readonly trace: string;
-  /** Is aborted when nobody waits for the job any longer. */
+  /** Aborted when the job is no longer needed. */
   readonly signal: AbortSignal;
 
   readonly #text: () => string;
   readonly #canceling = new AbortController();
   readonly #noted: (text: string) => void;
   #paramsText: string | undefined;
-  /** @internal What it has logged and the member does not have yet. */
+  /** @internal Logged lines that were not sent yet. */
   readonly printed = new Printed(mostLog);
   /** @internal */
   readonly numbers = new Numbers();
@@ -99,7 +103,7 @@ export class Job<I = any> {
     this.#noted = noted;
   }
 
-  /** The JSON text of the input, where what JSON.parse makes of it is not enough. */
+  /** The JSON text of the input, if the result of JSON.parse is not precise enough. */
   get inputText(): string {
     return membersOf(this.#text()).get("input") ?? "null";
   }
@@ -109,25 +113,32 @@ export class Job<I = any> {
     return this.#paramsText ?? membersOf(this.#text()).get("params") ?? "{}";
   }
 
-  /** Tells whoever watches how far the job is, in a few words. Of notes in quick succession only the last one is told. */
+  /**
+   * Reports the progress of the job in a few words. Of notes in quick succession only the last one
+   * is sent.
+   */
   note(text: string): void {
     this.#noted(cut(text.replaceAll("\0", "\ufffd"), mostNote));
   }
 
-  /** Keeps a line with the job, written as console.log does, to be read while it goes on. What comes faster than it is sent is counted and told. */
+  /**
+   * Adds a line to the job's log, formatted as by console.log; it can be read while the job runs.
+   * Lines beyond the sending rate are dropped and counted.
+   */
   log(...values: unknown[]): void {
     this.printed.add(cut(format(...values), mostLog));
   }
 
   /**
-   * Tells a number of the job, such as how many rows it has read. All of a name and the same labels are added up, and are kept with the attempt, whatever
-   * becomes of it. Of a job up to 100 different ones are kept.
+   * Adds to a metric of the job, such as the number of rows read. Values of the same name and
+   * labels are added up and stored with the attempt, whether it succeeds or fails. At most 100
+   * different ones are stored per job.
    */
   count(name: string, value = 1, labels: Record<string, string> = {}): void {
     this.numbers.add(name, value, labels);
   }
 
-  /** @internal Params that did not come along. */
+  /** @internal Sets params that were not sent with the job. */
   complete(params: any, text: string): void {
     this.params = params;
     this.#paramsText = text;
@@ -139,20 +150,20 @@ export class Job<I = any> {
   }
 }
 
-/** The beginning of a text, of so many bytes. */
+/** Returns the beginning of a text, of at most the given number of bytes. */
 export function cut(text: string, most: number): string {
   const bytes = Buffer.from(text);
   return bytes.length <= most ? text : new TextDecoder().decode(bytes.subarray(0, most), { stream: true });
 }
 
-/** What is reported of a job whose handler threw. */
+/** The report of a job whose handler threw. */
 export interface Failure {
   error: string;
   fatal: boolean;
   details?: RawJson;
 }
 
-/** Tells what a handler threw. Where it did so is kept in the job's log. */
+/** Returns the report for a thrown value. The stack is added to the job's log. */
 export function failureOf(job: Job, error: unknown): Failure {
   const fatal = error instanceof FatalError;
   if (!fatal) job.log(shown(error));
@@ -164,7 +175,7 @@ export function failureOf(job: Job, error: unknown): Failure {
   return failure;
 }
 
-/** A value as JSON; what is none is told as a text. */
+/** Returns a value as JSON; other values are converted to text. */
 function jsonOf(value: unknown): string {
   try {
     return textAs(value, "details");
@@ -173,7 +184,10 @@ function jsonOf(value: unknown): string {
   }
 }
 
-/** The text of something that was thrown, which may be anything, and may itself throw when it is read. */
+/**
+ * Returns the message of a thrown value, which may be anything, and may itself throw when it is
+ * read.
+ */
 export function messageOf(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message || error.name : error) || "failed";
@@ -182,7 +196,7 @@ export function messageOf(error: unknown): string {
   }
 }
 
-/** A value as console.log shows it. */
+/** Formats a value like console.log. */
 function shown(value: unknown): string {
   try {
     return format(value);

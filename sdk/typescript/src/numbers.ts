@@ -1,9 +1,9 @@
-/** Numbers that a job tells of itself. */
+/** Metrics of a job. */
 
-const mostNumbers = 100; // of different names or labels
-const mostBytes = 32 << 10; // of all names and labels
+const mostNumbers = 100; // maximal number of different names and labels
+const mostBytes = 32 << 10; // maximal bytes of all names and labels
 
-/** What a job has told of one name with the same labels. */
+/** The total of a metric with the same labels. */
 export interface Told {
   name: string;
   labels?: Record<string, string>;
@@ -12,12 +12,18 @@ export interface Told {
   last: number;
 }
 
-/** Those of a job, added up by name and labels, within the bounds that members have: what would be more is left out. */
+/**
+ * The metrics of a job, added up by name and labels, within the limits of members; more are
+ * ignored.
+ */
 export class Numbers {
   readonly #of = new Map<string, Told>();
   #bytes = 0;
 
-  /** Counts a value. One that is no number, or would make the sum none, is left out, and so is one without a name. */
+  /**
+   * Adds a value. It ignores values that are no numbers or would overflow the sum, and metrics
+   * without a name.
+   */
   add(name: string, value: number, labels: Record<string, string>): void {
     if (name === "" || !Number.isFinite(value)) return;
     const of = this.#place(name, Object.entries(labels).map(([k, v]): [string, string] => [k, String(v)]).sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -39,7 +45,7 @@ export class Numbers {
     return told;
   }
 
-  /** They in the order in which their names were told first; undefined = none. */
+  /** Metrics in order of their first value; undefined if none. */
   get told(): Told[] | undefined {
     const all = [...this.#of.values()].filter((n) => n.count > 0);
     return all.length > 0 ? all : undefined;

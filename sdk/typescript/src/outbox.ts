@@ -1,4 +1,4 @@
-/** What waits to be said on the stream of an attached worker: as much as there is goes in one message. */
+/** Pending messages on the stream of an attached worker; they are combined into one message. */
 
 import { create } from "@bufbuild/protobuf";
 
@@ -6,23 +6,23 @@ import { FromWorkerSchema, LineSchema, type FromWorker, type Line, type Outcome 
 import { Change } from "./pauses.js";
 import type { LogLine } from "./printed.js";
 
-const mostResults = 200; // in one message, unless one alone has more bytes
+const mostResults = 200; // maximal results in one message
 const resultBytes = 256 << 10;
-const notePause = 250; // between two notes
+const notePause = 250; // minimal interval between two notes
 
-/** How a job ended. */
+/** Result of a job. */
 export interface Result {
   outcome: Outcome;
   output?: Uint8Array;
   error?: string;
   details?: Uint8Array; // of the error, JSON
-  metrics?: Uint8Array; // that the job has told of itself, JSON
+  metrics?: Uint8Array; // metrics of the job, JSON
   fatal?: boolean;
 }
 
 export class Outbox {
   readonly #results: { number: bigint; result: Result }[] = [];
-  readonly #notes = new Map<bigint, string>(); // of those in quick succession the last one
+  readonly #notes = new Map<bigint, string>(); // the last of those in quick succession
   readonly #logs: { number: bigint; lines: Line[] }[] = [];
   readonly #changed = new Change();
   #notedAt = -Infinity;
@@ -39,19 +39,19 @@ export class Outbox {
     this.#changed.notify();
   }
 
-  /** What a job has logged; it comes before its result. */
+  /** Adds logged lines of a job; they precede its result. */
   log(number: bigint, lines: LogLine[]): void {
     this.#logs.push({ number, lines: lines.map(({ text, at }) => create(LineSchema, { text, atMs: BigInt(Date.parse(at)) })) });
     this.#changed.notify();
   }
 
-  /** Says that the worker ends. */
+  /** Announces that the worker ends. */
   leave(): void {
     this.#leaving = true;
     this.#changed.notify();
   }
 
-  /** Ends the stream once it is over. */
+  /** Ends the stream once over returns true. */
   closeWhen(over: () => boolean): void {
     this.#closed = over;
   }
@@ -61,12 +61,15 @@ export class Outbox {
     this.look();
   }
 
-  /** Has it looked whether the stream is over. */
+  /** Makes it check whether the stream is over. */
   look(): void {
     this.#changed.notify();
   }
 
-  /** The next message, an empty one when there is nothing for so long; undefined = the stream is over. */
+  /**
+   * Returns the next message, or an empty one after the heartbeat interval; undefined if the stream
+   * is over.
+   */
   async next(heartbeatMs: number): Promise<FromWorker | undefined> {
     for (const end = performance.now() + heartbeatMs; ; ) {
       const message = this.#take();

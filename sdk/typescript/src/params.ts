@@ -1,4 +1,4 @@
-/** Params that are too large to come along with each job. The jobs of one step ask for them once. */
+/** Params that are too large to be sent with each job. The jobs of one step request them once. */
 
 import type { Claim } from "./claims.js";
 import { isHopeless, TroupeError } from "./errors.js";
@@ -6,7 +6,7 @@ import { Backoff, sleep } from "./pauses.js";
 import { textOf } from "./raw.js";
 import type { Transport } from "./transport.js";
 
-const mostRemembered = 16; // steps
+const mostRemembered = 16; // maximal number of steps
 
 interface Params {
   value: any;
@@ -18,7 +18,10 @@ export class LargeParams {
 
   constructor(readonly transport: Transport) {}
 
-  /** Gives a job its params. False when they are not to be had, or nobody waits for the job any longer. */
+  /**
+   * Sets the params of a job. Returns false if they are not available, or the job is no longer
+   * needed.
+   */
   async fetch(claim: Claim): Promise<boolean> {
     const key = claim.paramsKey;
     while (key !== undefined && !claim.canceled) {

@@ -1,4 +1,4 @@
-/** Waiting: for a time, for a word, between tries. */
+/** Waiting: for a time, for a change, between tries. */
 
 import { ProblemError } from "./errors.js";
 
@@ -6,10 +6,10 @@ const firstPause = 100;
 const longestPause = 5_000;
 const longestAsked = 60_000;
 
-/** What a timer can wait for at most, 24 days: one for longer is over at once. */
+/** Maximal delay of a timer, 24 days; a longer one fires at once. */
 export const longestTimer = 2 ** 31 - 1;
 
-/** Pauses between tries: longer each time, never the same for all, and not shorter than the member asks for. */
+/** Pauses between tries: increasing, with jitter, and not shorter than requested by the member. */
 export class Backoff {
   #next = 0;
 
@@ -17,7 +17,7 @@ export class Backoff {
     return this.#next === 0;
   }
 
-  /** Has the next pause be no longer than that, but for what a member asks for. */
+  /** Limits the next pause, unless the member requests a longer one. */
   atMost(ms: number): void {
     this.#next = Math.min(this.#next, ms / 2);
   }
@@ -29,7 +29,7 @@ export class Backoff {
   }
 }
 
-/** Sleeps, but not longer than a signal lets it. False when it was aborted. */
+/** Sleeps until the time is over or the signal is aborted. Returns false if it was aborted. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve(false);
@@ -44,7 +44,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<boolean> {
   });
 }
 
-/** Wakes whoever waits for a change. A change that nobody waited for is noticed by the next one who does. */
+/** Wakes the waiter for a change. A change without a waiter is noticed by the next one. */
 export class Change {
   #changed = false;
   #wake: (() => void)[] = [];
@@ -54,7 +54,7 @@ export class Change {
     for (const wake of this.#wake.splice(0)) wake();
   }
 
-  /** Waits for a change, or a time; Infinity = however long it takes. One waits at a time. */
+  /** Waits for a change, or a time; Infinity means no limit. There may be one waiter at a time. */
   async wait(ms = Infinity): Promise<void> {
     if (!this.#changed && ms > 0) {
       await new Promise<void>((resolve) => {

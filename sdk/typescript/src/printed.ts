@@ -1,15 +1,15 @@
-/** What a job has logged and the member does not have yet. */
+/** Logged lines of a job that were not sent yet. */
 
-const mostLines = 1000; // that are sent at once
-const perLine = 64; // bytes that a line takes beside its text
+const mostLines = 1000; // maximal lines per request
+const perLine = 64; // cost of a line in bytes besides its text
 
-/** A line, as /v1 takes it. */
+/** A line in the format of /v1. */
 export interface LogLine {
   text: string;
   at: string;
 }
 
-/** Lines, and how many were sent before them. */
+/** Lines, and the number of lines sent before them. */
 export interface Said {
   lines: LogLine[];
   lines_from: number;
@@ -17,10 +17,10 @@ export interface Said {
 
 export class Printed {
   #lines: LogLine[] = [];
-  #sent = 0; // of them, perhaps in vain
-  #from = 0; // how many were before them
+  #sent = 0; // number of lines sent, not yet acknowledged
+  #from = 0; // number of lines before them
   #room: number;
-  #lost = 0; // lines that did not fit since the last one that did
+  #lost = 0; // lines lost since the last stored one
 
   constructor(room: number) {
     this.#room = room;
@@ -49,20 +49,20 @@ export class Printed {
     return this.#lines.length > 0;
   }
 
-  /** What is to be sent next: the same as before, until that has arrived. */
+  /** Returns the next lines to send; the same as before until they are acknowledged. */
   part(): Said {
     if (this.#sent === 0) this.#sent = Math.min(this.#lines.length, mostLines);
     return { lines: this.#lines.slice(0, this.#sent), lines_from: this.#from };
   }
 
-  /** The member has the part. */
+  /** Records that the member has received the lines. */
   arrived(): void {
     for (const line of this.#lines.splice(0, this.#sent)) this.#room += Buffer.byteLength(line.text) + perLine;
     this.#from += this.#sent;
     this.#sent = 0;
   }
 
-  /** All that the member may not have when the handler has returned. */
+  /** Returns all lines that the member may not have when the handler has returned. */
   rest(): Partial<Said> {
     this.#tellLost(new Date().toISOString());
     return this.waits ? { lines: [...this.#lines], lines_from: this.#from } : {};

@@ -1,19 +1,19 @@
 /**
- * JSON as text, where parsing it would lose something: numbers beyond 2^53, digits of numbers, and the place of keys that look like
- * array indexes.
+ * JSON as text, where parsing would lose information: numbers beyond 2^53, digits of numbers, and
+ * the order of keys that look like array indexes.
  */
 
 const texts = new WeakMap<object, () => string>();
 
-/** Remembers the text that an answer was parsed from. */
+/** Remembers the text from which an answer was parsed. */
 export function remember<T>(answer: T, text: () => string): T {
   if (typeof answer === "object" && answer !== null) texts.set(answer, text);
   return answer;
 }
 
 /**
- * The JSON text of a part of what the client has answered, as the member sent it: `textOf(task, "result")`, `textOf(task, "shared", "order")`.
- * Undefined when there is no such part.
+ * Returns the JSON text of a part of the client's answer, as sent by the member: `textOf(task,
+ * "result")`, `textOf(task, "shared", "order")`. Returns undefined if there is no such part.
  */
 export function textOf(answer: object, ...path: (string | number)[]): string | undefined {
   let text = texts.get(answer)?.();
@@ -24,7 +24,10 @@ export function textOf(answer: object, ...path: (string | number)[]): string | u
   return text;
 }
 
-/** The texts of an array's items. It is valid JSON; of anything but an array there are none. */
+/**
+ * Returns the texts of an array's items. The text is valid JSON; for anything but an array the
+ * result is empty.
+ */
 export function itemsOf(text: string): string[] {
   const items: string[] = [];
   let at = skipSpace(text, 0);
@@ -38,7 +41,7 @@ export function itemsOf(text: string): string[] {
   return items;
 }
 
-/** The texts of an object's values by their keys. */
+/** Returns the texts of an object's values, by key. */
 export function membersOf(text: string): Map<string, string> {
   const members = new Map<string, string>();
   let at = skipSpace(text, 0);
@@ -65,7 +68,7 @@ function skipComma(text: string, at: number): number {
   return text[at] === "," ? skipSpace(text, at + 1) : at;
 }
 
-/** Where a value that begins here ends. */
+/** Returns the end of the value that begins here. */
 function skipValue(text: string, at: number): number {
   let depth = 0;
   do {

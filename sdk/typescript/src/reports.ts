@@ -1,4 +1,4 @@
-/** Telling the member how jobs ended, many at once when many end, and getting the next ones by its answer. */
+/** Reports the end of jobs, in batches when many end, and receives the next jobs in the answer. */
 
 import type { Claim } from "./claims.js";
 import { isHopeless, isUnfit, ofProblem, ProblemError, TroupeError, type Problem } from "./errors.js";
@@ -8,29 +8,29 @@ import { Backoff, sleep } from "./pauses.js";
 import type { Transport } from "./transport.js";
 import { encode } from "./write.js";
 
-const mostReports = 200; // in one request, unless one alone has more bytes
+const mostReports = 200; // maximal reports in one request
 const reportBytes = 1 << 20;
-const senders = 2; // requests under way at once; what comes meanwhile gathers for the next one
+const senders = 2; // concurrent requests; further reports wait for the next one
 
-/** A report, and what is to be done when it is over with it. */
+/** A report, with the action to take when it is delivered. */
 interface Delivery {
   job: string;
   token: string;
   body: string;
   failed: boolean;
   done: () => void;
-  alone?: Backoff; // since it was refused so: it is sent with no other
+  alone?: Backoff; // set after a refusal: it is sent alone
 }
 
 type Report = Omit<Delivery, "done" | "alone">;
 
-/** What a member answers to reports. */
+/** A member's answer to reports. */
 export interface ReportedJobs {
   items: { problem?: Problem & { status: number } }[];
   jobs?: ToldJob[];
 }
 
-/** The report of what a handler returned. */
+/** Returns the report for a handler's result. */
 export function outputReport({ job, token }: Claim, output: unknown): Report {
   const said = { metrics: job.numbers.told, ...job.printed.rest() };
   try {
@@ -41,13 +41,16 @@ export function outputReport({ job, token }: Claim, output: unknown): Report {
   }
 }
 
-/** The report of what a handler threw. */
+/** Returns the report for an error thrown by a handler. */
 export function failureReport({ job, token }: Claim, error: unknown): Report {
   const failure = failureOf(job, error);
   return { job: job.id, token, failed: true, body: encode({ job: job.id, token, ...failure, metrics: job.numbers.told, ...job.printed.rest() }) };
 }
 
-/** Delivers reports until the member has answered or it is closed. It asks for as many jobs as it reports. */
+/**
+ * Delivers reports until the member has answered or it is closed. It requests as many jobs as it
+ * reports.
+ */
 export class Reporter {
   #ended: Delivery[] = [];
   #sending = 0;
@@ -56,9 +59,9 @@ export class Reporter {
   constructor(
     readonly transport: Transport,
     readonly path: string,
-    /** What to ask for so many jobs; undefined = no more are wanted. */
+    /** Returns the request for new jobs; undefined if no more are wanted. */
     readonly wanted: (max: number) => object | undefined,
-    /** Gets them before anybody hears that the others are over. */
+    /** Takes the new jobs before the reported ones are marked as over. */
     readonly take: (answer: ReportedJobs) => Promise<void>,
     readonly logger: Logger,
   ) {}
@@ -76,11 +79,11 @@ export class Reporter {
     this.#closing.abort();
   }
 
-  /** Works until all that has ended is reported. */
+  /** Works until all ended jobs are reported. */
   async #send(): Promise<void> {
     this.#sending++;
     while (this.#ended.length > 0 && !this.#closing.signal.aborted) {
-      await Promise.resolve(); // what ends at this very moment goes along
+      await Promise.resolve(); // include jobs that end at this moment
       await this.#deliver(this.#gather());
     }
     this.#sending--;
@@ -96,7 +99,7 @@ export class Reporter {
     return this.#ended.splice(0, count);
   }
 
-  /** Has it sent again later, and others meanwhile. */
+  /** Sends it again later, and others meanwhile. */
   async #putAside(delivery: Delivery, error: ProblemError): Promise<void> {
     delivery.alone ??= new Backoff();
     if (delivery.alone.fresh) this.logger.warn(`the result of job ${delivery.job} is not delivered yet, trying on:`, error);
@@ -113,7 +116,7 @@ export class Reporter {
         if (this.#closing.signal.aborted) return;
         const unfit = e instanceof ProblemError && isUnfit(e);
         if (batch.length > 1 && (unfit || isHopeless(e))) {
-          for (const delivery of batch) await this.#deliver([delivery]); // what is wrong with one must not keep the others
+          for (const delivery of batch) await this.#deliver([delivery]); // an invalid report must not block the others
           return;
         }
         if (isHopeless(e)) batch = batch.filter((d) => this.#again(d, e));
@@ -130,7 +133,7 @@ export class Reporter {
     }
   }
 
-  /** Sends a batch and gives what of it has to be sent again. */
+  /** Sends a batch and returns the reports to send again. */
   async #try(batch: Delivery[]): Promise<[Delivery[], unknown]> {
     const next = this.wanted(batch.length);
     const body = `{"reports":[${batch.map((d) => d.body).join(",")}]${next === undefined ? "" : `,"next":${JSON.stringify(next)}`}}`;
@@ -152,11 +155,11 @@ export class Reporter {
     return [again, last];
   }
 
-  /** Says whether a report that was refused is to be sent (as a failure, perhaps) again. */
+  /** Returns whether a refused report is to be sent again (possibly as a failure). */
   #again(delivery: Delivery, error: ProblemError): boolean {
     if (!isHopeless(error)) return true;
     if (isUnfit(error) && !delivery.failed) {
-      // Unless told so the member would have the same done again in vain.
+      // Otherwise the member would repeat the job without success.
       delivery.failed = true;
       delivery.body = encode({ job: delivery.job, token: delivery.token, error: `the result was refused: ${error.message}`, fatal: true });
       return true;

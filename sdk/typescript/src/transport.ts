@@ -1,26 +1,29 @@
-/** How requests reach a member: several addresses, and the next one when one does not answer. */
+/** Sends requests to members: several addresses, and the next one if one does not answer. */
 
 import { isFinal, mayPass, ProblemError, refusal, TroupeError, UnreachableError } from "./errors.js";
 import { longestTimer } from "./pauses.js";
 import { remember } from "./raw.js";
 
-/** Addresses of members, in a list or with commas between them. By default TROUPE_SERVER, else http://127.0.0.1:8070. */
+/**
+ * Addresses of members, as a list or separated by commas. The default is TROUPE_SERVER, or
+ * http://127.0.0.1:8070.
+ */
 export type Servers = string | readonly string[];
 
 const defaultServer = "http://127.0.0.1:8070";
 
-/** What there is to say about a request. */
+/** Options of a request. */
 export interface Request {
   body?: string | undefined;
   headers?: Record<string, string>;
-  /** What the member may take on purpose, beside the time that any answer may take. */
+  /** Requested wait at the member, in addition to the time limit of an answer. */
   waitMs?: number | undefined;
   timeoutMs?: number;
-  /** Ends the request. */
+  /** Aborts the request. */
   signal?: AbortSignal | undefined;
 }
 
-/** @internal Reads addresses, and refuses what is none. */
+/** @internal Parses addresses and rejects invalid ones. */
 export function addresses(servers: Servers | undefined): string[] {
   const given = servers ?? (process.env["TROUPE_SERVER"] || defaultServer);
   const found = (typeof given === "string" ? given.split(",") : given).map(address);
@@ -37,8 +40,9 @@ function address(text: string): string {
 }
 
 /**
- * Sends requests to the address that answered last, and to the next one when it does not answer any longer. Every request may be sent again:
- * those with an effect carry a key or a token by which it happens once.
+ * Sends requests to the address that answered last, and to the next one if it does not answer any
+ * longer. Every request may be retried: those with an effect carry a key or a token that makes it
+ * happen once.
  */
 export class Transport {
   readonly #addresses: string[];
@@ -54,7 +58,7 @@ export class Transport {
     this.#token = token ?? process.env["TROUPE_TOKEN"];
   }
 
-  /** Asks each address once, until one takes the request, and gives its answer. */
+  /** Tries each address once until one accepts the request, and returns its answer. */
   async call<T>(method: string, path: string, request: Request = {}): Promise<T> {
     const errors: string[] = [];
     let busy: ProblemError | undefined;
@@ -72,7 +76,7 @@ export class Transport {
     throw busy ?? new UnreachableError(`no member answers at ${errors.join(", ")}: is one running there?`);
   }
 
-  /** Opens an answer that is read as it comes, from one address. */
+  /** Opens a streamed answer from one address. */
   async stream(path: string, headers: Record<string, string>, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const at = this.#at;
     try {
@@ -89,7 +93,7 @@ export class Transport {
     return this.#addresses[at] as string;
   }
 
-  /** Has the next request go to the next address, unless somebody else has already noticed. */
+  /** Makes the next request use the next address, unless a concurrent one has already switched. */
   #leave(at: number): void {
     if (this.#at === at) this.#at = (at + 1) % this.#addresses.length;
   }
@@ -110,7 +114,7 @@ export class Transport {
     }
   }
 
-  /** Gives an answer that is a success; any other is a ProblemError. */
+  /** Returns a successful answer; any other is a ProblemError. */
   async #send(base: string, method: string, path: string, request: Request, signal: AbortSignal): Promise<Response> {
     const headers: Record<string, string> = { Accept: "application/json", ...request.headers };
     if (request.body !== undefined) headers["Content-Type"] ??= "application/json";
@@ -138,7 +142,7 @@ async function readAll(base: string, response: Response, signal: AbortSignal): P
   }
 }
 
-/** What is thrown for an answer that did not come, or broke off. */
+/** Returns the error for a missing or broken answer. */
 function lost(base: string, error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   const cause = error instanceof Error ? (error.cause ?? error) : error;

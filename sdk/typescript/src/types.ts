@@ -1,13 +1,14 @@
 /**
- * What members answer, as it was parsed; a newer member may say more. Times are texts such as "2026-05-04T12:00:00.000Z", which sort as they
- * follow each other. Values of users are `any`: what JSON.parse makes of them (see textOf for where that is not enough).
+ * Answers of members, as parsed; a newer member may add fields. Times are texts such as
+ * "2026-05-04T12:00:00.000Z", which sort chronologically. Values of users are `any`: the result of
+ * JSON.parse (see textOf if that is not precise enough).
  */
 
 export type TaskState = "pending" | "running" | "completed" | "failed" | "canceling" | "canceled";
 export type StepState = "created" | "started" | "completed" | "failed" | "skipped";
 export type UnitState = "pending" | "dispatched" | "running" | "completed" | "failed" | "canceled";
 
-/** A place in a task. What does not apply is absent; unit counts from 0. */
+/** A place in a task. Fields that do not apply are absent; unit counts from 0. */
 export interface Place {
   scope?: string;
   node?: string;
@@ -28,39 +29,41 @@ export interface TaskSummary {
   node?: string;
   last_action?: string;
   steps: number;
-  /** Failed steps that it went on after, because on_error says follow. */
+  /** Number of failed steps after which it continued because of on_error: follow. */
   followed?: number;
   error?: string;
   labels?: Record<string, string>;
   created_at: string;
   updated_at: string;
   ended_at?: string;
-  /** In the answer to a command: why it may not do what was meant. */
+  /** In the answer to a command: why it may not have the intended effect. */
   warning?: string;
 }
 
-/** A task as its journal says it is at this moment. */
+/** The current state of a task according to its journal. */
 export interface Task extends TaskSummary {
   mode: "graph" | "dag";
   paused_at?: string;
   params: any;
   shared: Record<string, any>;
-  /** Once it is completed. */
+  /** Set when it is completed. */
   result?: any;
   active: Step[];
   counts?: Record<StepState, number>;
-  /** Of followed steps the last error of each node, in the order in which they happened. */
+  /**
+   * The last error of each node with failed steps after which it continued, in order of occurrence.
+   */
   followed_errors?: FollowedError[];
   seq: number;
 }
 
-/** Failed steps of a node that its task went on after. */
+/** Failed steps of a node after which its task continued. */
 export interface FollowedError {
   node: string;
   times: number;
-  /** The last time. */
+  /** Visit of the last failure. */
   visit: number;
-  /** That of the last time. */
+  /** Error of the last failure. */
   error: string;
   at: string;
 }
@@ -68,36 +71,39 @@ export interface FollowedError {
 /** The answer to a start. */
 export interface Started {
   id: string;
-  /** False when the task with this key had been started before. */
+  /** False if the task with this key existed already. */
   created: boolean;
-  /** When it was to wait: the task as it is then. */
+  /** With a requested wait: the task at its end. */
   task?: Task;
 }
 
 /** The answer to a fork. */
 export interface Forked {
-  /** Of the new task; absent after a dry run. */
+  /** Id of the new task; absent after a dry run. */
   id?: string;
-  /** False after a dry run, and when the task with this key had been started before. */
+  /** False after a dry run, and if the task with this key existed already. */
   created: boolean;
-  /** The other task. */
+  /** Id of the original task. */
   forked_from: string;
-  /** Number of the version that the new task runs. */
+  /** Version number of the new task. */
   version: number;
-  /** Steps that have ended, whose results count; the first 1,000. */
+  /** Ended steps that keep their results; the first 1,000. */
   keeps: ForkStep[];
-  /** Steps that are done again; the first 1,000. */
+  /** Steps that run again; the first 1,000. */
   again: ForkStep[];
   kept_steps: number;
   again_steps: number;
 }
 
-/** A step of the history that a fork goes on from. */
+/** A step of the history on which a fork is based. */
 export interface ForkStep {
   scope?: string;
   node: string;
   visit: number;
-  /** It is done again because its node does something else now, what it follows is done again, it is `from`, it was compensated, it failed, or it was under way. */
+  /**
+   * Why it runs again: its node has changed, it follows a step that runs again, it is `from`, it
+   * was compensated, it failed, or it was still running.
+   */
   why?: "changed" | "after" | "asked" | "undone" | "failed" | "unended";
 }
 
@@ -118,7 +124,7 @@ export interface Step {
   units: { total: number; appended?: number; in_flight: number; retrying: number; done: number; failed: number };
   output?: any;
   error?: string;
-  /** Of the error: what its carrier has told beside the text. */
+  /** Details of the error from the worker, besides the text. */
   details?: any;
   entered_at?: string;
   ended_at?: string;
@@ -136,7 +142,7 @@ export interface Unit {
   input?: any;
   output?: any;
   error?: string;
-  /** Of the error: what its carrier has told beside the text. */
+  /** Details of the error from the worker, besides the text. */
   details?: any;
   worker?: string;
   note?: string;
@@ -144,7 +150,7 @@ export interface Unit {
   due?: string;
 }
 
-/** Numbers of one name that the job of an attempt has told. */
+/** A metric reported by the job of an attempt. */
 export interface Metric {
   name: string;
   labels?: Record<string, string>;
@@ -166,7 +172,7 @@ export interface Event extends Place {
   input_ref?: string;
   output?: any;
   error?: string;
-  /** Of the error: what its carrier has told beside the text. */
+  /** Details of the error from the worker, besides the text. */
   details?: any;
   metrics?: Metric[];
   reason?: string;
@@ -179,22 +185,22 @@ export interface Event extends Place {
   until?: string;
   note?: string;
   key?: string;
-  by?: string; // who sent a signal, as it calls itself
+  by?: string; // sender of a signal, by its own claim
   version?: string;
   params?: any;
   request?: string;
 }
 
-/** A line that an attempt has printed. */
+/** A line of an attempt's log. */
 export interface LogEntry extends Place {
   id: string;
   job: string;
   at: string;
   stream: "log" | "stdout" | "stderr";
   text: string;
-  /** The line goes on with the next one of its stream. */
+  /** The line continues in the next one of its stream. */
   part?: boolean;
-  /** What was before it in the attempt's log and is not kept any more. */
+  /** Earlier lines of the attempt's log that are no longer stored. */
   missing?: { lines: number; chars: number };
 }
 
@@ -209,7 +215,7 @@ export interface Run extends Place {
   input?: any;
   output?: any;
   error?: string;
-  /** Of the error: what its carrier has told beside the text. */
+  /** Details of the error from the worker, besides the text. */
   details?: any;
   metrics?: Metric[];
   reason?: string;
@@ -220,7 +226,7 @@ export interface Run extends Place {
   ended_at?: string;
 }
 
-/** What a task is waiting for, in words a person can act on. */
+/** A reason why a task is waiting, in words for users. */
 export interface Wait extends Place {
   for: "job" | "claim" | "outside" | "retry" | "timer" | "signal" | "approval" | "completion" | "delay" | "resume";
   text: string;
@@ -229,7 +235,7 @@ export interface Wait extends Place {
   until?: string;
 }
 
-/** Why a task is waiting. */
+/** The reasons why a task is waiting. */
 export interface Waiting {
   state: string;
   waits: Wait[];
@@ -255,7 +261,7 @@ export interface Version {
   definition?: Record<string, any>;
 }
 
-/** Something wrong with a definition, and where. */
+/** A problem of a definition, with its position. */
 export interface DefinitionProblem {
   path?: string;
   line?: number;
@@ -266,20 +272,20 @@ export interface DefinitionProblem {
 
 /** The answer to a publication. */
 export interface Published {
-  /** False when the newest version had this very content. */
+  /** False if the newest version had the same content. */
   created: boolean;
   flow: Flow;
   version: Version;
   warnings?: DefinitionProblem[];
 }
 
-/** Whether a definition could be published. */
+/** The result of validating a definition. */
 export interface Validation {
   valid: boolean;
   problems: DefinitionProblem[];
 }
 
-/** A job, also long after it ended. */
+/** A job, including one that ended long ago. */
 export interface JobInfo extends Place {
   id: string;
   task: string;
@@ -292,7 +298,7 @@ export interface JobInfo extends Place {
   input?: any;
   output?: any;
   error?: string;
-  /** Of the error: what its carrier has told beside the text. */
+  /** Details of the error from the worker, besides the text. */
   details?: any;
   started_at: string;
   ended_at?: string;
@@ -308,7 +314,7 @@ export interface WaitingJob {
   enqueued_at: string;
 }
 
-/** What waits for the workers of a service. */
+/** The queue of a service. */
 export interface QueueInfo {
   service: string;
   waiting: number;
@@ -330,12 +336,12 @@ export interface WorkerInfo {
 
 /** The answer to the completion of a direct unit. */
 export interface Completed {
-  /** False when the unit had ended before. */
+  /** False if the unit had ended before. */
   changed: boolean;
   task: TaskSummary;
 }
 
-/** With whom one speaks. */
+/** Information about the server. */
 export interface Info {
   version: string;
   store: string;

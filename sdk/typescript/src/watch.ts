@@ -1,4 +1,4 @@
-/** Following a task: server-sent events, taken up again where they broke off. */
+/** Following a task: server-sent events, resumed after broken connections. */
 
 import { isFinal, ProblemError, UnreachableError } from "./errors.js";
 import { Backoff, longestTimer, sleep } from "./pauses.js";
@@ -11,19 +11,22 @@ interface Message {
   data: string;
 }
 
-/** Gives the events of a task until it ends. */
+/** Yields the events of a task until it ends. */
 export function watch(transport: Transport, task: string, after: string, silenceMs: number, signal?: AbortSignal): AsyncGenerator<Event, void, void> {
   return follow<Event>(transport, `/tasks/${encodeURIComponent(task)}/stream`, after, silenceMs, signal);
 }
 
-/** Gives what a stream tells until it ends: nothing twice, and nothing left out, however often the connection breaks off. */
+/**
+ * Yields the messages of a stream until it ends, without gaps and duplicates, however often the
+ * connection breaks.
+ */
 export async function* follow<T extends { id: string }>(transport: Transport, path: string, after: string, silenceMs: number, signal?: AbortSignal): AsyncGenerator<T, void, void> {
   let backoff = new Backoff();
   for (;;) {
     try {
       for await (const message of messages(transport, path, after, silenceMs, signal)) {
         if (message.kind === "end") return;
-        if (message.kind !== "" || message.data === "") continue; // a newer member may know other kinds
+        if (message.kind !== "" || message.data === "") continue; // a newer member may have other kinds
         const told = remember(JSON.parse(message.data) as T, () => message.data);
         after = told.id;
         backoff = new Backoff();
@@ -38,7 +41,7 @@ export async function* follow<T extends { id: string }>(transport: Transport, pa
   }
 }
 
-/** Reads the messages of one connection. It never ends by itself, but by an error. */
+/** Yields the messages of one connection. It ends only with an error. */
 async function* messages(transport: Transport, path: string, after: string, silenceMs: number, signal?: AbortSignal): AsyncGenerator<Message, void, void> {
   const ending = new AbortController();
   const end = (): void => ending.abort(signal?.reason);
@@ -72,7 +75,10 @@ function hear(message: Message, line: string): void {
   if (name === "data") message.data += message.data === "" ? value : `\n${value}`;
 }
 
-/** Whole lines of a stream, without their ends. It never ends by itself: a stream that stops has broken off. */
+/**
+ * Yields the lines of a stream without line breaks. It ends only with an error, because a stream
+ * that stops was interrupted.
+ */
 async function* lines(body: ReadableStream<Uint8Array>, signal: AbortSignal, alive: () => void): AsyncGenerator<string, never, void> {
   const decoder = new TextDecoder();
   const reader = body.getReader();

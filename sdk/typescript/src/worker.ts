@@ -1,4 +1,4 @@
-/** A program that carries out jobs: it asks a member for them, so it works behind any firewall. */
+/** A worker that polls a member for jobs, so it works behind any firewall. */
 
 import { hostname } from "node:os";
 
@@ -15,52 +15,62 @@ import { encode } from "./write.js";
 
 export type { Logger } from "./log.js";
 
-/** Carries out a job. What it returns becomes the job's output as JSON; what it throws fails the attempt. */
+/**
+ * Carries out a job. Its result becomes the job's output as JSON; a thrown error fails the attempt.
+ */
 export type Handler<I = any> = (job: Job<I>) => unknown;
 
 export interface WorkerOptions {
   servers?: Servers;
-  /** Proves the worker to the members; by default TROUPE_TOKEN. */
+  /** Authenticates the worker to the members; default TROUPE_TOKEN. */
   token?: string;
-  /** Tells workers apart. One is made up from host, process and time. */
+  /** Id of the worker. The default is derived from host, process and time. */
   id?: string;
-  /** What it has, such as "gpu": jobs that ask for labels go to workers that have them all. */
+  /** Capabilities such as "gpu": jobs that require labels go only to workers with all of them. */
   labels?: string[];
-  /** How many handlers run at once; 64. */
+  /** Maximal number of concurrent handlers; default 64. */
   concurrency?: number;
-  /** How many jobs it may hold beyond those, so that one is at hand when a handler has finished; 0. */
+  /**
+   * Number of additional jobs to hold, so that one is available when a handler finishes; default 0.
+   */
   prefetch?: number;
-  /** How long a request for jobs may stay with the member; 20 s, at most 60. */
+  /** Maximal wait of a poll at the member; default 20 s, at most 60. */
   waitMs?: number;
-  /** How long jobs may go on when the worker is to stop; 10 s. */
+  /** Time for running jobs to finish when the worker stops; default 10 s. */
   graceMs?: number;
-  /** Between signs of life, and between questions whether its jobs are still wanted; 5 s. */
+  /** Interval of heartbeats and of checks for canceled jobs; default 5 s. */
   heartbeatMs?: number;
-  /** After how long a job is said to be running; 250 ms. Short jobs are spared the message. */
+  /**
+   * Time after which a job is reported as running; default 250 ms. Shorter jobs save this message.
+   */
   noteAfterMs?: number;
-  /** Hears what goes wrong, never what jobs are about; by default warnings go to the console. */
+  /** Receives errors, never the contents of jobs; default: warnings on the console. */
   logger?: Logger;
 }
 
 export interface RunOptions {
-  /** Has run end when it is aborted. */
+  /** Stops run when it is aborted. */
   signal?: AbortSignal;
-  /** Whether SIGTERM and SIGINT have run end; a second one has its usual effect. By default they do. */
+  /** Whether SIGTERM and SIGINT stop run; a second one has its usual effect. Default true. */
   signals?: boolean;
 }
 
-const mostJobs = 1_000; // that a member gives at once
-const emptyPause = 200; // between polls of a member that answers at once although it was asked to wait
-const registerPause = 2_000; // at most between two tries to register
-const leastBeatTime = 1_000; // that a sign of life may take at least: the next one is to come before the worker counts as gone
-const heedTime = 1_000; // that handlers have to notice that they are canceled at the end
+const mostJobs = 1_000; // maximal jobs in one answer
+const emptyPause = 200; // pause between polls of a member that answers at once despite the requested wait
+const registerPause = 2_000; // maximal pause between two tries to register
+const leastBeatTime = 1_000; // minimal time limit of a heartbeat, so that the next one arrives before the worker counts as gone
+const heedTime = 1_000; // time for canceled handlers to return at the end
 
 /**
- * Carries out jobs of the services it has handlers for, and is run once.
+ * Carries out jobs of the services for which it has handlers. It can be run once.
  *
- * Promises: no more than `concurrency` handlers run at once; a result is delivered again and again until a member has answered, so a job may be carried
- * out more than once but is never lost; a job's signal is aborted when nobody waits for it any longer; when the worker is to stop no new job is begun,
- * what it has not begun is given back at once, and those at work may finish within `graceMs`.
+ * Promises:
+ * - At most `concurrency` handlers run at once.
+ * - A result is sent until a member has answered, so a job may run more than once but is never
+ *   lost.
+ * - A job's signal is aborted when the job is no longer needed.
+ * - When the worker stops, it starts no new job and returns waiting jobs at once. Running jobs may
+ *   finish within `graceMs`.
  */
 export class Worker {
   readonly id: string;
@@ -72,11 +82,11 @@ export class Worker {
   readonly #reporter: Reporter;
   readonly #params: LargeParams;
   readonly #handlers = new Map<string, Handler>();
-  readonly #changed = new Change(); // there is room, or less at work
+  readonly #changed = new Change(); // there is room, or fewer jobs are running
   readonly #stopping = new AbortController();
-  readonly #waiting: Claim[] = []; // claimed, but there is no place for them yet
+  readonly #waiting: Claim[] = []; // claimed jobs without a free slot
   #atWork = 0;
-  #denied: DeniedError | undefined; // why no member lets it in
+  #denied: DeniedError | undefined; // reason why no member accepts the worker
 
   constructor(options: WorkerOptions = {}) {
     this.id = options.id ?? `${hostname()}-${process.pid}-${Date.now()}-${Math.floor(Math.random() * 1e6)}`;
@@ -94,7 +104,10 @@ export class Worker {
     this.#params = new LargeParams(this.#transport);
   }
 
-  /** Registers the handler of a service, before run. It throws when the service has one already, or when the handler is no function. */
+  /**
+   * Registers the handler of a service; call it before run. It throws if the service already has
+   * one, or if the handler is no function.
+   */
   handle<I = any>(service: string, handler: Handler<I>): this {
     if (service === "" || service.includes("\0")) throw new TypeError(`${JSON.stringify(service)} is no name of a service`);
     if (typeof handler !== "function") throw new TypeError(`the handler of the service ${JSON.stringify(service)} is no function`);
@@ -103,14 +116,15 @@ export class Worker {
     return this;
   }
 
-  /** Has run end. */
+  /** Stops run. */
   stop(): void {
     this.#stopping.abort();
   }
 
   /**
-   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. A token that is missing,
-   * wrong or of another role is a DeniedError.
+   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT arrives, and then until
+   * the running jobs have ended. It throws a DeniedError if the token is missing, wrong or of
+   * another role.
    */
   async run(options: RunOptions = {}): Promise<void> {
     if (this.#handlers.size === 0) throw new TypeError("there is no handler, so there is nothing to offer");
@@ -124,9 +138,9 @@ export class Worker {
       forget();
       this.#changed.notify();
       await announcer;
-      if (this.#denied === undefined) await this.#sayGoodbye(); // else nobody would hear it
+      if (this.#denied === undefined) await this.#sayGoodbye(); // otherwise it would not be accepted
       polling.abort();
-      await poller; // so that everything is claimed that ever will be
+      await poller; // so that no more jobs are claimed
       await this.#drain();
     } finally {
       this.#claims.close();
@@ -136,7 +150,7 @@ export class Worker {
     if (this.#denied !== undefined) throw this.#denied;
   }
 
-  /** Has run end when no member takes the token, or it has another role: trying on would be of no use. */
+  /** Stops run if no member accepts the token or its role, because retries would not help. */
   #deny(error: unknown): boolean {
     if (!(error instanceof DeniedError) || ![401, 403].includes(error.status)) return false;
     this.#denied = error;
@@ -144,7 +158,7 @@ export class Worker {
     return true;
   }
 
-  /** Stops for a signal, and gives a function that forgets about that. */
+  /** Stops on a signal, and returns a function that removes the listeners. */
   #heed(options: RunOptions): () => void {
     const stop = (): void => this.stop();
     const names = options.signals === false ? [] : (["SIGTERM", "SIGINT"] as const);
@@ -157,7 +171,10 @@ export class Worker {
     };
   }
 
-  /** Gives back what has not begun, lets the jobs at work finish within the grace, then gives those back, too. */
+  /**
+   * Returns waiting jobs, lets the running ones finish within the grace period, then returns those,
+   * too.
+   */
   async #drain(): Promise<void> {
     await this.#claims.giveBack(this.#claims.dropWaiting());
     for (const claim of this.#waiting.splice(0)) this.#claims.remove(claim);
@@ -165,7 +182,7 @@ export class Worker {
     const left = this.#claims.all();
     this.#logger.warn(`${left.length} jobs are left unfinished, the member will give them to others`);
     for (const claim of left) claim.cancel();
-    await this.#finished(heedTime); // handlers that heed it come back at once
+    await this.#finished(heedTime); // handlers that react to the signal return at once
     await this.#claims.giveBack(left.filter((c) => !this.#claims.holds(c)));
   }
 
@@ -178,9 +195,12 @@ export class Worker {
     return true;
   }
 
-  // What it says of itself.
+  // Registration.
 
-  /** Registers the worker and gives signs of life. A member that does not know it (any longer) is told again. */
+  /**
+   * Registers the worker and sends heartbeats. It registers again with a member that does not know
+   * it (any longer).
+   */
   async #announce(): Promise<void> {
     let registered = await this.#register();
     let failing = false;
@@ -228,7 +248,7 @@ export class Worker {
     }
   }
 
-  // How it gets jobs.
+  // Receiving jobs.
 
   async #pollLoop(signal: AbortSignal): Promise<void> {
     let backoff = new Backoff();
@@ -246,7 +266,7 @@ export class Worker {
     }
   }
 
-  /** Waits until there is room for jobs, and tells how much; 0 = the worker stops. */
+  /** Waits until there is room for jobs and returns how much; 0 if the worker stops. */
   async #room(): Promise<number> {
     for (;;) {
       const room = this.#options.concurrency + this.#options.prefetch - this.#atWork - this.#waiting.length;
@@ -256,7 +276,7 @@ export class Worker {
     }
   }
 
-  /** Asks for jobs, begins those there is a place for, and tells how many came. */
+  /** Polls for jobs, starts those with a free slot, and returns how many arrived. */
   async #poll(max: number, signal: AbortSignal): Promise<number> {
     const { waitMs } = this.#options;
     const body = encode({ ...this.#wanted(max), wait_ms: waitMs });
@@ -269,9 +289,9 @@ export class Worker {
     return { services: this.#services(), labels: this.#options.labels, max };
   }
 
-  /** Begins jobs when there is a place for them. When the worker is to stop, others get them. */
+  /** Starts jobs when there is a free slot. If the worker is stopping, it returns them. */
   async #take(answer: { jobs?: ToldJob[] }): Promise<void> {
-    let texts: string[] | undefined; // of the jobs, if somebody asks
+    let texts: string[] | undefined; // of the jobs, parsed on demand
     const claims = (answer.jobs ?? []).map((told, i) => this.#claims.add(told, () => (texts ??= itemsOf(textOf(answer, "jobs") as string))[i] as string));
     if (this.#stopping.signal.aborted) {
       for (const claim of claims) this.#claims.remove(claim);
@@ -282,7 +302,7 @@ export class Worker {
     this.#beginWaiting();
   }
 
-  /** Begins the oldest jobs there is a place for. */
+  /** Starts the oldest jobs for which there is a slot. */
   #beginWaiting(): void {
     while (!this.#stopping.signal.aborted && this.#atWork < this.#options.concurrency) {
       const claim = this.#waiting.shift();
@@ -292,7 +312,7 @@ export class Worker {
     }
   }
 
-  // How jobs end.
+  // Ending jobs.
 
   async #carryOut(claim: Claim, handler: Handler): Promise<void> {
     if (!(await this.#params.fetch(claim)) || claim.canceled) {
@@ -306,12 +326,12 @@ export class Worker {
     } catch (e) {
       report = failureReport(claim, e);
     }
-    // What was canceled, or is given up at the end of the grace, is not ours to fail.
+    // A canceled job, or one given up at the end of the grace period, is not reported as failed.
     if (claim.canceled) this.#leave(claim);
     else this.#reporter.deliver(report, () => this.#leave(claim));
   }
 
-  /** Lets go of a job; its place is free. */
+  /** Removes a job and frees its slot. */
   #leave(claim: Claim): void {
     this.#claims.remove(claim);
     this.#atWork--;

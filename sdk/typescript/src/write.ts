@@ -1,6 +1,8 @@
-/** JSON texts of values, without a value that is lost or changed on the way. */
+/** JSON texts of values, without losing or changing a value. */
 
-/** JSON to be sent as it is written: a whole value (an output, params, a signal's value), or a part of one. */
+/**
+ * JSON to be sent unchanged: a whole value (an output, params, a signal's value), or a part of one.
+ */
 export class RawJson {
   constructor(readonly text: string) {
     JSON.parse(text);
@@ -8,9 +10,11 @@ export class RawJson {
 }
 
 /**
- * Returns a value as JSON text. It is what JSON.stringify returns, but integers of any length (bigint) keep their digits, and what
- * JSON.stringify would make null, {} or nothing of is an error: NaN, Infinity, functions, symbols, undefined in an array, invalid dates, and
- * objects that keep their contents elsewhere, such as a Map. Fields that are undefined are left out; undefined itself is null.
+ * Returns a value as JSON text. The result is that of JSON.stringify, except that integers of any
+ * length (bigint) keep their digits. It throws for everything that JSON.stringify would turn into
+ * null, {} or nothing: NaN, Infinity, functions, symbols, undefined in an array, invalid dates, and
+ * objects that keep their contents elsewhere, such as a Map. Undefined fields are omitted; undefined
+ * itself becomes null.
  *
  * @param what names the value in errors
  */
@@ -18,7 +22,7 @@ export function textAs(value: unknown, what: string): string {
   return value === undefined ? "null" : write(value, "", what);
 }
 
-/** Returns an object as JSON text. Fields without a value are left out. */
+/** Returns an object as JSON text. Undefined fields are omitted. */
 export function encode(fields: Record<string, unknown>): string {
   return writeObject(fields, "", []);
 }
