@@ -1,4 +1,4 @@
-"""The jobs in a worker's hands: prolonging their claims, telling notes, hearing what is canceled."""
+"""The jobs held by a worker: renewing their claims, sending notes, receiving cancellations."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from ._transport import Backoff, Transport, encode, part
 from .errors import TroupeError
 from .job import Job
 
-MOST_CLAIMS = 500  # that one request is about
+MOST_CLAIMS = 500  # maximal number of claims in one request
 SHORTEST_BEAT = 0.02  # seconds
-NOTE_PAUSE = 0.25  # seconds between two notes of a job
-LOG_PAUSE = 0.5  # seconds between two looks at what jobs have logged
-MOST_LOGGED = 512 << 10  # bytes of logs in one request, about: a member takes no request that is too large
-PARTING_TIME = 2.0  # seconds for what is said at the end
-LONGEST_BEAT = 30.0  # seconds that a heartbeat may take, unless a claim would run out meanwhile
+NOTE_PAUSE = 0.25  # minimal seconds between two notes of a job
+LOG_PAUSE = 0.5  # seconds between sending the logs of jobs
+MOST_LOGGED = 512 << 10  # approximate maximal bytes of logs in one request, because members reject requests that are too large
+PARTING_TIME = 2.0  # seconds for the final messages
+LONGEST_BEAT = 30.0  # time limit for a heartbeat in seconds, unless a claim would expire earlier
 
 
 class Claim:
-    """A job that this worker holds until it is reported, given back or canceled."""
+    """A job held by this worker until it is reported, returned or canceled."""
 
     def __init__(self, told: Mapping[str, Any], heartbeat: float) -> None:
         self.job = Job(told)
         self.token: str = told["token"]
         self.params_key: str = told.get("params_key") or ""
-        self.patience = (told.get("lease_ms") or 60_000) / 3000  # how long a heartbeat may take: two more are to be in time
+        self.patience = (told.get("lease_ms") or 60_000) / 3000  # time limit for a heartbeat, so that two more are in time
         self.every = max(min(self.patience, heartbeat), SHORTEST_BEAT)
         self.beat_at = time.monotonic() + self.every
-        self.note: Optional[str] = None  # what is to be told
+        self.note: Optional[str] = None  # note to be sent
         self.note_at = 0.0
         self.told_at = -NOTE_PAUSE
-        self.log_at = time.monotonic() + LOG_PAUSE  # when to look for what it has logged
-        self.begun = False  # its handler is called
+        self.log_at = time.monotonic() + LOG_PAUSE  # time to send the job's log next
+        self.begun = False  # its handler was called
         self.canceled = False
-        self.interrupt: Optional[Callable[[], None]] = None  # has the handler stop
+        self.interrupt: Optional[Callable[[], None]] = None  # stops the handler
 
     def held(self, with_note: bool = True) -> Dict[str, Any]:
         held: Dict[str, Any] = {"job": self.job.id, "token": self.token}
@@ -50,7 +50,8 @@ class Claim:
 
 
 class Claims:
-    """All claims of a worker. It is kept by a thread of its own, so that claims hold whatever handlers do."""
+    """All claims of a worker. They are renewed by a thread of its own, so that claims hold whatever
+    handlers do."""
 
     def __init__(self, transport: Transport, path: str, note_after: float, logger: logging.Logger) -> None:
         self._transport, self._path, self._note_after, self._logger = transport, path, note_after, logger
@@ -58,9 +59,9 @@ class Claims:
         self._changed = threading.Condition(self._lock)
         self._held: Dict[str, Claim] = {}
         self._closed = False
-        self._outage = False  # the last heartbeat had no answer, which was said
-        self._backoff = Backoff()  # of what jobs tell: something on the way may refuse that alone
-        self._quiet_until = 0.0  # only heartbeats are sent before that
+        self._outage = False  # the last heartbeat had no answer, and this was logged
+        self._backoff = Backoff()  # for logs and notes, because a proxy may reject only those
+        self._quiet_until = 0.0  # until then only heartbeats are sent
 
     def __len__(self) -> int:
         with self._lock:
@@ -73,12 +74,12 @@ class Claims:
             old = self._held.get(claim.job.id)
             self._held[claim.job.id] = claim
             self._changed.notify()
-        if old is not None:  # its claim is lost, else the job would not have come again
+        if old is not None:  # its claim is lost, otherwise the job would not have been delivered again
             self.cancel(old)
 
     def remove(self, claim: Claim) -> None:
         with self._lock:
-            if self._held.get(claim.job.id) is claim:  # it may have been handed out again meanwhile
+            if self._held.get(claim.job.id) is claim:  # it may have been delivered again meanwhile
                 del self._held[claim.job.id]
 
     def holds(self, claim: Claim) -> bool:
@@ -86,7 +87,7 @@ class Claims:
             return self._held.get(claim.job.id) is claim
 
     def start(self, claim: Claim) -> bool:
-        """Is asked before a handler is called: not for a job that is canceled or given back."""
+        """Returns whether to call the handler; false if the job was canceled or returned."""
         with self._lock:
             claim.begun = not claim.canceled
             return claim.begun
@@ -109,7 +110,7 @@ class Claims:
             interrupt()
 
     def drop_waiting(self) -> List[Claim]:
-        """Gives up the jobs that have not begun."""
+        """Removes and returns the jobs that have not started."""
         with self._lock:
             waiting = [c for c in self._held.values() if not c.begun and not c.canceled]
             for claim in waiting:
@@ -144,18 +145,18 @@ class Claims:
                 self._beat(due[i : i + MOST_CLAIMS])
 
     def _pause(self) -> Optional[float]:
-        """How long there is nothing to do; None = until something changes."""
+        """Returns the time without work; None until something changes."""
         if not self._held:
             return None
         return max(min(c.due(self._quiet_until) for c in self._held.values()) - time.monotonic(), 0.0)
 
     def _take_due(self) -> List[Tuple[Claim, Dict[str, Any]]]:
-        """What is to be said now. Who is nearly due is taken along."""
+        """Returns the claims to renew now, including those that are nearly due."""
         now, due, room = time.monotonic(), [], MOST_LOGGED
         for claim in self._held.values():
             talks = now >= self._quiet_until
             noted = talks and claim.note is not None and claim.note_at <= now
-            looked = talks and claim.log_at <= now and room > 0  # else the next request tells it
+            looked = talks and claim.log_at <= now and room > 0  # otherwise the next request sends it
             logged = looked and claim.begun and claim.job._log.waits()
             if looked:
                 claim.log_at = now + LOG_PAUSE
@@ -172,15 +173,16 @@ class Claims:
         return due
 
     def _beat(self, due: List[Tuple[Claim, Dict[str, Any]]]) -> None:
-        """Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least. What jobs tell waits longer and longer
-        when it is not taken, and the claims are prolonged without it at once."""
+        """Renews claims. The next heartbeat makes up for a lost one, because a claim lasts for at
+        least two. If logs and notes are rejected, they are retried with backoff, and the claims
+        are renewed without them at once."""
         telling = any("note" in held or "lines" in held for _, held in due)
         body = encode({"load": len(self), "claims": [held for _, held in due]})
         patience = min(LONGEST_BEAT, *(claim.patience for claim, _ in due))
         try:
             answer = self._transport.call("POST", self._path + "/heartbeat", body, timeout=patience)
             canceled = {str(job) for job in part(answer, "canceled", list)}
-        except Exception as e:  # whatever it is, the next beat is to come
+        except Exception as e:  # after any error the next heartbeat must follow
             if not self._outage and (self._backoff.fresh or not telling) and not self._closed:
                 self._logger.warning("the claims of %d jobs could not be prolonged, trying on: %s", len(due), e)
                 self._outage = True
@@ -200,7 +202,8 @@ class Claims:
                 self.cancel(claim)
 
     def give_back(self, claims: List[Claim]) -> None:
-        """Lets others have jobs at once. If that fails they get them when the claims have run out."""
+        """Returns jobs so that others get them at once. If this fails, others get them when the
+        claims expire."""
         for i in range(0, len(claims), MOST_CLAIMS):
             group = claims[i : i + MOST_CLAIMS]
             body = encode({"claims": [c.held(with_note=False) for c in group]})

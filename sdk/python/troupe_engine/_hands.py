@@ -1,4 +1,4 @@
-"""Where handlers run: plain functions in threads, coroutines in one event loop."""
+"""Runs handlers: plain functions in threads, coroutines in one event loop."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ._params import LargeParams
 from .job import Handler
 
 Ended = Callable[[Claim, Any, Optional[BaseException]], None]
-"""Is told what became of a job: its output, or what was raised."""
+"""Receives the result of a job: its output, or the raised exception."""
 
 
 class Hands:
-    """Calls handlers. Whatever they raise costs their job and nothing else."""
+    """Calls handlers. An exception affects only its own job."""
 
     def __init__(self, claims: Claims, params: LargeParams, ended: Ended, leave: Callable[[Claim], None]) -> None:
         self._claims, self._params, self._ended, self._leave = claims, params, ended, leave
@@ -27,7 +27,8 @@ class Hands:
         self._looper.start()
 
     def _run(self) -> None:
-        """Has the loop go on until it is stopped: a coroutine that exits leaves it, and costs its job and nothing else."""
+        """Runs the loop until it is stopped. A coroutine that raises SystemExit leaves the loop and
+        affects only its own job."""
         while True:
             try:
                 self._loop.run_forever()
@@ -36,14 +37,14 @@ class Hands:
                 pass
 
     def close(self) -> None:
-        """Leaves coroutines that do not heed their cancelation where they are."""
+        """Stops without waiting for coroutines that ignore their cancellation."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._looper.join(1.0)
         if not self._looper.is_alive():
             self._loop.close()
 
     def carry_out(self, claim: Claim, handler: Handler) -> None:
-        """Begins a job and returns at once."""
+        """Starts a job and returns at once."""
         if inspect.iscoroutinefunction(handler) and not claim.params_key:
             self._submit(claim, lambda: handler(claim.job))
         else:
@@ -62,7 +63,7 @@ class Hands:
     def _call(self, claim: Claim, handler: Handler) -> None:
         try:
             result = handler(claim.job)
-        except BaseException as e:  # also what would end a program: it is only the job's
+        except BaseException as e:  # including SystemExit and KeyboardInterrupt, which affect only the job
             self._ended(claim, None, e)
             return
         if inspect.isawaitable(result):

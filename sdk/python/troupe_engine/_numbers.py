@@ -1,4 +1,4 @@
-"""Numbers that a job tells of itself."""
+"""Metrics of a job."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ._transport import encode
 
-MOST_NUMBERS = 100  # of different names or labels
-MOST_NUMBER_BYTES = 32 << 10  # of all names and labels
+MOST_NUMBERS = 100  # maximal number of different names and labels
+MOST_NUMBER_BYTES = 32 << 10  # maximal bytes of all names and labels
 
 
 class Numbers:
-    """Those of a job, added up by name and labels, within the bounds that members have: what would be more is left out."""
+    """The metrics of a job, added up by name and labels, within the limits of members; more are
+    ignored."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,7 +22,8 @@ class Numbers:
         self._bytes = 0
 
     def add(self, name: str, value: float, labels: Optional[Mapping[str, Any]]) -> None:
-        """Counts a value. One that is no number, or would make the sum none, is left out, and so is one without a name."""
+        """Adds a value. It ignores values that are no numbers or would overflow the sum, and
+        metrics without a name."""
         told = {k: str(v) for k, v in sorted((labels or {}).items())}
         try:
             value = float(value)
@@ -44,6 +46,6 @@ class Numbers:
         return self._of[key]
 
     def told(self) -> List[Dict[str, Any]]:
-        """They in the order in which their names were told first."""
+        """Returns the metrics in order of their first value."""
         with self._lock:
             return [dict(of) for of in self._of.values() if of["count"]]

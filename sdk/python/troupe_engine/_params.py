@@ -1,4 +1,4 @@
-"""Params that are too large to come along with each job. The jobs of one step ask for them once."""
+"""Params that are too large to be sent with each job. The jobs of one step request them once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._claims import Claim
 from ._transport import Backoff, Transport, part, segment
 from .errors import ProblemError, hopeless
 
-MOST_REMEMBERED = 16  # steps
+MOST_REMEMBERED = 16  # maximal number of steps
 
 
 class _Params:
@@ -33,7 +33,8 @@ class LargeParams:
             return known
 
     def fetch(self, claim: Claim) -> bool:
-        """Gives a job its params. False when they are not to be had, or nobody waits for the job any longer."""
+        """Sets the params of a job. Returns False if they are not available, or the job is no
+        longer needed."""
         if not claim.params_key:
             return True
         known, backoff = self._of(claim.params_key), Backoff()
@@ -42,7 +43,7 @@ class LargeParams:
                 try:
                     path = f"/jobs/{segment(claim.job.id)}/params?token={segment(claim.token)}"
                     known.value = part(self._transport.call("GET", path), "params", dict)
-                except Exception as e:  # whatever it is, the job waits for them
+                except Exception as e:  # after any error the job still waits for them
                     if isinstance(e, ProblemError) and hopeless(e):
                         return False
                     if claim.job.wait_canceled(backoff.pause(e)):

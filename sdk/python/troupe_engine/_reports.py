@@ -1,4 +1,4 @@
-"""Telling the member how jobs ended, many at once when many end, and getting the next ones by its answer."""
+"""Reports the end of jobs, in batches when many end, and receives the next jobs in the answer."""
 
 from __future__ import annotations
 
@@ -12,47 +12,49 @@ from ._transport import Backoff, Transport, encode, part
 from .errors import ProblemError, TroupeError, hopeless, of_problem, unfit
 from .job import MOST_LOG, Job, cut, failure_of, text_of, told_by
 
-MOST_REPORTS = 200  # in one request, unless one alone has more bytes
+MOST_REPORTS = 200  # maximal reports in one request
 REPORT_BYTES = 1 << 20
-SENDERS = 2  # requests under way at once; what comes meanwhile gathers for the next one
+SENDERS = 2  # concurrent requests; further reports wait for the next one
 
 
 class Delivery:
-    """A report, and what is to be done when it is over with it."""
+    """A report, with the action to take when it is delivered."""
 
     def __init__(self, job: str, token: str, body: bytes, failed: bool, done: Callable[[], None]) -> None:
         self.job, self.token, self.body, self.failed, self.done = job, token, body, failed, done
-        self.backoff = Backoff()  # since it was refused alone
+        self.backoff = Backoff()  # used after it was refused alone
         self.again_at = 0.0
 
     def refuse(self, error: ProblemError) -> None:
-        """Makes a failure of a result that the member does not take: unless told so it would have the same done again in vain."""
+        """Turns a result that the member refuses into a failure. Otherwise the member would repeat
+        the job without success."""
         self.failed = True
         self.body = encode({"job": self.job, "token": self.token, "error": f"the result was refused: {error}", "fatal": True})
 
 
 def output_report(job: Job, token: str, output: Any, done: Callable[[], None]) -> Delivery:
-    """The report of what a handler returned."""
+    """Returns the report for a handler's result."""
     report: Dict[str, Any] = {"job": job.id, "token": token, "output": output, **told_by(job)}
     try:
         return Delivery(job.id, token, encode(report), False, done)
-    except Exception as e:  # whatever its parts raise
+    except Exception as e:  # its parts may raise anything
         error = cut(f"the handler's result cannot be sent: {text_of(e)}", MOST_LOG)
         report = {"job": job.id, "token": token, "error": error, "fatal": True, **told_by(job)}
         return Delivery(job.id, token, encode(report), True, done)
 
 
 def failure_report(job: Job, token: str, error: BaseException, done: Callable[[], None]) -> Delivery:
-    """The report of what a handler raised."""
+    """Returns the report for an exception raised by a handler."""
     report = {"job": job.id, "token": token, **failure_of(job, error), **told_by(job)}
     return Delivery(job.id, token, encode(report), True, done)
 
 
 class Reporter:
-    """Delivers reports until the member has answered or it is closed. It asks for as many jobs as it reports.
+    """Delivers reports until the member has answered or it is closed. It requests as many jobs as
+    it reports.
 
-    wanted:  what to ask for so many jobs; None = no more are wanted
-    take:    gets them, as the member tells them, before anybody hears that the others are over
+    wanted:  returns the request for new jobs; None if no more are wanted
+    take:    takes the new jobs before the reported ones are marked as over
     """
 
     def __init__(self, transport: Transport, path: str, wanted: Callable[[int], Optional[Dict[str, Any]]], take: Callable[[List[Any]], None],
@@ -61,7 +63,7 @@ class Reporter:
         self._ended: "queue.Queue[Optional[Delivery]]" = queue.Queue()
         self._closed = threading.Event()
         self._lock = threading.Lock()
-        self._aside: List[Delivery] = []  # refused alone, to be sent again alone: no more than there are jobs in hand
+        self._aside: List[Delivery] = []  # refused alone and sent again alone; bounded by the number of held jobs
 
     def deliver(self, delivery: Delivery) -> None:
         self._ended.put(delivery)
@@ -84,7 +86,7 @@ class Reporter:
                 self._deliver(self._gather(first))
 
     def _take_aside(self) -> List[Delivery]:
-        """What is to be sent again by now."""
+        """Returns the reports to send again now."""
         now = time.monotonic()
         with self._lock:
             due = [d for d in self._aside if d.again_at <= now]
@@ -92,12 +94,12 @@ class Reporter:
         return due
 
     def _pause(self) -> Optional[float]:
-        """How long there is nothing to be sent again; None = until somebody puts something aside, who looks then."""
+        """Returns the time without reports to send again; None until a report is put aside."""
         with self._lock:
             return max(min(d.again_at for d in self._aside) - time.monotonic(), 0.0) if self._aside else None
 
     def _put_aside(self, delivery: Delivery, error: ProblemError) -> None:
-        """Has it sent again later, and others meanwhile."""
+        """Sends it again later, and others meanwhile."""
         if delivery.backoff.fresh:
             self._logger.warning("the result of job %s is not delivered yet, trying on: %s", delivery.job, error)
         delivery.again_at = time.monotonic() + delivery.backoff.pause(error)
@@ -105,7 +107,7 @@ class Reporter:
             self._aside.append(delivery)
 
     def _gather(self, first: Delivery) -> List[Delivery]:
-        """Takes what else has ended."""
+        """Adds the reports of other ended jobs."""
         batch, size = [first], len(first.body)
         while len(batch) < MOST_REPORTS and size < REPORT_BYTES:
             try:
@@ -125,7 +127,7 @@ class Reporter:
                 batch, error = self._try(batch)
             except ProblemError as e:
                 if len(batch) > 1 and (hopeless(e) or unfit(e)):
-                    for delivery in batch:  # what is wrong with one must not keep the others
+                    for delivery in batch:  # an invalid report must not block the others
                         self._deliver([delivery])
                     return
                 error, batch = e, [d for d in batch if self._again(d, e)]
@@ -133,7 +135,7 @@ class Reporter:
                     for delivery in batch:
                         self._put_aside(delivery, e)
                     return
-            except Exception as e:  # whatever it is, the results are to be delivered
+            except Exception as e:  # after any error the results still have to be delivered
                 error = e
             if batch and error is not None:
                 if backoff.fresh:
@@ -141,7 +143,7 @@ class Reporter:
                 self._closed.wait(backoff.pause(error))
 
     def _try(self, batch: List[Delivery]) -> "tuple[List[Delivery], Optional[ProblemError]]":
-        """Sends a batch and gives what of it has to be sent again."""
+        """Sends a batch and returns the reports to send again."""
         answer = self._transport.call("POST", self._path + "/reports", self._body(batch))
         problems = self._problems(answer, len(batch))
         if "jobs" in answer:
@@ -164,7 +166,8 @@ class Reporter:
         return b'{"reports":[' + b",".join(d.body for d in batch) + b"]" + more + b"}"
 
     def _problems(self, answer: Any, count: int) -> "List[Optional[Dict[str, Any]]]":
-        """What the member says of each report; None = it took it. All of it is read before anything is believed."""
+        """Returns the member's problem for each report; None if it was accepted. The whole answer
+        is parsed before it is used."""
         items = part(answer, "items", list)
         if len(items) != count:
             raise TroupeError(f"a member has answered {len(items)} reports of {count}")
@@ -174,7 +177,7 @@ class Reporter:
         return problems
 
     def _again(self, delivery: Delivery, error: ProblemError) -> bool:
-        """Says whether a report that was refused is to be sent (as a failure, perhaps) again."""
+        """Returns whether a refused report is to be sent again (possibly as a failure)."""
         if not hopeless(error):
             return True
         if unfit(error) and not delivery.failed:

@@ -1,4 +1,4 @@
-"""How requests reach a member: several addresses, kept connections, and trying again."""
+"""Sends requests to members: several addresses, reused connections, and retries."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ Servers = Union[str, Sequence[str], None]
 
 DEFAULT_SERVER = "http://127.0.0.1:8070"
 CONNECT_TIME = 5.0  # seconds until another address is tried
-MOST_IDLE = 16  # connections kept for each address
+MOST_IDLE = 16  # maximal idle connections per address
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 _FAILURES = (OSError, http.client.HTTPException)
 
 
 class BrokenOff(TroupeError):
-    """The request was ended by this program."""
+    """The request was aborted by this program."""
 
 
 def encode(value: Any) -> bytes:
-    """Returns JSON as it is sent. Decimals are numbers with all their digits; what is no JSON (NaN, say) is refused."""
+    """Returns the encoded JSON. Decimals keep all their digits; values that are not JSON (such as
+    NaN) are rejected."""
     decimals: Dict[str, str] = {}
     mark = ""
 
@@ -57,7 +58,8 @@ def encode(value: Any) -> bytes:
 
 
 def part(answer: Any, name: str, kind: "type[Part]") -> "Part":
-    """A part of an answer that every member gives. Whatever else may answer in its place is no reason to give up."""
+    """Returns a part that every member's answer has. Another server's answer without it counts as a
+    temporary error."""
     found = answer.get(name) if isinstance(answer, dict) else None
     if not isinstance(found, kind):
         raise TroupeError(f"this is not what a member answers, there is no {name} in it: {str(answer)[:200]}")
@@ -65,12 +67,13 @@ def part(answer: Any, name: str, kind: "type[Part]") -> "Part":
 
 
 def segment(text: str) -> str:
-    """A part of a path."""
+    """Returns an escaped part of a path."""
     return urllib.parse.quote(text, safe="")
 
 
 class Backoff:
-    """Pauses between tries: longer each time, never the same for all, and not shorter than the member asks for."""
+    """Pauses between tries: increasing, with jitter, and not shorter than requested by the member.
+    """
 
     def __init__(self) -> None:
         self._next = 0.0
@@ -87,7 +90,7 @@ class Backoff:
 
 
 class Breaker:
-    """Ends a request from another thread."""
+    """Aborts a request from another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -108,7 +111,7 @@ class Breaker:
 
 
 class _Within(http.client.HTTPResponse):
-    """An answer that has to have come by a certain time, however slowly it comes."""
+    """An answer with a deadline, however slowly it arrives."""
 
     def __init__(self, sock: socket.socket, end: float, *args: Any, **named: Any) -> None:
         super().__init__(sock, *args, **named)
@@ -117,11 +120,11 @@ class _Within(http.client.HTTPResponse):
 
 
 class _Timed(io.RawIOBase):
-    """Reads from a connection until a certain time."""
+    """Reads from a connection until a deadline."""
 
     def __init__(self, sock: socket.socket, end: float) -> None:
         self._sock, self._end = sock, end
-        self._raw = sock.makefile("rb", buffering=0)  # which keeps the connection open
+        self._raw = sock.makefile("rb", buffering=0)  # keeps the connection open
 
     def readable(self) -> bool:
         return True
@@ -139,15 +142,15 @@ class _Timed(io.RawIOBase):
 
 
 def _shut(sock: socket.socket) -> None:
-    """Ends a connection below TLS, so that a thread which reads from it comes back."""
+    """Shuts a connection down below TLS, so that a thread reading from it returns."""
     try:
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
     except OSError:
-        pass  # it has ended by itself
+        pass  # it has ended already
 
 
 class Address:
-    """One address of a member, and the connections to it that nobody uses."""
+    """One address of a member, with its idle connections."""
 
     def __init__(self, url: str, context: Optional[ssl.SSLContext]) -> None:
         parts = urllib.parse.urlsplit(url.strip().rstrip("/"))
@@ -159,7 +162,7 @@ class Address:
         self._context = context
         self._lock = threading.Lock()
         self._idle: List[http.client.HTTPConnection] = []
-        self._closed = False  # what comes back later is not kept
+        self._closed = False  # connections returned later are closed
 
     def open(self, patience: float) -> http.client.HTTPConnection:
         while True:
@@ -197,13 +200,13 @@ class Address:
 
 
 def _alive(connection: http.client.HTTPConnection) -> bool:
-    """Says whether the other side has left an idle connection open."""
+    """Returns whether the other side has kept an idle connection open."""
     sock = connection.sock
     if sock is None:
         return False
     try:
         sock.settimeout(0)
-        socket.socket.recv(sock, 1, socket.MSG_PEEK)  # an end, or something nobody asked for
+        socket.socket.recv(sock, 1, socket.MSG_PEEK)  # end of file or unexpected data
     except BlockingIOError:
         return True
     except OSError:
@@ -212,7 +215,7 @@ def _alive(connection: http.client.HTTPConnection) -> bool:
 
 
 def addresses(servers: Servers, context: Optional[ssl.SSLContext]) -> List[Address]:
-    """Reads one address, several in a text with commas between them, or a list; by default TROUPE_SERVER."""
+    """Parses one address, several separated by commas, or a list; default TROUPE_SERVER."""
     if servers is None:
         servers = os.environ.get("TROUPE_SERVER") or DEFAULT_SERVER
     texts = servers.split(",") if isinstance(servers, str) else list(servers)
@@ -223,7 +226,8 @@ def addresses(servers: Servers, context: Optional[ssl.SSLContext]) -> List[Addre
 
 
 def _header(token: Optional[str]) -> str:
-    """The token as it is sent, without the end of the line that a file has behind it. What is wrong with it is told without it."""
+    """Returns the header for a token, without a line break at its end. Errors do not contain the
+    token."""
     token = (token or "").strip()
     if not (token.isascii() and token.isprintable()):
         raise ValueError("the token has a character that no header may have: letters, digits and signs of ASCII may stand in it")
@@ -231,9 +235,11 @@ def _header(token: Optional[str]) -> str:
 
 
 class Transport:
-    """Sends requests to the address that answered last, and to the next one when it does not answer any longer.
+    """Sends requests to the address that answered last, and to the next one if it does not answer
+    any longer.
 
-    Every request may be sent again: those with an effect carry a key or a token by which it happens once.
+    Every request may be retried: those with an effect carry a key or a token that makes it happen
+    once.
     """
 
     def __init__(self, servers: Servers, token: Optional[str], *, timeout: float, context: Optional[ssl.SSLContext], decimals: bool = False) -> None:
@@ -250,8 +256,9 @@ class Transport:
 
     def call(self, method: str, path: str, body: Optional[bytes] = None, *, headers: Optional[Mapping[str, str]] = None,
              wait: float = 0.0, timeout: Optional[float] = None, breaker: Optional[Breaker] = None) -> Any:
-        """Asks each address once, until one takes the request, and gives its answer. A timeout is for all of an answer; without one no more than a
-        silence is limited, and an answer may take as long as it comes."""
+        """Tries each address once until one accepts the request, and returns its answer. A timeout
+        limits the whole answer. Without one, only silence is limited, and an answer may take any
+        time."""
         errors: List[str] = []
         busy: Optional[ProblemError] = None
         for _ in self.addresses:
@@ -276,7 +283,8 @@ class Transport:
             return self._at, self.addresses[self._at]
 
     def _leave(self, at: int) -> None:
-        """Has the next request go to the next address, unless somebody else has already noticed."""
+        """Makes the next request use the next address, unless a concurrent one has already
+        switched."""
         with self._lock:
             if self._at == at:
                 self._at = (at + 1) % len(self.addresses)
@@ -311,7 +319,7 @@ class Transport:
             raise TroupeError(f"{address.url} does not answer as a member does: {answer[:200]!r}") from e
 
     def parse(self, text: Union[str, bytes]) -> Any:
-        """Returns the value of a JSON text that a member has sent."""
+        """Parses a JSON text sent by a member."""
         return json.loads(text, parse_float=self._parse_float)
 
     def _send(self, connection: http.client.HTTPConnection, address: Address, method: str, path: str, body: Optional[bytes],
@@ -326,7 +334,7 @@ class Transport:
         return connection.getresponse()
 
     def stream(self, path: str, headers: Mapping[str, str], silence: float) -> "Stream":
-        """Opens an answer that is read as it comes, from one address."""
+        """Opens a streamed answer from one address."""
         at, address = self._current()
         connection: Optional[http.client.HTTPConnection] = None
         try:
@@ -346,13 +354,13 @@ class Transport:
 
 
 class Stream:
-    """An answer that goes on."""
+    """A streamed answer."""
 
     def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
         self._connection, self._response = connection, response
 
     def line(self) -> bytes:
-        """The next line, with its end. One that is cut off is none."""
+        """Returns the next line with its line break. An incomplete line is discarded."""
         try:
             line = self._response.readline()
         except _FAILURES + (ValueError,) as e:

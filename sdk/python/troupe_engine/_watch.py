@@ -1,4 +1,4 @@
-"""Following a task: server-sent events, taken up again where they broke off."""
+"""Following a task: server-sent events, resumed after broken connections."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from .types import Event
 
 
 def watch(transport: Transport, task: str, after: str, silence: float) -> Iterator[Event]:
-    """Gives the events of a task until it ends."""
+    """Yields the events of a task until it ends."""
     return follow(transport, f"/tasks/{segment(task)}/stream", after, silence)
 
 
 def follow(transport: Transport, path: str, after: str, silence: float) -> Iterator[Any]:
-    """Gives what a stream tells until it ends: nothing twice, and nothing left out, however often the connection breaks off."""
+    """Yields the messages of a stream until it ends, without gaps and duplicates, however often the
+    connection breaks."""
     backoff = Backoff()
     while True:
         stream: Optional[Stream] = None
@@ -30,7 +31,7 @@ def follow(transport: Transport, path: str, after: str, silence: float) -> Itera
                 kind, data = _message(stream)
                 if kind == "end":
                     return
-                if kind or not data:  # a newer member may know other kinds
+                if kind or not data:  # a newer member may have other kinds
                     continue
                 told = transport.parse(data)
                 after, backoff = told["id"], Backoff()

@@ -1,4 +1,4 @@
-"""The client of /v1: publishing flows, starting tasks, following and steering them."""
+"""The client of /v1: publish flows, start tasks, follow and control them."""
 
 from __future__ import annotations
 
@@ -35,25 +35,27 @@ from .types import (
     WorkerInfo,
 )
 
-LONGEST_WAIT = 25.0  # seconds that one request waits; proxies cut off what takes much longer
+LONGEST_WAIT = 25.0  # maximal seconds that one request waits; proxies cut off much longer ones
 
 Query = List[Tuple[str, str]]
 Definition = Union[str, bytes, Mapping[str, Any]]
 
 
 class Client:
-    """Speaks to the members at some addresses; it may be used by several threads.
+    """Client of the members at the given addresses. It is safe for use by several threads.
 
-    Promises: every refusal is a ProblemError that says what is wrong, where, and what to do; a request that is not answered is sent again,
-    to the next address first, and has its effect once; watch goes on where it broke off, without a gap and without an event twice.
+    Promises: every refusal is a ProblemError that says what is wrong, where, and what to do. An
+    unanswered request is retried, first at the next address, and takes effect once. A watch resumes
+    after a broken connection without gaps and duplicates.
 
-    servers:      addresses of members, as a list or with commas between them. TROUPE_SERVER, else http://127.0.0.1:8070
-    token:        proves the caller to the members; TROUPE_TOKEN
-    timeout:      seconds that a member may be silent, what it is to wait for left aside
-    retries:      how often all addresses are asked again; watch goes on for as long as it is read
-    silence:      seconds that a stream may say nothing, not even that it is alive, before watch connects again
+    servers:      addresses of members, as a list or separated by commas;
+                  default TROUPE_SERVER, or http://127.0.0.1:8070
+    token:        authenticates the caller to the members; default TROUPE_TOKEN
+    timeout:      maximal silence of a member in seconds, in addition to any requested wait
+    retries:      number of retries over all addresses; watch retries as long as it is read
+    silence:      seconds without data or heartbeats after which watch reconnects
     ssl_context:  for https
-    decimals:     numbers with a point or an exponent are read as decimal.Decimal, with all their digits, and not as float
+    decimals:     parse numbers with a point or an exponent as decimal.Decimal, with all digits
     """
 
     def __init__(self, servers: Servers = None, *, token: Optional[str] = None, timeout: float = 60.0, retries: int = 6,
@@ -62,7 +64,7 @@ class Client:
         self._retries, self._silence = max(retries, 0), silence
 
     def close(self) -> None:
-        """Ends the connections that nobody uses."""
+        """Closes the idle connections."""
         self._transport.close()
 
     def __enter__(self) -> "Client":
@@ -74,40 +76,45 @@ class Client:
     # Flows.
 
     def publish(self, flow: str, definition: Definition, *, strict: bool = False) -> Published:
-        """Makes a definition (YAML, JSON or a dict) the newest version of a flow. The content of the newest version changes nothing.
+        """Publishes a definition (YAML, JSON or a dict) as the newest version of a flow. Content
+        equal to the newest version changes nothing.
 
-        The answer has the warnings about the definition. With strict, a definition with warnings is refused.
+        The answer contains warnings about the definition. With strict, a definition with warnings
+        is refused.
         """
         body, kind = _definition(definition)
         return self._call("PUT", f"/flows/{segment(flow)}", body, query=_some(strict=strict), headers={"Content-Type": kind})
 
     def validate(self, definition: Definition, *, strict: bool = False) -> Validation:
-        """Tells all problems of a definition, where strict makes errors of warnings. Nothing is kept."""
+        """Returns all problems of a definition; strict treats warnings as errors. Nothing is
+        stored."""
         body, kind = _definition(definition)
         return self._call("POST", "/validate", body, query=_some(strict=strict), headers={"Content-Type": kind})
 
     def flows(self) -> Iterator[Flow]:
-        """All flows, newest first."""
+        """Lists all flows, newest first."""
         return self._pages("/flows")
 
     def flow(self, flow: str) -> Flow:
         return self._call("GET", f"/flows/{segment(flow)}")
 
     def versions(self, flow: str) -> Iterator[Version]:
-        """A flow's versions, highest number first."""
+        """Lists a flow's versions, highest number first."""
         return self._pages(f"/flows/{segment(flow)}/versions")
 
     def version(self, flow: str, number: int = 0) -> Version:
-        """A version with its definition; 0 = the newest published one."""
+        """Returns a version with its definition; 0 means the newest published one."""
         return self._call("GET", f"/flows/{segment(flow)}/versions/{number or 'latest'}")
 
     # Tasks.
 
     def start(self, flow: str, params: Any = None, *, key: Optional[str] = None, labels: Optional[Mapping[str, str]] = None,
               version: int = 0, wait: float = 0.0) -> Started:
-        """Starts a task. With the same key it is the same task, whoever starts it; without one a key is made up for this call.
+        """Starts a task. Starts with the same key are the same task; the default is a new key for
+        this call.
 
-        With wait (seconds, at most 300) the answer has the task as it is when it has ended or the time is up.
+        With wait (seconds, at most 300) the answer contains the task when it has ended, or when the
+        time is up.
         """
         request: Dict[str, Any] = {"flow": flow, "params": params, "idempotency_key": key or uuid.uuid4().hex, "version": version,
                                    "wait_ms": int(wait * 1000)}
@@ -117,7 +124,8 @@ class Client:
 
     def tasks(self, *, flow: Optional[str] = None, states: Sequence[str] = (), labels: Optional[Mapping[str, str]] = None,
               created_from: Optional[datetime.datetime] = None, created_to: Optional[datetime.datetime] = None) -> Iterator[TaskSummary]:
-        """Searches tasks, newest first: of any of the states, with all of the labels. Times should have a time zone."""
+        """Searches tasks, newest first: with any of the states and all of the labels. Times should
+        have a time zone."""
         query: Query = [("flow", flow)] if flow else []
         query += [("state", s) for s in states] + [("label", f"{name}:{text}") for name, text in (labels or {}).items()]
         for name, moment in (("created_from", created_from), ("created_to", created_to)):
@@ -126,11 +134,12 @@ class Client:
         return self._pages("/tasks", query)
 
     def task(self, task: str) -> Task:
-        """A task as it is at this moment."""
+        """Returns the current state of a task."""
         return self._call("GET", _path(task))
 
     def wait(self, task: str, timeout: Optional[float] = None) -> Task:
-        """Reads a task when it has ended. One that failed or was canceled is no error. TimeoutError when it takes too long."""
+        """Waits for the end of a task and returns it. A failed or canceled task is no error. Raises
+        TimeoutError if it does not end in time."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left = LONGEST_WAIT if deadline is None else max(min(deadline - time.monotonic(), LONGEST_WAIT), 0.0)
@@ -141,72 +150,77 @@ class Client:
                 raise TimeoutError(f"task {task} is still {found['state']} after {timeout:g} s")
 
     def watch(self, task: str, after: str = "") -> Iterator[Event]:
-        """Gives a task's events as they happen, from behind the one with an id on, and ends with the task."""
+        """Yields a task's events as they happen, after the event with the given id, and ends with
+        the task."""
         return _watch.watch(self._transport, task, after, self._silence)
 
     def cancel(self, task: str, *, gently: bool = False, force: bool = False, request: Optional[str] = None) -> TaskSummary:
-        """Ends a task. Gently: what has begun goes on. By force: what undoes and cleans up is ended, too."""
+        """Cancels a task. With gently, running work continues. With force, compensations and
+        clean-up are ended, too."""
         return self._command(task, "cancel", {"gently": gently, "force": force}, request)
 
     def pause(self, task: str, *, request: Optional[str] = None) -> TaskSummary:
-        """Keeps anything new of a task from starting; what is in flight goes on."""
+        """Prevents new work of a task from starting; work in flight continues."""
         return self._command(task, "pause", None, request)
 
     def resume(self, task: str, *, request: Optional[str] = None) -> TaskSummary:
-        """Undoes pause."""
+        """Reverts pause."""
         return self._command(task, "resume", None, request)
 
     def retry(self, task: str, *, request: Optional[str] = None) -> TaskSummary:
-        """Has a failed task go on where it failed."""
+        """Continues a failed task where it failed."""
         return self._command(task, "retry", None, request)
 
     def fork(self, task: str, *, version: int = 0, newest: bool = False, from_node: str = "", params: Any = None, key: Optional[str] = None,
              dry_run: bool = False) -> Forked:
-        """Starts a task that goes on from the history of one that has ended: steps whose nodes are the same keep their results, what else there was is done again.
+        """Starts a task from the history of an ended one. Steps with unchanged nodes keep their
+        results; everything else runs again.
 
-        It runs that task's version, the one with a number, or the newest; from_node is done again with all that follows it; without params it has those of that
-        task. With dry_run it is said what it would keep and do again, and nothing is started. The same key is the same task, as in start.
+        It runs the version of that task, the one with the given number, or the newest. The node
+        from_node runs again, together with everything that follows it. The default for params is
+        those of that task. With dry_run it reports what the new task would keep and run again, and
+        starts nothing. The key works as in start.
         """
         content: Dict[str, Any] = {"version": version, "newest": newest, "from": from_node, "params": params, "dry_run": dry_run,
                                    "idempotency_key": key or uuid.uuid4().hex}
         return self._call("POST", _path(task, "/fork"), encode(content))
 
     def signal(self, task: str, key: str, value: Any = None, *, by: str = "", request: Optional[str] = None) -> TaskSummary:
-        """Sets a key of a task's shared state and wakes whoever waits for it."""
+        """Sets a key of a task's shared state and wakes the steps that wait for it."""
         return self._command(task, "signal", {"key": key, "value": value, "by": by}, request)
 
     def append(self, task: str, step: str, items: Sequence[Any], *, scope: str = "", request: Optional[str] = None) -> List[int]:
-        """Adds units to a fan-out that has begun and gives their indexes."""
+        """Adds units to a fanout that has begun and returns their indexes."""
         return self._command(task, "append", {"step": step, "scope": scope, "items": list(items)}, request)["units"]
 
     def complete(self, task: str, step: str, output: Any = None, *, error: Optional[str] = None, unit: int = 0, scope: str = "") -> Completed:
-        """Ends a unit of a step whose route is direct, with an output or with an error."""
+        """Completes a unit of a step with the route direct, with an output or an error."""
         content: Dict[str, Any] = {"step": step, "scope": scope, "unit": unit}
         content.update({"error": error} if error is not None else {"output": output})
         return self._command(task, "complete", content, None)
 
-    # What there is to know about a task.
+    # Information about a task.
 
     def steps(self, task: str, *, scope: str = "", step: str = "", states: Sequence[str] = ()) -> Iterator[Step]:
-        """The steps of a task, or of a scope in it."""
+        """Lists the steps of a task, or of a scope in it."""
         return self._pages(_path(task, "/steps"), _some(scope=scope, step=step) + [("state", s) for s in states])
 
     def units(self, task: str, step: str, *, scope: str = "", visit: int = 0, states: Sequence[str] = ()) -> Iterator[Unit]:
-        """The units of a step; of its visits the one with a number, or the newest."""
+        """Lists the units of a step, in the given visit or the newest."""
         return self._pages(_path(task, "/units"), _some(scope=scope, step=step, visit=visit) + [("state", s) for s in states])
 
     def events(self, task: str, after: str = "") -> Iterator[Event]:
-        """A task's history so far, oldest first, from behind an event on."""
+        """Lists a task's events so far, oldest first, after the given event."""
         return self._pages(_path(task, "/events"), _some(after=after), cursor="after")
 
     def runs(self, task: str) -> Iterator[Run]:
-        """A task's attempts and steps, in order of their beginning."""
+        """Lists a task's attempts and steps, ordered by start."""
         return self._pages(_path(task, "/runs"))
 
     def logs(self, task: str, *, node: str = "", unit: Optional[int] = None, attempt: int = 0, stream: str = "", after: str = "",
              follow: bool = False) -> Iterator[LogEntry]:
-        """What a task's attempts have printed, from behind a line on: of one node, unit, attempt or stream, or of all. With follow it goes on
-        with what they print from now on, until the task has ended."""
+        """Yields the log lines of a task's attempts, after a given line: of one node, unit, attempt
+        or stream, or of all. With follow it continues with new lines until the task has ended."""
         query = _some(node=node, attempt=attempt, stream=stream) + ([("unit", str(unit))] if unit is not None else [])
         if not follow:
             return self._pages(_path(task, "/logs"), query + _some(after=after), cursor="after")
@@ -214,7 +228,7 @@ class Client:
         return _watch.follow(self._transport, path, after, self._silence)
 
     def waiting(self, task: str) -> Waiting:
-        """Why a task is waiting."""
+        """Returns the reasons why a task is waiting."""
         return self._call("GET", _path(task, "/waiting"))
 
     # Jobs, workers, members.
@@ -223,28 +237,29 @@ class Client:
         return self._call("GET", f"/jobs/{segment(job)}")
 
     def log(self, job: str) -> str:
-        """What a job has printed."""
+        """Returns the log of a job."""
         return self._call("GET", f"/jobs/{segment(job)}/log")["content"]
 
     def jobs(self, services: Sequence[str] = ()) -> Iterator[WaitingJob]:
-        """The jobs in the queue, of some services or of all, the longest waiting first."""
+        """Lists the jobs in the queue, of some services or of all, the longest waiting first."""
         return self._pages("/jobs", [("service", s) for s in services])
 
     def queues(self) -> List[QueueInfo]:
-        """How long the queues are."""
+        """Returns the lengths of the queues."""
         return list(self._pages("/queues"))
 
     def workers(self) -> List[WorkerInfo]:
         return list(self._pages("/workers"))
 
     def info(self) -> Info:
-        """With whom one speaks."""
+        """Returns information about the server."""
         return self._call("GET", "/info")
 
-    # How it is sent.
+    # Sending requests.
 
     def _command(self, task: str, name: str, content: Optional[Mapping[str, Any]], request: Optional[str]) -> Any:
-        """Gives a command. It has a name, so that it has its effect once, however often it is sent."""
+        """Sends a command with a request id, so that it takes effect once, however often it is
+        sent."""
         headers = {} if name == "complete" else {"Request-Id": request or uuid.uuid4().hex}
         body = None if content is None else encode(content)
         return self._call("POST", _path(task, "/" + name), body, headers=headers)
@@ -288,5 +303,5 @@ def _definition(definition: Definition) -> Tuple[bytes, str]:
     if isinstance(definition, Mapping):
         return encode(definition), "application/json"
     text = definition.encode("utf-8") if isinstance(definition, str) else definition
-    # What is wrong with an empty definition is told like every other problem.
+    # An empty definition is reported by the server like every other problem.
     return text or b"\n", "application/json" if text.lstrip().startswith(b"{") else "application/yaml"

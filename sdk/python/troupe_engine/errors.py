@@ -1,4 +1,4 @@
-"""What can go wrong between a program and Troupe."""
+"""Errors between a program and Troupe."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Any, Dict, List, Mapping, Optional, Type
 
 
 class TroupeError(Exception):
-    """The parent of all errors of this package."""
+    """The base class of all errors of this package."""
 
 
 class UnreachableError(TroupeError):
-    """No address answered: nobody listens there, the connection broke off or took too long."""
+    """No address answered: there is no listener, the connection broke, or it took too long."""
 
 
 class JobCanceled(TroupeError):
-    """Nobody waits for a job any longer. What its handler returns or raises is not reported."""
+    """The job is no longer needed. The result or exception of its handler is not reported."""
 
 
 class Failed(TroupeError):
-    """Raised by a handler: the job has failed, and whoever looks at the attempt finds the details beside the text.
+    """Raised by a handler to fail the job with details, which are shown with the attempt beside the
+    text.
 
-    Details may be anything that is JSON, of up to 64 KiB; what is not is told as a text.
+    Details may be any JSON of up to 64 KiB; other values are converted to text.
     """
 
     def __init__(self, text: str = "", details: Any = None) -> None:
@@ -31,17 +32,17 @@ class Failed(TroupeError):
 
 
 class Fatal(Failed):
-    """Raised by a handler: the job has failed, and trying it again would be of no use."""
+    """Raised by a handler to fail the job without retries."""
 
 
 class ProblemError(TroupeError):
-    """A refusal. Its text says what is wrong, where, and what to do; so do its fields.
+    """A refusal. Its text and fields say what is wrong, where, and what to do.
 
-    There is a subclass for each kind: InvalidError, NotFoundError, ConflictError, LimitError, BusyError, DeniedError and
-    InternalError.
+    There is a subclass for each kind: InvalidError, NotFoundError, ConflictError, LimitError,
+    BusyError, DeniedError and InternalError.
     """
 
-    _strange = False  # no member has said so, but something on the way to it
+    _strange = False  # the answer came from a proxy, not from a member
 
     def __init__(self, status: int, problem: Mapping[str, Any], retry_after: float = 0.0) -> None:
         self.status = status
@@ -67,28 +68,30 @@ class ProblemError(TroupeError):
 
     @property
     def temporary(self) -> bool:
-        """The same request may be taken later, or by another member."""
+        """The same request may succeed later, or at another member."""
         return self.status in (408, 429, 502, 503, 504)
 
 
 class InvalidError(ProblemError):
-    """The request is not as it has to be."""
+    """The request is malformed."""
 
 
 class NotFoundError(ProblemError):
-    """What the request names is not there."""
+    """The named object does not exist."""
 
 
 class ConflictError(ProblemError):
-    """It does not fit to what there is: another task has the key, another worker the job."""
+    """The request conflicts with the current state: another task has the key, another worker has
+    the job."""
 
 
 class LimitError(ProblemError):
-    """It is larger, deeper or longer than a limit of the member allows."""
+    """The request exceeds a size limit of the member."""
 
 
 class BusyError(ProblemError):
-    """The member is full, leaves, or cannot write at the moment. It was asked several times."""
+    """The member is overloaded, leaving, or currently unable to write. Several retries were made.
+    """
 
 
 class DeniedError(ProblemError):
@@ -96,7 +99,7 @@ class DeniedError(ProblemError):
 
 
 class InternalError(ProblemError):
-    """A bug of the member. The id of the request, in `request`, is in its log."""
+    """A bug of the member. Its log contains the id of the request, in `request`."""
 
 
 _BY_KIND: Dict[str, Type[ProblemError]] = {
@@ -111,7 +114,7 @@ _BY_KIND: Dict[str, Type[ProblemError]] = {
 
 
 def refusal(status: int, body: bytes, retry_after: Optional[str] = None) -> ProblemError:
-    """The error that an answer stands for."""
+    """Returns the error for an answer."""
     document = _document(body)
     error = of_problem(status, document, _seconds(retry_after))
     error._strange = "kind" not in document
@@ -119,13 +122,14 @@ def refusal(status: int, body: bytes, retry_after: Optional[str] = None) -> Prob
 
 
 def unfit(error: ProblemError) -> bool:
-    """It is what was sent which is not taken."""
+    """Returns whether the content of the request was refused."""
     return error.status in (400, 413, 422)
 
 
 def hopeless(error: ProblemError) -> bool:
-    """The same request would be refused again. Something on the way to the member may send it elsewhere for a while, or not know the way; it is
-    believed only that what is sent is too large. Whether the worker is let in is found out by what it says of itself."""
+    """Returns whether a retry would be refused again. A proxy may temporarily redirect or fail to
+    route a request, so only its answer that a request is too large counts as final. Whether the
+    worker is accepted is determined by its registration."""
     if error.temporary or not 400 <= error.status < 500 or error.status in (401, 403):
         return False
     return not error._strange or error.status == 413
@@ -137,7 +141,7 @@ def of_problem(status: int, problem: Mapping[str, Any], retry_after: float = 0.0
 
 
 def _document(body: bytes) -> Dict[str, Any]:
-    """The problem in a body. A proxy may answer with anything."""
+    """Returns the problem in a body; a proxy may send anything."""
     try:
         document = json.loads(body)
     except ValueError:

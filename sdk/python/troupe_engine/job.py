@@ -1,4 +1,4 @@
-"""A job as its handler sees it."""
+"""A job as seen by its handler."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from ._numbers import Numbers
 from ._transport import encode
 from .errors import Failed, Fatal, JobCanceled
 
-MOST_LOG = 256 << 10  # bytes of what a job logs that wait to be sent
-MOST_LINES = 1000  # of a log that are sent at once
-MOST_NOTE = 256  # bytes of a note
-MOST_DETAILS = 64 << 10  # bytes of what is told of an error beside its text
+MOST_LOG = 256 << 10  # maximal bytes of a job's unsent log
+MOST_LINES = 1000  # maximal lines of a log per request
+MOST_NOTE = 256  # maximal bytes of a note
+MOST_DETAILS = 64 << 10  # maximal bytes of an error's details
 
 Handler = Callable[["Job"], Union[Any, Awaitable[Any]]]
-"""Carries out a job. What it returns becomes the job's output as JSON; what it raises fails the attempt."""
+"""Carries out a job. Its result becomes the job's output as JSON; an exception fails the attempt.
+"""
 
 
 class Job:
-    """Something to be carried out. It may be handed out more than once, and tried again.
+    """A job to carry out. It may be delivered more than once, and retried.
 
-    id:   names the attempt: another one for the next attempt
-    key:  the idempotency key for effects outside, such as a payment: the same for all attempts at a unit of a visit, however often
-          it is delivered, taken over or retried. A new visit, a rerun and a fork have new ones.
+    id:   id of the attempt; it differs for the next attempt
+    key:  idempotency key for effects outside, such as a payment; it is the same for all attempts
+          at a unit of a visit, through redeliveries, take-overs and retries, and new for a new
+          visit, a rerun or a fork
     """
 
     def __init__(self, told: Mapping[str, Any]) -> None:
@@ -36,58 +38,61 @@ class Job:
         self.params: Dict[str, Any] = told.get("params") or {}
         self.task: str = told["task"]
         self.flow: str = told.get("flow") or ""  # slug of the task's flow
-        self.step: str = told.get("step") or ""  # a path, in a flow inside another
-        self.branch: str = told.get("branch") or ""  # the unit's name
-        self.unit: int = told.get("unit") or 0  # which of the step's units, from 0
+        self.step: str = told.get("step") or ""  # a path for a step of an inner flow
+        self.branch: str = told.get("branch") or ""  # name of the unit
+        self.unit: int = told.get("unit") or 0  # index of the unit in the step, from 0
         self.units: int = told.get("units") or 1
-        self.attempt: int = told.get("attempt") or 0  # which try, from 1
-        self.deliveries: int = told.get("deliveries") or 0  # how often it was handed out before and lost
-        self.timeout: Optional[float] = told["timeout_ms"] / 1000 if told.get("timeout_ms") else None  # seconds for the attempt
-        self.trace: str = told.get("trace") or ""  # the attempt's span, as the header traceparent of W3C Trace Context
+        self.attempt: int = told.get("attempt") or 0  # attempt number, from 1
+        self.deliveries: int = told.get("deliveries") or 0  # number of earlier deliveries that were lost
+        self.timeout: Optional[float] = told["timeout_ms"] / 1000 if told.get("timeout_ms") else None  # time limit of the attempt in seconds
+        self.trace: str = told.get("trace") or ""  # the attempt's span as a W3C Trace Context traceparent header
         self._canceled = threading.Event()
         self._noted: Optional[Callable[[str], None]] = None
         self._log = _Log()
         self._numbers = Numbers()
 
     def note(self, text: str) -> None:
-        """Tells whoever watches how far the job is, in a few words. Of notes in quick succession only the last one is told."""
+        """Reports the progress of the job in a few words. Of notes in quick succession only the
+        last one is sent."""
         if self._noted is not None:
             self._noted(cut(text.replace("\x00", "\ufffd"), MOST_NOTE))
 
     def log(self, *values: object) -> None:
-        """Keeps a line with the job, to be read while it goes on. It waits for nobody: what comes faster than it is sent is counted and told."""
+        """Adds a line to the job's log, which can be read while the job runs. It never blocks;
+        lines beyond the sending rate are dropped and counted."""
         self._log.write(" ".join(str(v) for v in values))
 
     def count(self, name: str, value: float = 1, labels: Optional[Mapping[str, str]] = None) -> None:
-        """Tells a number of the job, such as how many rows it has read. All of a name and the same labels are added up, and are kept with the attempt,
-        whatever becomes of it. Of a job up to 100 different ones are kept."""
+        """Adds to a metric of the job, such as the number of rows read. Values of the same name and
+        labels are added up and stored with the attempt, whether it succeeds or fails. At most
+        100 different ones are stored per job."""
         self._numbers.add(name, value, labels)
 
     @property
     def canceled(self) -> bool:
-        """Whether nobody waits for the job any longer."""
+        """Whether the job is no longer needed."""
         return self._canceled.is_set()
 
     def wait_canceled(self, seconds: float) -> bool:
-        """Sleeps, but not longer than the job is wanted. True when it was canceled."""
+        """Sleeps until the time is over or the job is canceled. Returns True if it was canceled."""
         return self._canceled.wait(seconds)
 
     def check(self) -> None:
-        """Raises JobCanceled when nobody waits for the job any longer."""
+        """Raises JobCanceled if the job is no longer needed."""
         if self.canceled:
             raise JobCanceled(f"nobody waits for the job {self.id} any longer")
 
 
 class _Log:
-    """What a job has logged and the member does not have yet."""
+    """Logged lines of a job that were not sent yet."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lines: List[Dict[str, Any]] = []
-        self._sent = 0  # of them, perhaps in vain
-        self._from = 0  # how many were before them
+        self._sent = 0  # number of lines sent, not yet acknowledged
+        self._from = 0  # number of lines before them
         self._room = MOST_LOG
-        self._lost = 0  # lines that did not fit since the last one that did
+        self._lost = 0  # lines lost since the last stored one
 
     def write(self, text: str) -> None:
         at = _now()
@@ -111,13 +116,13 @@ class _Log:
             return bool(self._lines)
 
     def part(self) -> Dict[str, Any]:
-        """What is to be sent next: the same as before, until that has arrived."""
+        """Returns the next lines to send; the same as before until they are acknowledged."""
         with self._lock:
             self._sent = self._sent or min(len(self._lines), MOST_LINES)
             return {"lines": self._lines[: self._sent], "lines_from": self._from}
 
     def arrived(self) -> None:
-        """The member has the part."""
+        """Records that the member has received the lines."""
         with self._lock:
             for line in self._lines[: self._sent]:
                 self._room += len(line["text"].encode("utf-8")) + 64
@@ -125,7 +130,7 @@ class _Log:
             self._from, self._sent = self._from + self._sent, 0
 
     def rest(self) -> Dict[str, Any]:
-        """All that the member may not have when the handler has returned."""
+        """Returns all lines that the member may not have when the handler has returned."""
         with self._lock:
             self._tell_lost(_now())
             return {"lines": list(self._lines), "lines_from": self._from} if self._lines else {}
@@ -136,18 +141,18 @@ def _now() -> str:
 
 
 def told_by(job: Job) -> Dict[str, Any]:
-    """What is reported of a job whatever became of it."""
+    """Returns the part of a report that is independent of the result."""
     numbers = job._numbers.told()
     return {**({"metrics": numbers} if numbers else {}), **job._log.rest()}
 
 
 def cut(text: str, most: int) -> str:
-    """The beginning of a text, as UTF-8 that any member takes."""
+    """Returns the beginning of a text, as UTF-8 that any member accepts."""
     return text.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
 
 
 def failure_of(job: Job, error: BaseException) -> Dict[str, Any]:
-    """What is reported of a job whose handler raised. Where it did so is kept in the job's log."""
+    """Returns the report for an exception. The traceback is added to the job's log."""
     fatal = isinstance(error, Fatal)
     if not fatal:
         job._log.write("".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip("\n"))
@@ -160,7 +165,8 @@ def failure_of(job: Job, error: BaseException) -> Dict[str, Any]:
 
 
 def text_of(error: BaseException) -> str:
-    """The text of an exception. Where it has none, or fails to give it, it is the exception's name."""
+    """Returns the text of an exception, or its class name if it has no text or fails to produce it.
+    """
     try:
         # The text of a KeyError is only the key.
         return (repr(error) if isinstance(error, KeyError) else str(error)) or type(error).__name__
@@ -169,12 +175,12 @@ def text_of(error: BaseException) -> str:
 
 
 def _details_of(error: BaseException) -> Any:
-    """What a handler tells of its failure beside the text, as JSON."""
+    """Returns the details of a failure as JSON."""
     details = error.details if isinstance(error, Failed) else None
     try:
         encode(details)
         return details
-    except Exception:  # whatever its parts raise
+    except Exception:  # its parts may raise anything
         pass
     try:
         return cut(repr(details), MOST_LOG)

@@ -1,6 +1,6 @@
-"""What members answer. The values are plain dicts, as they were parsed; a newer member may say more.
+"""Answers of members. The values are plain dicts, as parsed; a newer member may add fields.
 
-Times are texts such as "2026-05-04T12:00:00.000Z", which sort as they follow each other.
+Times are texts such as "2026-05-04T12:00:00.000Z", which sort chronologically.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any, Dict, List, TypedDict
 
 
 class Place(TypedDict, total=False):
-    """A place in a task. What does not apply is absent."""
+    """A place in a task. Fields that do not apply are absent."""
 
     scope: str
     node: str
@@ -36,20 +36,20 @@ class TaskSummary(_TaskSummary, total=False):
     flow_name: str
     node: str
     last_action: str
-    followed: int  # failed steps that it went on after, because on_error says follow
+    followed: int  # number of failed steps after which it continued because of on_error: follow
     error: str
     labels: Dict[str, str]
     ended_at: str
-    warning: str  # in the answer to a command: why it may not do what was meant
+    warning: str  # in the answer to a command: why it may not have the intended effect
 
 
 class FollowedError(TypedDict):
-    """Failed steps of a node that its task went on after."""
+    """Failed steps of a node after which its task continued."""
 
     node: str
     times: int
-    visit: int  # the last time
-    error: str  # that of the last time
+    visit: int  # visit of the last failure
+    error: str  # error of the last failure
     at: str
 
 
@@ -62,23 +62,23 @@ class _Task(TaskSummary):
 
 
 class Task(_Task, total=False):
-    """A task as its journal says it is at this moment."""
+    """The current state of a task according to its journal."""
 
     paused_at: str
-    result: Any  # once it is completed
+    result: Any  # set when it is completed
     counts: Dict[str, int]
     followed_errors: List[FollowedError]
 
 
 class _Started(TypedDict):
     id: str
-    created: bool  # False: the task with this key had been started before
+    created: bool  # False if the task with this key existed already
 
 
 class Started(_Started, total=False):
     """The answer to a start."""
 
-    task: Task  # when it was to wait
+    task: Task  # with a requested wait: the task at the end of the wait
 
 
 class _ForkStep(TypedDict):
@@ -87,18 +87,18 @@ class _ForkStep(TypedDict):
 
 
 class ForkStep(_ForkStep, total=False):
-    """A step of the history that a fork goes on from."""
+    """A step of the history on which a fork is based."""
 
     scope: str
-    why: str  # it is done again: changed, after, asked, undone, failed, unended
+    why: str  # why it runs again: changed, after, asked, undone, failed, unended
 
 
 class _Forked(TypedDict):
-    created: bool  # False: a dry run, or the task with this key had been started before
-    forked_from: str  # the other task
-    version: int  # that the new task runs
-    keeps: List[ForkStep]  # steps that have ended, whose results count; the first 1,000
-    again: List[ForkStep]  # steps that are done again; the first 1,000
+    created: bool  # False after a dry run, and if the task with this key existed already
+    forked_from: str  # id of the original task
+    version: int  # version number of the new task
+    keeps: List[ForkStep]  # ended steps that keep their results; the first 1,000
+    again: List[ForkStep]  # steps that run again; the first 1,000
     kept_steps: int
     again_steps: int
 
@@ -106,7 +106,7 @@ class _Forked(TypedDict):
 class Forked(_Forked, total=False):
     """The answer to a fork."""
 
-    id: str  # of the new task; absent after a dry run
+    id: str  # id of the new task; absent after a dry run
 
 
 class _Step(TypedDict):
@@ -159,7 +159,7 @@ class Unit(_Unit, total=False):
 
 
 class Metric(TypedDict, total=False):
-    """Numbers of one name that the job of an attempt has told."""
+    """A metric reported by the job of an attempt."""
 
     name: str
     labels: Dict[str, str]
@@ -196,7 +196,7 @@ class Event(_Event, total=False):
     until: str
     note: str
     key: str
-    by: str  # who sent a signal, as it calls itself
+    by: str  # sender of a signal, by its own claim
     version: str
     params: Any
     request: str
@@ -217,10 +217,10 @@ class _LogEntry(Place):
 
 
 class LogEntry(_LogEntry, total=False):
-    """A line that an attempt has printed."""
+    """A line of an attempt's log."""
 
-    part: bool  # the line goes on with the next one of its stream
-    missing: Dict[str, int]  # lines and chars of the attempt's log before it that are not kept any more
+    part: bool  # the line continues in the next one of its stream
+    missing: Dict[str, int]  # lines and chars of earlier lines of the attempt's log that are no longer stored
 
 
 class Run(_Run, total=False):
@@ -246,7 +246,7 @@ Wait = TypedDict("Wait", {"for": str, "text": str, "job": str, "since": str, "un
 
 
 class Waiting(TypedDict):
-    """Why a task is waiting."""
+    """The reasons why a task is waiting."""
 
     state: str
     waits: List[Wait]
@@ -281,7 +281,7 @@ class Version(_Version, total=False):
 
 
 class DefinitionProblem(TypedDict, total=False):
-    """Something wrong with a definition, and where."""
+    """A problem of a definition, with its position."""
 
     path: str
     line: int
@@ -291,7 +291,7 @@ class DefinitionProblem(TypedDict, total=False):
 
 
 class _Published(TypedDict):
-    created: bool  # False: the newest version had this very content
+    created: bool  # False if the newest version had the same content
     flow: Flow
     version: Version
 
@@ -303,7 +303,7 @@ class Published(_Published, total=False):
 
 
 class Validation(TypedDict):
-    """Whether a definition could be published."""
+    """The result of validating a definition."""
 
     valid: bool
     problems: List[DefinitionProblem]
@@ -317,7 +317,7 @@ class _JobInfo(Place):
 
 
 class JobInfo(_JobInfo, total=False):
-    """A job, also long after it ended."""
+    """A job, including one that ended long ago."""
 
     branch: str
     service: str
@@ -346,7 +346,7 @@ class WaitingJob(_WaitingJob, total=False):
 
 
 class QueueInfo(TypedDict):
-    """What waits for the workers of a service."""
+    """The queue of a service."""
 
     service: str
     waiting: int
@@ -373,12 +373,12 @@ class WorkerInfo(_WorkerInfo, total=False):
 class Completed(TypedDict):
     """The answer to the completion of a direct unit."""
 
-    changed: bool  # False: the unit had ended before
+    changed: bool  # False if the unit had ended before
     task: TaskSummary
 
 
 class Info(TypedDict):
-    """With whom one speaks."""
+    """Information about the server."""
 
     version: str
     store: str

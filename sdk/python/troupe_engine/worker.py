@@ -1,4 +1,4 @@
-"""A program that carries out jobs: it asks a member for them, so it works behind any firewall."""
+"""A worker that polls a member for jobs, so it works behind any firewall."""
 
 from __future__ import annotations
 
@@ -21,35 +21,38 @@ from ._transport import Backoff, Breaker, BrokenOff, Servers, Transport, encode,
 from .errors import DeniedError, NotFoundError, TroupeError
 from .job import Handler
 
-MOST_JOBS = 1000  # that a member gives at once
-EMPTY_PAUSE = 0.2  # seconds between polls of a member that answers at once although it was asked to wait
-REGISTER_PAUSE = 2.0  # seconds at most between two tries to register
-LEAST_BEAT_TIME = 1.0  # seconds that a sign of life may take at least: the next one is to come before the worker counts as gone
-HEED_TIME = 1.0  # seconds that handlers have to notice that they are canceled at the end
+MOST_JOBS = 1000  # maximal jobs in one answer
+EMPTY_PAUSE = 0.2  # seconds between polls of a member that answers at once despite the requested wait
+REGISTER_PAUSE = 2.0  # maximal seconds between two tries to register
+LEAST_BEAT_TIME = 1.0  # minimal time limit of a heartbeat in seconds, so that the next one arrives before the worker counts as gone
+HEED_TIME = 1.0  # seconds for canceled handlers to return at the end
 
 
 class Worker:
-    """Carries out jobs of the services it has handlers for, and is run once.
+    """Carries out jobs of the services for which it has handlers. It can be run once.
 
-    Promises: no more than `concurrency` handlers run at once; a result is delivered again and again until a member has
-    answered, so a job may be carried out more than once but is never lost; a job is canceled when nobody waits for it any longer;
-    when the worker is to stop no new job is begun, what it has not begun is given back at once, and those at work may finish
-    within `grace`.
+    Promises:
+    - At most `concurrency` handlers run at once.
+    - A result is sent until a member has answered, so a job may run more than once but is never
+      lost.
+    - A job is canceled when it is no longer needed.
+    - When the worker stops, it starts no new job and returns waiting jobs at once. Running jobs may
+      finish within `grace`.
 
-    servers:      addresses of members, as a list or with commas between them; the next one is used when one does not answer.
-                  TROUPE_SERVER, else http://127.0.0.1:8070
-    token:        proves the worker to the members; TROUPE_TOKEN
-    id:           tells workers apart; one is made up from host, process and time
-    labels:       what it has, such as "gpu": jobs that ask for labels go to workers that have them all
-    concurrency:  how many handlers run at once
-    prefetch:     how many jobs it may hold beyond those, so that one is at hand when a handler has finished
-    wait:         seconds that a request for jobs may stay with the member
-    grace:        seconds that jobs may go on when the worker is to stop
-    heartbeat:    seconds between signs of life, and between questions whether its jobs are still wanted
-    note_after:   seconds until a job is said to be running; short jobs are spared the message
-    logger:       hears what goes wrong, never what jobs are about; logging.getLogger("troupe")
+    servers:      addresses of members, as a list or separated by commas; the next one is used
+                  if one does not answer; default TROUPE_SERVER, or http://127.0.0.1:8070
+    token:        authenticates the worker to the members; default TROUPE_TOKEN
+    id:           id of the worker; the default is derived from host, process and time
+    labels:       capabilities such as "gpu": jobs that require labels go only to workers with all
+    concurrency:  maximal number of concurrent handlers
+    prefetch:     additional jobs to hold, so that one is available when a handler finishes
+    wait:         maximal seconds that a poll waits at the member
+    grace:        seconds for running jobs to finish when the worker stops
+    heartbeat:    seconds between heartbeats, and between checks for canceled jobs
+    note_after:   seconds until a job is reported as running; shorter jobs save this message
+    logger:       receives errors, never the contents of jobs; default logging.getLogger("troupe")
     ssl_context:  for https
-    decimals:     numbers with a point or an exponent are read as decimal.Decimal, with all their digits, and not as float
+    decimals:     parse numbers with a point or an exponent as decimal.Decimal, with all digits
     """
 
     def __init__(self, servers: Servers = None, *, token: Optional[str] = None, id: Optional[str] = None, labels: Sequence[str] = (),
@@ -68,17 +71,19 @@ class Worker:
         self._reporter = Reporter(self._transport, self._path, self._wanted_next, lambda jobs: self._take(self._read(jobs)), self._logger)
         self._hands = Hands(self._claims, LargeParams(self._transport), self._ended, self._leave)
         self._changed = threading.Condition()
-        self._waiting: Deque[Claim] = deque()  # claimed, but there is no place for them yet
+        self._waiting: Deque[Claim] = deque()  # claimed jobs without a free slot
         self._at_work = 0
         self._stopping = threading.Event()
         self._wake: "queue.SimpleQueue[None]" = queue.SimpleQueue()  # a signal handler may put something into it at any moment
         self._poll, self._announcing = Breaker(), Breaker()
-        self._denied: Optional[DeniedError] = None  # why no member lets it in
+        self._denied: Optional[DeniedError] = None  # reason why no member accepts the worker
 
     def handle(self, service: str, handler: Handler) -> None:
-        """Registers the handler of a service, a function or a coroutine function, before run.
+        """Registers the handler of a service, a function or a coroutine function; call it before
+        run.
 
-        It raises ValueError when the service has one already, and TypeError when the handler is no function.
+        Raises ValueError if the service already has one, and TypeError if the handler is no
+        function.
         """
         if not isinstance(service, str):
             raise TypeError(f"the name of a service is a text, not {service!r}: write handle(service, handler)")
@@ -91,7 +96,8 @@ class Worker:
         self._handlers[service] = handler
 
     def handler(self, service: Union[str, Handler]) -> Any:
-        """Registers a handler as a decorator: @worker.handler("resize"), or @worker.handler for a service of the function's name."""
+        """Registers a handler as a decorator: @worker.handler("resize"), or @worker.handler for a
+        service named like the function."""
         if callable(service):
             self.handle(service.__name__, service)
             return service
@@ -103,13 +109,15 @@ class Worker:
         return register
 
     def stop(self) -> None:
-        """Has run end: from any thread, and from a signal handler."""
+        """Stops run; it may be called from any thread and from a signal handler."""
         self._wake.put(None)
 
     def run(self, *, signals: bool = True) -> None:
-        """Works until stop is called, or SIGTERM or SIGINT comes; a second signal has its usual effect.
+        """Works until stop is called, or SIGTERM or SIGINT arrives; a second signal has its usual
+        effect.
 
-        Signals are heeded in the main thread only. A token that is missing, wrong or of another role is a DeniedError.
+        Signals are handled only in the main thread. Raises DeniedError if the token is missing,
+        wrong or of another role.
         """
         if not self._handlers:
             raise ValueError("there is no handler, so there is nothing to offer")
@@ -135,7 +143,7 @@ class Worker:
             raise self._denied
 
     def _deny(self, error: DeniedError) -> bool:
-        """Has run end when no member takes the token, or it has another role: trying on would be of no use."""
+        """Stops run if no member accepts the token or its role, because retries would not help."""
         denied = error.status in (401, 403)
         if denied:
             self._denied = error
@@ -162,10 +170,10 @@ class Worker:
             self._changed.notify_all()
         self._announcing.break_off()
         announcer.join()
-        if self._denied is None:  # else nobody would hear it
+        if self._denied is None:  # otherwise it would not be accepted
             self._say_goodbye()
         self._poll.break_off()
-        poller.join()  # so that everything is claimed that ever will be
+        poller.join()  # so that no more jobs are claimed
         self._give_up_waiting()
         if self._finished(self._grace):
             return
@@ -173,7 +181,7 @@ class Worker:
         self._logger.warning("%d jobs are left unfinished, the member will give them to others", len(left))
         for claim in left:
             self._claims.cancel(claim)
-        self._finished(HEED_TIME)  # handlers that heed it come back at once
+        self._finished(HEED_TIME)  # handlers that react to the cancellation return at once
         self._claims.give_back([c for c in left if not self._claims.holds(c)])
 
     def _give_up_waiting(self) -> None:
@@ -189,10 +197,11 @@ class Worker:
         with self._changed:
             return self._changed.wait_for(lambda: self._at_work == 0, seconds)
 
-    # What it says of itself.
+    # Registration.
 
     def _announce(self) -> None:
-        """Registers the worker and gives signs of life. A member that does not know it (any longer) is told again."""
+        """Registers the worker and sends heartbeats. It registers again with a member that does not
+        know it (any longer)."""
         registered, failing = self._register(), False
         while registered and not self._stopping.wait(self._heartbeat):
             try:
@@ -202,7 +211,7 @@ class Worker:
                 known = part(answer, "registered", bool)
             except BrokenOff:
                 return
-            except Exception as e:  # whatever it is, signs of life go on
+            except Exception as e:  # after any error heartbeats continue
                 if isinstance(e, DeniedError) and self._deny(e):
                     return
                 if not failing:
@@ -223,7 +232,7 @@ class Worker:
                 return True
             except BrokenOff:
                 return False
-            except Exception as e:  # whatever it is, it may be over soon
+            except Exception as e:  # any error may pass soon
                 if isinstance(e, DeniedError) and self._deny(e):
                     return False
                 if not failing:
@@ -240,7 +249,7 @@ class Worker:
         except TroupeError as e:
             self._logger.warning("no member was told that this worker ends, it will be noticed by its silence: %s", e)
 
-    # How it gets jobs.
+    # Receiving jobs.
 
     def _poll_loop(self) -> None:
         backoff = Backoff()
@@ -250,7 +259,7 @@ class Worker:
                 jobs = self._ask(min(room, MOST_JOBS))
             except BrokenOff:
                 return
-            except Exception as e:  # whatever it is, jobs are asked for again
+            except Exception as e:  # after any error polling continues
                 if isinstance(e, DeniedError) and self._deny(e):
                     return
                 if backoff.fresh:
@@ -263,7 +272,7 @@ class Worker:
                 self._stopping.wait(EMPTY_PAUSE)
 
     def _room(self) -> int:
-        """Waits until there is room for jobs, and tells how much; 0 = the worker stops."""
+        """Waits until there is room for jobs and returns how much; 0 if the worker stops."""
         with self._changed:
             free = lambda: self._concurrency + self._prefetch - self._at_work - len(self._waiting)  # noqa: E731
             self._changed.wait_for(lambda: self._stopping.is_set() or free() > 0)
@@ -285,7 +294,7 @@ class Worker:
         return claims
 
     def _take(self, claims: List[Claim]) -> None:
-        """Begins jobs when there is a place for them. When the worker is to stop, others get them."""
+        """Starts jobs when there is a free slot. If the worker is stopping, it returns them."""
         with self._changed:
             late = self._stopping.is_set()
             if not late:
@@ -297,11 +306,11 @@ class Worker:
         self._begin_waiting()
 
     def _wanted_next(self, most: int) -> Optional[Dict[str, Any]]:
-        """What is asked for along with reports: each job goes on in the place of one that has ended."""
+        """Returns the request for jobs to send with reports: each new job replaces an ended one."""
         return None if self._stopping.is_set() else self._wanted(most)
 
     def _begin_waiting(self) -> None:
-        """Begins the oldest jobs there is a place for."""
+        """Starts the oldest jobs for which there is a slot."""
         while True:
             with self._changed:
                 if self._stopping.is_set() or not self._waiting or self._at_work >= self._concurrency:
@@ -310,10 +319,11 @@ class Worker:
                 self._at_work += 1
             self._hands.carry_out(claim, self._handlers[claim.job.service])
 
-    # How jobs end.
+    # Ending jobs.
 
     def _ended(self, claim: Claim, output: Any, error: Optional[BaseException]) -> None:
-        """Reports what became of a job, unless it was canceled or is given up at the end of the grace: then it is not ours to fail."""
+        """Reports the result of a job, unless it was canceled or given up at the end of the grace
+        period; then it is not reported as failed."""
         if claim.canceled:
             self._leave(claim)
             return
@@ -324,7 +334,7 @@ class Worker:
             self._reporter.deliver(failure_report(claim.job, claim.token, error, done))
 
     def _leave(self, claim: Claim) -> None:
-        """Lets go of a job; its place is free."""
+        """Removes a job and frees its slot."""
         self._claims.remove(claim)
         with self._changed:
             self._at_work -= 1

@@ -73,7 +73,7 @@ export interface Started {
   id: string;
   /** False if the task with this key existed already. */
   created: boolean;
-  /** With a requested wait: the task at its end. */
+  /** With a requested wait: the task at the end of the wait. */
   task?: Task;
 }
 
