@@ -13,21 +13,22 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Body is a request's body as the compatible dialects read it: names in any case and with or
-// without underscores, unknown fields ignored, fields of the wrong type skipped (and counted as
-// bad).
+// Body is a request's body as the compatible dialects read it. Names match in any case, with or
+// without underscores. Unknown fields are ignored. Fields of the wrong type are skipped and make
+// the body bad.
 type Body struct {
-	Bad    bool // it is no JSON object, or a field that was looked at has the wrong type
+	Bad    bool // the body is no JSON object, or a field that was read has the wrong type
 	fields map[string]json.RawMessage
-	wrong  string // the first field that is of the wrong type
+	wrong  string // first field of the wrong type
 }
 
 type bodyKey struct{}
 
-// ReadBody fails only for a body over the limit. What is no JSON object counts as empty, and bad.
+// ReadBody returns an error only for a body over the limit. A body that is no JSON object counts as
+// empty and bad.
 func ReadBody(r *http.Request) (*Body, error) {
 	if b, ok := r.Context().Value(bodyKey{}).(*Body); ok {
-		return b, nil // it had to be read to know whose request this is
+		return b, nil // the body was read before, to find the dialect of the request
 	}
 	b := &Body{fields: map[string]json.RawMessage{}}
 	fields := map[string]json.RawMessage{}
@@ -40,13 +41,14 @@ func ReadBody(r *http.Request) (*Body, error) {
 		b.Bad = true
 		return b, nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) { // of two spellings the same one wins every time
+	// of two spellings of a name, the same one wins every time
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		b.fields[fieldName(name)] = fields[name]
 	}
 	return b, nil
 }
 
-// ReadStrict is for routes that refuse what the others overlook.
+// ReadStrict reads a body and rejects a bad one, for routes that do not ignore mistakes.
 func ReadStrict(r *http.Request, into func(*Body)) error {
 	b, err := ReadBody(r)
 	if err != nil {
@@ -55,7 +57,7 @@ func ReadStrict(r *http.Request, into func(*Body)) error {
 	return b.Strict(func() { into(b) })
 }
 
-// Strict reads fields, and refuses a body that is bad in the words of the original.
+// Strict reads fields, and returns the error text of the original product for a bad body.
 func (b *Body) Strict(read func()) error {
 	read()
 	if b.Bad {
@@ -74,8 +76,7 @@ func (b *Body) Has(name string) bool {
 	return ok && !bytes.Equal(v, []byte("null"))
 }
 
-// Unknown returns the first field in alphabetical order that is not among those named, "" = there
-// is none.
+// Unknown returns the first field in alphabetical order that is not in known; "" if there is none.
 func (b *Body) Unknown(known ...string) string {
 	for _, name := range slices.Sorted(maps.Keys(b.fields)) {
 		if !slices.ContainsFunc(known, func(k string) bool { return fieldName(k) == name }) {
@@ -85,17 +86,17 @@ func (b *Body) Unknown(known ...string) string {
 	return ""
 }
 
-// Raw is a field as it was sent.
+// Raw returns a field as it was sent.
 func (b *Body) Raw(name string) json.RawMessage { return b.fields[fieldName(name)] }
 
-// Into reads a field into v. One of the wrong type makes the body bad.
+// Into reads a field into v. A value of the wrong type makes the body bad.
 func (b *Body) Into(name string, v any) {
 	if b.Has(name) && json.Unmarshal(b.Raw(name), v) != nil {
 		b.Bad, b.wrong = true, cmp.Or(b.wrong, name)
 	}
 }
 
-// Problem says what is bad to those who are told more than the original told.
+// Problem describes a bad body, for routes that report more than the original product did.
 func (b *Body) Problem() error {
 	if b.wrong == "" {
 		return flow.Errorf(flow.Invalid, "the body must be a JSON object")
@@ -103,28 +104,28 @@ func (b *Body) Problem() error {
 	return flow.Errorf(flow.Invalid, "%s has a value of the wrong type", b.wrong)
 }
 
-// Text is a field that holds one; "" = it is not there.
+// Text returns a text field; "" if it is missing.
 func (b *Body) Text(name string) string {
 	var s string
 	b.Into(name, &s)
 	return s
 }
 
-// Number is a field that holds a whole one; 0 = it is not there.
+// Number returns a field that is a whole number; 0 if it is missing.
 func (b *Body) Number(name string) int {
 	var n int
 	b.Into(name, &n)
 	return n
 }
 
-// Texts is a field that holds a list of them.
+// Texts returns a field that is a list of texts.
 func (b *Body) Texts(name string) []string {
 	var list []string
 	b.Into(name, &list)
 	return list
 }
 
-// Document reads a field that is text holding JSON, or that JSON itself.
+// Document returns a field that is either text holding JSON, or the JSON itself.
 func (b *Body) Document(name string) string {
 	raw := b.Raw(name)
 	if len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') {

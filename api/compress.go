@@ -11,12 +11,13 @@ import (
 	"sync"
 )
 
-// Shorter answers are sent as they are: compressing them saves no packet.
+// leastCompressed is the size in bytes below which answers are sent uncompressed: compressing them
+// saves no packet.
 const leastCompressed = 1 << 10
 
-// Compressed compresses JSON that is read by who takes it compressed. What is streamed, asked for
-// in parts, or an answer to anything but a GET passes as it is: workers ask by POST, and would pay
-// more for it than it saves them.
+// Compressed compresses JSON answers for clients that accept gzip. Streams, range requests and
+// answers to anything but a GET pass unchanged. Workers use POST, and compressing would cost them
+// more than it saves.
 func Compressed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" || r.Header.Get("Range") != "" {
@@ -31,11 +32,11 @@ func Compressed(next http.Handler) http.Handler {
 		c := &compressWriter{ResponseWriter: w}
 		defer c.releaseGzip()
 		next.ServeHTTP(c, r)
-		c.flushRest() // not after a panic: half an answer must not look like a whole one
+		c.flushRest() // not after a panic: half an answer must not look complete
 	})
 }
 
-// takesGzip reads an Accept-Encoding.
+// takesGzip reports whether an Accept-Encoding header accepts gzip.
 func takesGzip(headers []string) bool {
 	for _, word := range strings.Split(strings.Join(headers, ","), ",") {
 		name, weight, _ := strings.Cut(word, ";")
@@ -49,25 +50,24 @@ func takesGzip(headers []string) bool {
 	return false
 }
 
-// compressWriter keeps the beginning of an answer until it is known whether compressing is worth
-// it.
+// compressWriter holds back the beginning of an answer until it is known whether compressing pays.
 type compressWriter struct {
 	http.ResponseWriter
 	status  int
-	plain   bool   // it passes as it is
-	pending []byte // that has not been sent
+	plain   bool   // the answer passes unchanged
+	pending []byte // bytes that have not been sent
 	gzip    *gzip.Writer
 }
 
 var gzips = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
 	if err != nil {
-		panic(err) // the level is one of theirs
+		panic(err) // the level is one that gzip knows
 	}
 	return w
 }}
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the inner writer, for http.ResponseController.
 func (c *compressWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 func (c *compressWriter) WriteHeader(status int) {
@@ -101,12 +101,12 @@ func (c *compressWriter) Write(b []byte) (int, error) {
 	return c.gzip.Write(b)
 }
 
-// startGzip compresses from here on.
+// startGzip compresses the answer from here on.
 func (c *compressWriter) startGzip() error {
 	h := c.Header()
 	h.Set("Content-Encoding", "gzip")
 	h.Del("Content-Length")
-	h.Del("Accept-Ranges") // ranges are those of the plain answer
+	h.Del("Accept-Ranges") // ranges refer to the plain answer
 	if tag := h.Get("ETag"); strings.HasPrefix(tag, `"`) {
 		h.Set("ETag", "W/"+tag)
 	}
@@ -118,7 +118,8 @@ func (c *compressWriter) startGzip() error {
 	return err
 }
 
-// flushRest sends the rest. A client that is gone needs none.
+// flushRest sends the remaining bytes. Write errors are ignored: a client that is gone needs no
+// answer.
 func (c *compressWriter) flushRest() {
 	switch {
 	case c.gzip != nil:
@@ -136,7 +137,7 @@ func (c *compressWriter) releaseGzip() {
 	}
 }
 
-// ETag names the content of an answer.
+// ETag returns an entity tag for the content of an answer.
 func ETag(content []byte) string {
 	sum := sha256.Sum256(content)
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`

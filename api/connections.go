@@ -9,22 +9,23 @@ import (
 	"sync"
 )
 
-// limitedListener is a listener that keeps the number of open connections below a bound, so that
-// there are file descriptors left for all else. When there are as many, a new one takes the place
-// of the one that has been quiet for longest: that has sent no whole request yet, or none since it
-// was answered. While all of them are at work the new one waits.
+// limitedListener is a listener that bounds the number of open connections, so that file
+// descriptors are left for everything else. At the limit, a new connection replaces the connection
+// that has been quiet for longest. A connection is quiet until it has sent a whole request, and
+// again after each answer. While all connections are busy, the new one waits.
 type limitedListener struct {
 	net.Listener
 	most int
 
-	mu     sync.Mutex
-	change sync.Cond // a connection was closed or became quiet, or the listener was closed
+	mu sync.Mutex
+	// signals that a connection was closed or became quiet, or that the listener was closed
+	change sync.Cond
 	open   int
-	quiet  list.List // of *connection, the longest quiet first
+	quiet  list.List // of *boundedConn, the longest quiet first
 	closed bool
 }
 
-// mostConnections is a bound where the system has none for file descriptors.
+// mostConnections is the limit where the system has none for file descriptors.
 const mostConnections = 1 << 20
 
 func newConnections(l net.Listener, most int) *limitedListener {
@@ -33,15 +34,15 @@ func newConnections(l net.Listener, most int) *limitedListener {
 	return c
 }
 
-// boundedConn leaves the books when it is closed, whoever closes it.
+// boundedConn is a connection that stops counting when it is closed, by either side.
 type boundedConn struct {
 	net.Conn
 	all        *limitedListener
-	quietEntry *list.Element // among the quiet ones; nil = at work
+	quietEntry *list.Element // entry in the list of quiet connections; nil while busy
 	closed     bool
 }
 
-// Accept waits for a connection, and for room for it.
+// Accept waits for a connection, and until the limit allows it.
 func (c *limitedListener) Accept() (net.Conn, error) {
 	raw, err := c.Listener.Accept()
 	if err != nil {
@@ -53,7 +54,7 @@ func (c *limitedListener) Accept() (net.Conn, error) {
 		c.change.Wait()
 	}
 	if c.closed {
-		_ = raw.Close() // nobody is served any longer
+		_ = raw.Close() // the server accepts no more connections
 		return nil, net.ErrClosed
 	}
 	if c.open >= c.most {
@@ -65,7 +66,7 @@ func (c *limitedListener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// Close lets nobody wait any longer.
+// Close closes the listener and wakes every waiting Accept.
 func (c *limitedListener) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -74,7 +75,7 @@ func (c *limitedListener) Close() error {
 	return c.Listener.Close()
 }
 
-// onConnState hears of the states of connections.
+// onConnState tracks which connections are quiet.
 func (c *limitedListener) onConnState(conn net.Conn, state http.ConnState) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -86,7 +87,7 @@ func (c *limitedListener) onConnState(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case k.closed: // its server has yet to notice
+	case k.closed: // the HTTP server has not noticed yet
 	case state == http.StateIdle && k.quietEntry == nil:
 		k.quietEntry = c.quiet.PushBack(k)
 		c.change.Broadcast()
@@ -102,7 +103,7 @@ func (c *limitedListener) markBusy(k *boundedConn) {
 	}
 }
 
-// removeConn closes a connection. The lock is held.
+// removeConn closes a connection. The caller holds the lock.
 func (c *limitedListener) removeConn(k *boundedConn) error {
 	if k.closed {
 		return nil
@@ -120,7 +121,8 @@ func (k *boundedConn) Close() error {
 	return k.all.removeConn(k)
 }
 
-// CloseWrite lets the last answer arrive before the connection is closed.
+// CloseWrite closes the sending side, so that the last answer arrives before the connection is
+// closed.
 func (k *boundedConn) CloseWrite() error {
 	if half, ok := k.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

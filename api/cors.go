@@ -2,15 +2,15 @@ package api
 
 import "net/http"
 
-// What browsers are told about the routes of the compatible dialects, whose clients know these very
-// words.
+// The CORS values that browsers get for the routes of the compatible dialects. Their clients know
+// exactly these words.
 const (
 	CommonMethods = "GET,POST,OPTIONS"
 	commonHeaders = "Content-Type, Authorization"
 )
 
-// withCORS gives every answer the headers of the original, and answers OPTIONS. Browsers are told
-// that all may call; who really may is the guard's to say.
+// withCORS gives every answer the CORS headers of the original product, and answers OPTIONS. These
+// headers allow every origin; the guard decides which requests are served.
 func withCORS(methods string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setCORS(w.Header(), "*", methods, commonHeaders)
@@ -22,15 +22,15 @@ func withCORS(methods string, next http.Handler) http.Handler {
 	})
 }
 
-// What browsers are told about /v1.
+// The CORS values that browsers get for /v1.
 const (
 	v1Methods = "GET,POST,PUT,DELETE,OPTIONS"
 	v1Headers = "Content-Type, Authorization, Idempotency-Key, Last-Event-ID, X-Request-Id"
 	v1Tells   = "Retry-After, X-Request-Id"
 )
 
-// ForPages lets web pages read the answers of /v1, those pages that the guard has let in. What a
-// browser asks beforehand is answered without a token, because it has none to send.
+// ForPages lets web pages that the guard has admitted read the answers of /v1. A preflight request
+// is answered without a token, because a browser sends none with it.
 func ForPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin, h := r.Header.Get("Origin"), w.Header()

@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Unfinished are the states of tasks that have not ended.
+// Unfinished holds the states of tasks that have not ended.
 var Unfinished = []string{string(flow.TaskPending), string(flow.TaskRunning), string(flow.TaskCanceling)}
 
-// deletePart is how many tasks are deleted at once.
+// deletePart is the number of tasks that are deleted at once.
 const deletePart = 500
 
-// DeleteFlow deletes a flow with all its tasks, also those that are under way, which are canceled
-// first. It tells how many they were.
+// DeleteFlow deletes a flow with all its tasks, and returns their number. Tasks under way are
+// canceled first.
 func DeleteFlow(ctx context.Context, e engine.Engine, store Store, id string) (tasks int, err error) {
 	err = cancelAll(ctx, e, store, id)
 	for n := deletePart; err == nil && n == deletePart; tasks += n {
@@ -29,7 +29,7 @@ func DeleteFlow(ctx context.Context, e engine.Engine, store Store, id string) (t
 	return tasks, err
 }
 
-// cancelAll has nobody work for tasks that are about to be deleted.
+// cancelAll cancels all unfinished tasks of a flow that is about to be deleted.
 func cancelAll(ctx context.Context, e engine.Engine, store Store, flowID string) error {
 	unfinished := persistence.TaskFilter{FlowID: flowID, Statuses: Unfinished, Limit: deletePart}
 	for {
@@ -37,7 +37,8 @@ func cancelAll(ctx context.Context, e engine.Engine, store Store, flowID string)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		for _, how := range []flow.Cancel{{}, {Force: true}} { // the second cuts short what compensates
+		// the forced cancel also ends tasks that compensate
+		for _, how := range []flow.Cancel{{}, {Force: true}} {
 			if err := cancelEach(ctx, e, rows, how); err != nil {
 				return err
 			}
@@ -45,8 +46,8 @@ func cancelAll(ctx context.Context, e engine.Engine, store Store, flowID string)
 	}
 }
 
-// cancelEach cancels tasks together, so that they share their commits. Those that are gone are left
-// out.
+// cancelEach cancels tasks together, so that they share commits. Tasks that no longer exist are
+// skipped.
 func cancelEach(ctx context.Context, e engine.Engine, rows []persistence.TaskRow, how flow.Cancel) error {
 	orders := make(engine.Orders, len(rows))
 	for i := range rows {

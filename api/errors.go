@@ -13,14 +13,13 @@ import (
 
 // Kinds of errors beside those of flow.
 const (
-	// Internal errors are those a caller can do nothing about.
+	// Internal is the kind of errors that a caller cannot correct.
 	Internal flow.ErrorKind = "internal"
-	// TimedOut: what was waited for did not happen in time.
+	// TimedOut is the kind of errors for waits that exceeded their time.
 	TimedOut flow.ErrorKind = "timeout"
 )
 
-// kinds say what an error of a kind is answered with, and what can be done about it when it does
-// not say so itself.
+// kinds holds, for each kind of error, the status of its answer and the default hint.
 var kinds = map[flow.ErrorKind]struct {
 	status int
 	hint   string
@@ -36,10 +35,10 @@ var kinds = map[flow.ErrorKind]struct {
 	TimedOut:      {http.StatusRequestTimeout, "wait for longer, or look at the present state"},
 }
 
-// Hint says what can be done about an error of a kind.
+// Hint returns the advice for an error of a kind.
 func Hint(kind flow.ErrorKind) string { return kinds[kind].hint }
 
-// Refusal is an error whose status a dialect fixes.
+// Refusal is an error with a status that a dialect prescribes.
 type Refusal struct {
 	Status int
 	Kind   flow.ErrorKind
@@ -48,28 +47,28 @@ type Refusal struct {
 
 func (e *Refusal) Error() string { return e.Text }
 
-// Verdict is what an error comes to as an answer: everything the caller can act on, nothing about
-// our inside.
+// Verdict is an error as an answer. It holds everything the caller can act on, and nothing
+// internal.
 type Verdict struct {
 	Status int
-	Kind   flow.ErrorKind // what a program may decide by
+	Kind   flow.ErrorKind // kind of error, for programs
 	What   string
 	Hint   string
-	Log    bool // it is ours to mend, and nobody has told the log of it yet
-	Denied bool // who asks has shown that it may not: NoteRefusal is for that
+	Log    bool // the error is ours to fix and has not been logged yet
+	Denied bool // the caller lacks the permission, so NoteRefusal is called
 
-	own bool // What is all that its maker had to say
+	own bool // What is the complete text of the error
 }
 
-// Judge is the one place where errors become answers. Families of routes print them in their
-// dialect.
+// Judge turns an error into an answer. It is the only place that does so; families of routes print
+// the answer in their dialect.
 func Judge(err error) Verdict {
 	v := judgeError(err)
 	away := errors.Is(err, persistence.ErrUnavailable) || errors.Is(err, engine.ErrUnavailable)
 	if away || timedOut(err) {
 		v.Status = http.StatusServiceUnavailable
 	}
-	v.Log = v.Status >= http.StatusInternalServerError && !away // the member tells of outages
+	v.Log = v.Status >= http.StatusInternalServerError && !away // the member logs outages itself
 	return v
 }
 
@@ -116,7 +115,7 @@ func newVerdict(kind flow.ErrorKind, what string) Verdict {
 	return Verdict{Status: k.status, Kind: kind, What: what, Hint: k.hint}
 }
 
-// Text is the verdict in one sentence.
+// Text returns the verdict as one sentence.
 func (v Verdict) Text() string {
 	if v.own {
 		return v.What
@@ -124,7 +123,7 @@ func (v Verdict) Text() string {
 	return v.What + "; " + v.Hint
 }
 
-// Missing reports whether an error means that there is no such thing.
+// Missing reports whether an error means that the requested object does not exist.
 func Missing(err error) bool {
 	return errors.Is(err, persistence.ErrNotFound) || errors.Is(err, persistence.ErrUnknown) || flow.ErrorKindOf(err) == flow.NotFound
 }
@@ -133,8 +132,8 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// Cause returns why a request was ended, when err is that it was: the store went away, for one. Any
-// other err is returned as it is.
+// Cause returns the reason for which a request was canceled, such as an unavailable store, if err
+// is that cancellation. It returns any other err unchanged.
 func Cause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); timedOut(err) && errors.Is(cause, engine.ErrUnavailable) {
 		return cause
@@ -142,7 +141,7 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// Refuse answers a request with an error, as its dialect writes it.
+// Refuse answers a request with an error, in the form of its dialect.
 func Refuse(w http.ResponseWriter, r *http.Request, err error, write func(http.ResponseWriter, Verdict)) {
 	v := Judge(Cause(r.Context(), err))
 	SayWhen(w.Header(), v.Status)
@@ -155,7 +154,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error, write func(http.R
 	write(w, v)
 }
 
-// SayWhen tells a client that is to come back when to do so.
+// SayWhen sets Retry-After for statuses that ask the client to retry.
 func SayWhen(h http.Header, status int) {
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "1")

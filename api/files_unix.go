@@ -4,7 +4,7 @@ package api
 
 import "syscall"
 
-// fileLimit is how many file descriptors this process may have.
+// fileLimit returns the number of file descriptors that this process may have.
 func fileLimit() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

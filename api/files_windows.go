@@ -1,4 +1,5 @@
 package api
 
-// fileLimit is how many file descriptors this process may have. Here there is no such bound.
+// fileLimit returns the number of file descriptors that this process may have. Windows has no such
+// limit.
 func fileLimit() int { return 2 * mostConnections }

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// logParts is how many chunks of a log are read at once.
+	// logParts is the number of chunks of a log that are read at once.
 	logParts = 32
-	// A follower looks again after logSoon when there was something, and up to logLate later when
-	// there was nothing for a while.
+	// A follower reads again after logSoon if the last read returned something. After a while
+	// without new chunks it waits up to logLate.
 	logSoon, logLate = 200 * time.Millisecond, 800 * time.Millisecond
 )
 
-// LogReader reads logs by the part, and knows what is missing.
+// LogReader reads logs in parts, and computes which parts are missing.
 type LogReader struct {
 	Store  persistence.Logs
-	Filter persistence.LogFilter // what it has read to moves on
+	Filter persistence.LogFilter // moves on as parts are read
 
-	readSizes map[string]persistence.LogSize // by job, up to where it was read
+	readSizes map[string]persistence.LogSize // by job, the position up to which it was read
 }
 
-// Next reads what there is behind the last part; Missing says what of each attempt's log is no
-// longer kept before a part.
+// Next returns the chunks that follow the last part. The field Missing of each part is the size of
+// the log before it that is no longer stored.
 func (r *LogReader) Next(ctx context.Context) (parts []LogPart, more bool, err error) {
 	f := r.Filter
 	f.Limit = logParts
@@ -39,13 +39,13 @@ func (r *LogReader) Next(ctx context.Context) (parts []LogPart, more bool, err e
 	return parts, len(list) == logParts, nil
 }
 
-// LogPart is a chunk, and what is not kept of the attempt's log before it.
+// LogPart is a chunk, with the size of the attempt's log before it that is no longer stored.
 type LogPart struct {
 	persistence.LogPart
 	Missing persistence.LogSize
 }
 
-// missingBefore is what was not read before a part because it is not kept any more.
+// missingBefore returns the size of the unread log before a part that is no longer stored.
 func (r *LogReader) missingBefore(p *persistence.LogPart) (s persistence.LogSize) {
 	if r.readSizes == nil {
 		r.readSizes = map[string]persistence.LogSize{}
@@ -58,9 +58,10 @@ func (r *LogReader) missingBefore(p *persistence.LogPart) (s persistence.LogSize
 	return s
 }
 
-// FollowLog calls tell with the parts of a log as they come, until it has read all that there is
-// after over has said yes. It asks the store a few times a second at most, so any member tells what
-// another one stores. troubled hears that the store does not answer, and may end it with an error.
+// FollowLog calls tell with the parts of a log as they arrive. After over has returned true it
+// reads the rest and returns. It reads the store a few times per second at most, so any member can
+// follow a log that another one stores. If the store does not answer, FollowLog calls troubled,
+// which may end it by returning an error.
 func FollowLog(ctx context.Context, r *LogReader, over func(context.Context) (bool, error), troubled func(error) error, tell func([]LogPart) error) error {
 	last := false
 	for pause := logSoon; ; {
@@ -78,7 +79,7 @@ func FollowLog(ctx context.Context, r *LogReader, over func(context.Context) (bo
 			return nil
 		case err == nil:
 			if last, err = over(ctx); err == nil && last {
-				continue // with what came before it was over
+				continue // read the chunks stored before the end
 			}
 		}
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// accessGuard decides who may come in. It knows nothing about what they want.
+// accessGuard decides which requests are admitted. It does not look at their purpose.
 type accessGuard struct {
 	tokens  [][sha256.Size]byte
 	origins []string
@@ -38,7 +38,8 @@ func lowerAll(list []string) []string {
 	return out
 }
 
-// checkAccess says why a request may not come in whoever sends it, nil when it may.
+// checkAccess returns the reason for which a request is rejected regardless of its caller; nil if
+// it is admitted.
 func (g *accessGuard) checkAccess(r *http.Request) *wire.Problem {
 	var why wire.Problem
 	switch {
@@ -59,8 +60,8 @@ func (g *accessGuard) checkAccess(r *http.Request) *wire.Problem {
 	return &why
 }
 
-// knowsHost keeps out names that an attacker's DNS points here (rebinding): a Host must be local,
-// the very address the connection arrived at, or configured.
+// knowsHost reports whether a request's Host is local, the address that the connection arrived at,
+// or configured. This rejects names that an attacker's DNS points here (rebinding).
 func (g *accessGuard) knowsHost(r *http.Request) bool {
 	host := strings.ToLower(hostOnly(r.Host))
 	if isLoopback(host) || slices.Contains(g.hosts, "*") || slices.Contains(g.hosts, host) ||
@@ -71,8 +72,8 @@ func (g *accessGuard) knowsHost(r *http.Request) bool {
 	return ok && hostOnly(local.String()) == host
 }
 
-// knowsOrigin lets in what is no web page at all (no Origin), pages of this server and of this
-// computer, and configured origins.
+// knowsOrigin admits requests that come from no web page (no Origin), from pages of this server or
+// this computer, or from a configured origin.
 func (g *accessGuard) knowsOrigin(r *http.Request) bool {
 	origin := strings.ToLower(r.Header.Get("Origin"))
 	if origin == "" || slices.Contains(g.origins, "*") || slices.Contains(g.origins, origin) {
@@ -85,11 +86,12 @@ func (g *accessGuard) knowsOrigin(r *http.Request) bool {
 	return strings.EqualFold(u.Host, r.Host) || isLoopback(u.Hostname())
 }
 
-// knowsSite keeps out what browsers fetch for foreign pages without telling an Origin: images,
-// scripts, frames. A link that leads here is let in: only the person who follows it sees where.
+// knowsSite rejects requests that browsers make for foreign pages without an Origin: images,
+// scripts, frames. It admits a link that leads here, because only the person following it sees the
+// result.
 func (g *accessGuard) knowsSite(r *http.Request) bool {
 	if r.Header.Get("Origin") != "" || slices.Contains(g.origins, "*") {
-		return true // its origin has been looked at, or does not matter
+		return true // its origin has been checked, or does not matter
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
@@ -103,14 +105,15 @@ func (g *accessGuard) knowsSite(r *http.Request) bool {
 	return false
 }
 
-// Who comes in without a token of the store may do everything: with one that the server was started
-// with, or where none is needed.
+// Identities of callers without a token of the store. They may do everything: either they sent a
+// token that the server was started with, or no token is needed.
 var (
 	anybody = Identity{Role: Admin}
 	starter = Identity{Name: "flag", Role: Admin}
 )
 
-// identifyCaller says who a request is of, or why it may not come in.
+// identifyCaller returns the identity of a request's caller, or the reason for which it is
+// rejected.
 func (g *accessGuard) identifyCaller(r *http.Request) (Identity, *wire.Problem) {
 	token := bearerToken(r)
 	if len(g.tokens) == 0 {
@@ -133,17 +136,17 @@ func (g *accessGuard) identifyCaller(r *http.Request) (Identity, *wire.Problem) 
 	return Identity{}, tokenProblem(token)
 }
 
-// tokenProblem says what is wrong with the token of a request.
+// tokenProblem describes the missing or wrong token of a request.
 func tokenProblem(token string) *wire.Problem {
 	why := problemOf(flow.Denied, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>")
 	if token != "" {
 		why.What, why.Hint = "the bearer token is wrong: it is none of this server's, or its time is over", "send one that the server was started with (--token, --token-file), or that an admin has made (troupe token create)"
 	}
-	why.Status = http.StatusUnauthorized // it may come in with another one
+	why.Status = http.StatusUnauthorized // a retry with another token may succeed
 	return &why
 }
 
-// lookupProblem says that it cannot be found out whose a token is.
+// lookupProblem reports that the stored tokens could not be read.
 func lookupProblem(err error) *wire.Problem {
 	v := Judge(err)
 	why := problemOf(v.Kind, "", "the tokens cannot be looked up: "+v.What, v.Hint)
@@ -151,7 +154,7 @@ func lookupProblem(err error) *wire.Problem {
 	return &why
 }
 
-// findHolder is who has the token of a request, by the store.
+// findHolder returns the identity of a request's token in the store.
 func (g *accessGuard) findHolder(r *http.Request) (*Identity, error) {
 	return g.lookUpIdentity(r, byHash(bearerToken(r)))
 }
@@ -165,7 +168,7 @@ func (g *accessGuard) lookUpIdentity(r *http.Request, in func(*tokenList) *store
 	return &who, nil
 }
 
-// knowsToken compares with every token, in a time that tells nothing about them.
+// knowsToken compares with every token in constant time, so that timing reveals nothing about them.
 func (g *accessGuard) knowsToken(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	found := 0
@@ -178,7 +181,7 @@ func (g *accessGuard) knowsToken(token string) bool {
 // apiKey is the header in which clients of Ork send their token.
 const apiKey = "X-API-Key"
 
-// bearerToken is the token that a request sends, "" = none.
+// bearerToken returns the token of a request; "" if there is none.
 func bearerToken(r *http.Request) string {
 	said := r.Header.Get("Authorization")
 	if said == "" {
@@ -195,7 +198,7 @@ func isLocalName(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// hostOnly takes the port and the brackets off a Host.
+// hostOnly removes the port and the brackets from a Host.
 func hostOnly(hostport string) string {
 	if host, _, err := net.SplitHostPort(hostport); err == nil {
 		return host
@@ -203,7 +206,7 @@ func hostOnly(hostport string) string {
 	return strings.Trim(hostport, "[]")
 }
 
-// clipText keeps what a stranger sent short enough to be repeated.
+// clipText shortens text of an unknown client, so that it can be repeated in an answer.
 func clipText(s string) string {
 	if len(s) > 100 {
 		return s[:100] + "…"

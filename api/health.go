@@ -11,13 +11,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// lastReadiness is what was last answered to who asked whether the member is ready.
+// lastReadiness holds the last answer to a readiness probe.
 type lastReadiness struct {
 	mu     sync.Mutex
-	reason string // "" = it is ready, or nobody has asked
+	reason string // "" if the member is ready, or if there was no probe yet
 }
 
-// hasChanged remembers an answer and says whether it is another one than the last.
+// hasChanged stores an answer and reports whether it differs from the last one.
 func (r *lastReadiness) hasChanged(why string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -26,7 +26,7 @@ func (r *lastReadiness) hasChanged(why string) bool {
 	return why != before
 }
 
-// handleHealthz says that the process answers.
+// handleHealthz reports that the process answers.
 func (s *Server) handleHealthz(w http.ResponseWriter, _ *http.Request) {
 	WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
@@ -54,8 +54,8 @@ func (s *Server) handleReadyz(w http.ResponseWriter, r *http.Request) {
 	WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-// notReady answers, and logs a change of the reason once, because probes come every few
-// milliseconds. A store that is away is an error; a member that has just joined is none.
+// notReady answers, and logs each change of the reason once, because probes come every few
+// milliseconds. An unavailable store is logged as an error; a member that has just joined is not.
 func (s *Server) notReady(w http.ResponseWriter, why string, err error) {
 	if s.ready.hasChanged(why) {
 		level := slog.LevelError

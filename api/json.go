@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// WriteJSON answers one JSON value and a newline. A client that is gone needs no answer.
+// WriteJSON answers with one JSON value and a newline. It ignores write errors, because a client
+// that is gone needs no answer.
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	writeAs(w, "application/json", status, v)
 }
@@ -27,20 +28,21 @@ func writeAs(w http.ResponseWriter, kind string, status int, v any) {
 	w.WriteHeader(status)
 	switch err := printer.JSON(w, v, "\n"); {
 	case err == nil || errors.Is(err, printer.ErrGone):
-	case payload.Of(w) != nil: // what a value refers to has just gone; half an answer must not look like a whole one
+	// a referenced value was just deleted; half an answer must not look complete
+	case payload.Of(w) != nil:
 		panic(http.ErrAbortHandler)
 	default:
-		panic(err) // a bug of ours: every value we print is made to be printed
+		panic(err) // a bug of ours: every value passed here can be encoded
 	}
 }
 
-// WriteError answers an error in the form that all families but /v1 have in common.
+// WriteError answers with an error in the form that all families except /v1 share.
 func WriteError(w http.ResponseWriter, status int, text string) {
 	WriteJSON(w, status, map[string]string{"error": text})
 }
 
-// refuseRequest answers a request that no family of routes has seen, in the dialect of the family
-// it is for. What is for none of them is answered as /v1 does.
+// refuseRequest rejects a request that no family of routes has seen, in the dialect of its path. A
+// path of no dialect is answered like /v1.
 func refuseRequest(w http.ResponseWriter, r *http.Request, p wire.Problem) {
 	SayWhen(w.Header(), p.Status)
 	if !strings.HasPrefix(r.URL.Path, "/v1/") && r.Pattern != "/" {
@@ -52,16 +54,16 @@ func refuseRequest(w http.ResponseWriter, r *http.Request, p wire.Problem) {
 	writeAs(w, "application/problem+json", p.Status, p)
 }
 
-// problemOf is an error of a kind, with the status that all errors of that kind have.
+// problemOf returns a problem of a kind, with the status of that kind.
 func problemOf(kind flow.ErrorKind, where, what, hint string) wire.Problem {
 	return wire.Problem{Status: kinds[kind].status, Kind: string(kind), Where: where, What: what, Hint: hint}
 }
 
-// ListWriter writes an answer with a list in it while the list is read: no more of it than an
-// element is in memory.
+// ListWriter writes an answer with a list while the list is read, so that only one element is in
+// memory.
 type ListWriter struct {
 	To      http.ResponseWriter
-	Begin   string // what comes before the first element
+	Begin   string // text before the first element
 	started bool
 }
 
@@ -91,8 +93,9 @@ func (l *ListWriter) beginList() string {
 	return l.Begin
 }
 
-// End writes what comes behind the last element. After an error an answer that has begun breaks
-// off, so that nobody takes it for the whole list; another one becomes that of the error.
+// End writes the text after the last element. After an error, an answer that has begun is cut off,
+// so that no client takes it for the complete list. If nothing was written yet, the answer becomes
+// that of the error.
 func (l *ListWriter) End(r *http.Request, err error, rest string) error {
 	if err != nil && !l.started {
 		return err

@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// CheckListen refuses to open a member to the network unprotected: any address but a loopback one
-// needs tokens, or the explicit wish to do without them.
+// CheckListen refuses to open a member to the network without protection. Any address except
+// loopback needs tokens, or the explicit option to do without them.
 func CheckListen(addr string, tokens []string, insecure bool) error {
 	if insecure || len(tokens) > 0 {
 		return nil
@@ -21,7 +21,8 @@ func CheckListen(addr string, tokens []string, insecure bool) error {
 	return fmt.Errorf("api: %q can be reached from other hosts: configure tokens (--token-file), listen on 127.0.0.1, or allow it explicitly (--insecure)", addr)
 }
 
-// isLoopback knows the names and addresses of this very host. An empty host means every interface.
+// isLoopback reports whether a name or address is of this host. An empty host means every
+// interface.
 func isLoopback(host string) bool {
 	if isLocalName(host) {
 		return true

@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What the families of routes have in common about logs.
+// Functions for logs that the families of routes share.
 
-// Lines are what a worker says about a job with a claim, as lines.
+// Lines returns the lines that a worker sends about a claimed job.
 func Lines(s *wire.Said) []persistence.LogLine {
 	now := time.Now().UnixMilli()
 	list := make([]persistence.LogLine, len(s.Lines))
@@ -31,7 +31,7 @@ func Lines(s *wire.Said) []persistence.LogLine {
 	return list
 }
 
-// TextLines are those of a text that is said at once. It need not end with its last line.
+// TextLines returns the lines of a text that arrives as a whole. The last line may lack a newline.
 func TextLines(text string) (list []persistence.LogLine) {
 	now := time.Now().UnixMilli()
 	for line := range strings.Lines(text) {
@@ -40,12 +40,12 @@ func TextLines(text string) (list []persistence.LogLine) {
 	return list
 }
 
-// LastLine is the number that the last line of a job has when nobody has counted them.
+// LastLine is the number of a job's last line if the sender does not count lines.
 const LastLine = math.MaxInt64
 
-// KeepLog stores what a worker has to say about a job, if it still holds the job: a late stranger
-// must not write into the log of another. number is that of the last line. It says whether there is
-// a log.
+// KeepLog stores log lines that a worker sends about a job, if the worker still holds the job. A
+// late worker must not write into the log of another one. number is that of the last line. KeepLog
+// reports whether there is a log.
 func KeepLog(ctx context.Context, m Member, task string, at flow.Address, token string, number int64, list []persistence.LogLine) (bool, error) {
 	if len(list) == 0 {
 		return false, nil
@@ -57,7 +57,7 @@ func KeepLog(ctx context.Context, m Member, task string, at flow.Address, token 
 	return KeepLogOf(ctx, m, v, at, token, number, list)
 }
 
-// KeepLogOf is KeepLog for a task that has been read.
+// KeepLogOf is KeepLog for a task that has been read already.
 func KeepLogOf(ctx context.Context, m Member, v *persistence.View, at flow.Address, token string, number int64, list []persistence.LogLine) (bool, error) {
 	live := v.State.Live(at)
 	if live == nil || live.Token == "" || token != "" && token != live.Token {
@@ -70,11 +70,12 @@ func KeepLogOf(ctx context.Context, m Member, v *persistence.View, at flow.Addre
 	return true, m.Store.AppendLog(ctx, []persistence.LogChunk{chunk}, maxBufferedLog)
 }
 
-// maxBufferedLog is how many characters of an attempt's log are kept where nobody else says so.
+// maxBufferedLog is the number of characters of an attempt's log that are kept if nothing else is
+// configured.
 const maxBufferedLog = 2_000_000
 
-// LogText is what there is of an attempt's log, as a text that says how much of it is missing; "" =
-// there is none.
+// LogText returns the log of an attempt as text, with notes where parts are missing; "" if there is
+// no log.
 func LogText(ctx context.Context, store persistence.Logs, task, job string) (string, error) {
 	var text strings.Builder
 	r := LogReader{Store: store, Filter: persistence.LogFilter{Task: task, Job: job}}
@@ -94,7 +95,8 @@ func LogText(ctx context.Context, store persistence.Logs, task, job string) (str
 	return text.String(), nil
 }
 
-// CutNote is what stands in a log for what is not kept of it any more; "" when that is nothing.
+// CutNote returns the note that replaces parts of a log that are no longer stored; "" if none are
+// missing.
 func CutNote(s persistence.LogSize) string {
 	if s.Chars == 0 {
 		return ""

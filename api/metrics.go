@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// serverMetrics is what /metrics shows. It has a registry of its own, so that two members in one
-// process (tests, library mode) do not meet in a global one.
+// serverMetrics holds the collectors of /metrics. It has a registry of its own, so that two members
+// in one process (tests, library mode) do not collide in a global one.
 type serverMetrics struct {
 	registry *prometheus.Registry
 	all      []prometheus.Collector
@@ -46,15 +46,15 @@ func newMetrics(cfg Config) (*serverMetrics, error) {
 	return m, nil
 }
 
-// Collectors are all that /metrics shows.
+// Collectors returns all collectors of /metrics.
 func (s *Server) Collectors() []prometheus.Collector { return s.metrics.all }
 
 func (m *serverMetrics) metricsHandler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true})
 }
 
-// countRequest counts an answer. A method is whatever a client says, so unknown ones are counted as
-// one.
+// countRequest counts an answer. Clients may send any method, so all unknown methods share one
+// label.
 func (m *serverMetrics) countRequest(method, route string, status int, took time.Duration) {
 	switch method {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
@@ -74,7 +74,8 @@ var (
 	queueAgeDesc = newDesc("queue_oldest_seconds", "Age of the oldest queue job.", "service")
 )
 
-// storeMetrics prints what the store counts. Counting is work, so an answer serves for a while.
+// storeMetrics exports the counts of the store. Counting is expensive, so a result is reused for a
+// while.
 type storeMetrics struct {
 	store Store
 	now   func() time.Time

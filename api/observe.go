@@ -18,22 +18,22 @@ const requestIDHeader = "X-Request-Id"
 
 type requestKey struct{}
 
-// requestNotes is what handlers leave for the log line of their request.
+// requestNotes holds values that handlers leave for the log line of their request.
 type requestNotes struct {
 	id      string
 	err     error
-	refused string // why who asks may not; "" = it may
+	refused string // reason why the caller lacks the permission; "" if it has it
 	caller  Identity
 }
 
-// noteWho says who asks.
+// noteWho stores the caller's identity.
 func noteWho(ctx context.Context, who Identity) {
 	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
 		n.caller = who
 	}
 }
 
-// RequestID of the request that a context belongs to, "" outside of requests.
+// RequestID returns the id of the request that a context belongs to; "" outside of requests.
 func RequestID(ctx context.Context) string {
 	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
 		return n.id
@@ -41,15 +41,15 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// NoteError puts an error that its answer keeps quiet about into the log line of the request.
+// NoteError adds an error to the request's log line. The answer itself does not show it.
 func NoteError(r *http.Request, err error) {
 	if n, ok := r.Context().Value(requestKey{}).(*requestNotes); ok {
 		n.err = err
 	}
 }
 
-// NoteRefusal has the log told why who asks for something may not, once for each host and reason.
-// Texts of theirs are in no reason.
+// NoteRefusal logs why a caller lacks a permission, once per host and reason. A reason contains no
+// text of the caller.
 func NoteRefusal(ctx context.Context, why string) {
 	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
 		n.refused = why
@@ -71,7 +71,7 @@ func (s *Server) withRequestLog(next http.Handler) http.Handler {
 			}
 			s.logRequest(r, rec, notes, time.Since(began))
 			if p == http.ErrAbortHandler {
-				panic(p) // the connection ends with it
+				panic(p) // the panic ends the connection
 			}
 		}()
 		next.ServeHTTP(rec, r)
@@ -100,7 +100,8 @@ func (s *Server) logRequest(r *http.Request, rec *responseRecorder, notes *reque
 		slog.String("method", r.Method), slog.String("route", route), slog.Int("status", status),
 		slog.Duration("took", took), slog.String("request", notes.id),
 	}
-	gone := errors.Is(notes.err, context.Canceled) && r.Context().Err() != nil // the caller did not wait
+	// the client closed the connection
+	gone := errors.Is(notes.err, context.Canceled) && r.Context().Err() != nil
 	if notes.err != nil && !gone {
 		level = slog.LevelError
 		attrs = append(attrs, slog.Any("error", notes.err))
@@ -108,8 +109,8 @@ func (s *Server) logRequest(r *http.Request, rec *responseRecorder, notes *reque
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// routeOf is the pattern that the request has matched, without its method: that has a label of its
-// own.
+// routeOf returns the pattern that the request matched, without its method, which has a label of
+// its own.
 func routeOf(r *http.Request) string {
 	route := r.Pattern
 	if _, path, ok := strings.Cut(route, " "); ok {
@@ -121,7 +122,7 @@ func routeOf(r *http.Request) string {
 	return route
 }
 
-// requestID takes a client's id when it is harmless in a log, and makes one otherwise.
+// requestID returns the client's request id if it is safe to log, and a new one otherwise.
 func requestID(r *http.Request) string {
 	id := r.Header.Get(requestIDHeader)
 	if id == "" || len(id) > 128 {
@@ -135,8 +136,8 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// responseRecorder remembers the status, and gives up a client that does not read what is written.
-// Unwrap keeps flushing and deadlines reachable.
+// responseRecorder records the status, and drops a client that does not read its answer. Unwrap
+// keeps flushing and deadlines reachable.
 type responseRecorder struct {
 	http.ResponseWriter
 	status   int
@@ -144,7 +145,7 @@ type responseRecorder struct {
 	payloads *payload.Store
 }
 
-// Payloads is for whoever prints values of users.
+// Payloads returns the store that resolves references in values of users, for the printer.
 func (w *responseRecorder) Payloads() *payload.Store { return w.payloads }
 
 func (w *responseRecorder) WriteHeader(status int) {
@@ -159,8 +160,9 @@ func (w *responseRecorder) Write(b []byte) (int, error) {
 		w.status = http.StatusOK
 	}
 	for done := 0; ; {
-		// The deadline of a request that stayed was lifted, and that of others may be nearly over.
-		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.patience)) // only writers of tests have none
+		// The deadline of a request that stayed was lifted, and another one may be nearly over.
+		// only writers of tests have no deadlines
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.patience))
 		n, err := w.ResponseWriter.Write(b[done:min(done+partSize, len(b))])
 		if done += n; err != nil || done == len(b) {
 			return done, err
@@ -168,11 +170,12 @@ func (w *responseRecorder) Write(b []byte) (int, error) {
 	}
 }
 
-// partSize is how much of an answer has to be read within the patience.
+// partSize is the number of bytes of an answer that a client must read within the patience.
 const partSize = 256 << 10
 
 func (w *responseRecorder) Flush() {
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush has nothing to flush
+	// a writer that cannot flush buffers nothing
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 func (w *responseRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

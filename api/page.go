@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// pagesPath is where pages for people are.
+// pagesPath is the path of the web pages.
 const pagesPath = "/ui/"
 
-// pageRoutes serve the pages, where there are some, and lead to them from the top.
+// pageRoutes serves the pages, if there are any, and redirects the root to them.
 func (s *Server) pageRoutes() {
 	if s.cfg.Pages == nil {
 		return
@@ -19,8 +19,8 @@ func (s *Server) pageRoutes() {
 	}
 }
 
-// pageFirst leads a person with a browser to the page of the same name. Some routes of the dialects
-// share theirs with pages.
+// pageFirst redirects a browser to the page of the same name. Some routes of the dialects share
+// their paths with pages.
 func (s *Server) pageFirst(next http.Handler) http.Handler {
 	if s.cfg.Pages == nil {
 		return next

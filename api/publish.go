@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// IsStrict reports whether a definition with warnings is to be refused: by the query parameter
-// strict, or by the field of that name in the request's body.
+// IsStrict reports whether a definition with warnings is rejected: by the query parameter strict,
+// or by the field of that name in the request's body.
 func IsStrict(r *http.Request, field json.RawMessage) (bool, error) {
 	const wrong = "strict must be true or false, is %.40q"
 	if len(field) > 0 && string(field) != "null" {
@@ -34,7 +34,7 @@ func IsStrict(r *http.Request, field json.RawMessage) (bool, error) {
 	return strict, nil
 }
 
-// DefinitionProblems returns problems of a definition as they are sent.
+// DefinitionProblems converts problems of a definition to their wire form.
 func DefinitionProblems(problems define.Problems) []wire.DefinitionProblem {
 	var sent []wire.DefinitionProblem
 	for _, p := range problems {

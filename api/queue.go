@@ -13,15 +13,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// What the families of routes have in common about queue jobs.
+// Functions for queue jobs that the families of routes share.
 
-// Queue entries and runs are the same jobs under two names.
+// Prefixes of job ids. Queue entries and runs are the same jobs under two names.
 const (
 	QueuePrefix = "q-"
 	RunPrefix   = "run-"
 )
 
-// JobOf finds the job behind an id of a dialect, or of /v1, which has no prefixes.
+// JobOf parses the job id of a dialect. Ids of /v1 have no prefix.
 func JobOf(id, prefix string) (job, task string, a flow.Address, err error) {
 	job = strings.TrimPrefix(id, prefix)
 	task, a, err = flow.ParseJobID(job)
@@ -31,8 +31,8 @@ func JobOf(id, prefix string) (job, task string, a flow.Address, err error) {
 // longestPoll bounds a long poll, so that a client that is gone is noticed.
 const longestPoll = time.Minute
 
-// Poll claims jobs for a request, which stays for as long as it wants to wait. There are none for a
-// client, or from a server, that is about to go.
+// Poll claims jobs for a request, which stays as long as it wants to wait. It returns no jobs if
+// the client is gone or the server is about to stop.
 func Poll(w http.ResponseWriter, r *http.Request, e engine.Engine, p engine.Poll, waitMS int64) (engine.Jobs, error) {
 	ctx, cancel := stream.Stay(w, r)
 	defer cancel()
@@ -44,10 +44,11 @@ func Poll(w http.ResponseWriter, r *http.Request, e engine.Engine, p engine.Poll
 	return jobs, err
 }
 
-// longestExtend bounds how long a claim may be prolonged at once.
+// longestExtend bounds by how long a claim is extended at once.
 const longestExtend = 24 * time.Hour
 
-// ExtendBy reads for how long a claim is to be prolonged; 0 = as long as a claim holds.
+// ExtendBy returns the duration by which a claim is extended; 0 stands for the default duration of
+// a claim.
 func ExtendBy(seconds float64) (time.Duration, error) {
 	if !(seconds >= 0 && seconds <= longestExtend.Seconds()) {
 		return 0, &Refusal{http.StatusBadRequest, flow.Invalid, fmt.Sprintf("extend must be between 0 and %d seconds", int(longestExtend.Seconds()))}
@@ -55,18 +56,18 @@ func ExtendBy(seconds float64) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// extendWait is how long a heartbeat waits for tasks that cannot be reached: the next one comes
-// soon.
+// extendWait is how long a heartbeat waits for tasks that cannot be reached. The next heartbeat
+// comes soon.
 const extendWait = 5 * time.Second
 
-// Extend prolongs a worker's claims.
+// Extend extends a worker's claims.
 func Extend(ctx context.Context, e engine.Engine, worker string, claims []engine.Claim, by time.Duration) (engine.Extended, error) {
 	ctx, cancel := context.WithTimeout(ctx, extendWait)
 	defer cancel()
 	return engine.Extend(ctx, e, worker, claims, by)
 }
 
-// OrNull is a value as it is printed: none is null.
+// OrNull returns a value for printing; null if it is empty.
 func OrNull(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 {
 		return json.RawMessage("null")
@@ -74,7 +75,7 @@ func OrNull(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// OrObject is a value as it is printed: none is {}.
+// OrObject returns a value for printing; {} if it is empty.
 func OrObject(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 {
 		return json.RawMessage("{}")

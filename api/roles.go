@@ -10,28 +10,29 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Role is what who asks may do. Each of those for people may do what the one before it may; a
+// Role is the set of permissions of a caller. Each role for people includes the one before it. A
 // worker carries out jobs and does nothing else.
 type Role string
 
 // The roles.
 const (
-	Viewer   Role = "viewer"   // sees everything but tokens, and changes nothing
-	Approver Role = "approver" // answers what tasks ask people
-	Operator Role = "operator" // starts and steers tasks, schedules' firing, workers and members
-	Author   Role = "author"   // publishes flows, schedules and hooks
-	Admin    Role = "admin"    // makes tokens; may do what workers do, too
+	Viewer   Role = "viewer"   // sees everything except tokens, changes nothing
+	Approver Role = "approver" // answers the questions that tasks ask people
+	// starts and steers tasks, triggers schedules, manages workers and members
+	Operator Role = "operator"
+	Author   Role = "author" // publishes flows, schedules and hooks
+	Admin    Role = "admin"  // makes tokens, and may do all that workers do
 	Worker   Role = "worker"
 )
 
-// Roles are all of them.
+// Roles holds all roles.
 var Roles = []Role{Viewer, Approver, Operator, Author, Admin, Worker}
 
-// Need says which roles may call a route, the least one first. An admin may call every route, so
-// the zero Need is for admins alone.
+// Need lists the roles that may call a route, the least one first. An admin may call every route,
+// so the zero Need allows admins only.
 type Need []Role
 
-// Who may call what.
+// Combinations of roles that routes need.
 var (
 	ForAll                = Need{Viewer, Approver, Operator, Author, Worker}
 	ForViewers            = Need{Viewer, Approver, Operator, Author}
@@ -46,7 +47,7 @@ var (
 // May reports whether a role may call the route.
 func (n Need) May(r Role) bool { return r == Admin || slices.Contains(n, r) }
 
-// String names the least role that may, and the worker's where that may, too.
+// String returns the least role that may call the route, and the worker's role if it may, too.
 func (n Need) String() string {
 	if len(n) == 0 {
 		return string(Admin)
@@ -57,14 +58,14 @@ func (n Need) String() string {
 	return string(n[0])
 }
 
-// Identity is who asks.
+// Identity is the caller of a request.
 type Identity struct {
-	Name  string // of the token; "" = no token is needed here
+	Name  string // name of its token; "" if no token is needed
 	Role  Role
-	Token string // its id, when it is one of the store; "" = the server was started with it
+	Token string // id of a token of the store; "" for tokens that the server was started with
 }
 
-// Who asks in the request that a context belongs to.
+// Who returns the caller of the request that a context belongs to.
 func Who(ctx context.Context) Identity {
 	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
 		return n.caller
@@ -72,8 +73,8 @@ func Who(ctx context.Context) Identity {
 	return Identity{}
 }
 
-// Signer is who sends a signal or gives an answer: whose token it is, of those that have names, and
-// who that says it is for.
+// Signer returns the name under which a signal or an answer is recorded. It is the name of the
+// caller's token, if that has one, together with the person the caller names.
 func Signer(ctx context.Context, by string) string {
 	who := Who(ctx)
 	switch {
@@ -86,13 +87,13 @@ func Signer(ctx context.Context, by string) string {
 	return strings.ToValidUTF8(both[:min(len(both), flow.MaxName)], "")
 }
 
-// KnowsToken reports whether a token of the store is good still.
+// KnowsToken reports whether a token of the store is still valid.
 func (s *Server) KnowsToken(ctx context.Context, id string) (bool, error) {
 	t, err := s.guard.stored.findToken(ctx, byID(id))
 	return t != nil, err
 }
 
-// Forbidden says why who asks may not call a route, nil when it may.
+// Forbidden returns the reason for which the caller may not call a route; nil if it may.
 func Forbidden(ctx context.Context, need Need) *wire.Problem {
 	who := Who(ctx)
 	if need.May(who.Role) {
@@ -104,7 +105,7 @@ func Forbidden(ctx context.Context, need Need) *wire.Problem {
 	return &why
 }
 
-// byMethod says who may read a route of a dialect, and who may do something there.
+// byMethod holds the roles that may read a route of a dialect, and the roles that may write to it.
 type byMethod struct{ read, write Need }
 
 func (b byMethod) needFor(method string) Need {
@@ -114,8 +115,8 @@ func (b byMethod) needFor(method string) Need {
 	return b.write
 }
 
-// requireRole lets in those whose role may call the route of a pattern. What nobody has thought of
-// is for admins.
+// requireRole admits callers with a role that may call the route of a pattern. Routes without an
+// entry are for admins.
 func (s *Server) requireRole(pattern string, next http.Handler) http.Handler {
 	may := routeRoles[pathOf(pattern)]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -127,8 +128,8 @@ func (s *Server) requireRole(pattern string, next http.Handler) http.Handler {
 	})
 }
 
-// pathOf is a pattern without its method, and without the prefix that dialects have beside their
-// bare paths.
+// pathOf returns a pattern without its method and without /api, the prefix that dialects have
+// beside their bare paths.
 func pathOf(pattern string) string {
 	if _, path, ok := strings.Cut(pattern, " "); ok {
 		pattern = path

@@ -18,8 +18,9 @@ type memoryPool struct {
 
 func newLane(bytes int64) *memoryPool { return &memoryPool{bytes, semaphore.NewWeighted(bytes)} }
 
-// requestMemory is what one request holds of the memory for tasks: until it is over, or goes on as
-// a stream or as one who waits, of which there is less. It implements persistence.Room.
+// requestMemory is the share of one request in the memory for tasks. It is released when the
+// request ends. A request that goes on as a stream or a long wait moves to a smaller pool. It
+// implements persistence.Room.
 type requestMemory struct {
 	patience time.Duration
 
@@ -29,7 +30,7 @@ type requestMemory struct {
 	released  bool
 }
 
-// Take waits for its turn. One that wants more than there is has it all.
+// Take waits for memory. A request for more than the pool holds gets the whole pool.
 func (m *requestMemory) Take(ctx context.Context, bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,7 +47,7 @@ func (m *requestMemory) Take(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// Keep gives back what is more than that.
+// Keep releases everything above the given number of bytes.
 func (m *requestMemory) Keep(bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,7 +61,7 @@ func (m *requestMemory) releaseAbove(bytes int64) {
 	}
 }
 
-// moveTo gives back everything: what is taken from now on is taken elsewhere.
+// moveTo releases all memory and takes further memory from another pool.
 func (m *requestMemory) moveTo(to *memoryPool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,11 +1,11 @@
 package api
 
-// routeRoles say who may call the routes beside /v1, which has a table of its own.
+// routeRoles holds the roles that may call the routes outside /v1, which has a table of its own.
 var routeRoles = map[string]byMethod{
 	"/metrics": readable,
-	"/ws":      readable, // Ork's stream of what happens
+	"/ws":      readable, // Ork's event stream
 
-	// Workers of all dialects, and the stream of those that are attached.
+	// Workers of all dialects, and the stream of attached workers.
 	"/troupe.attach.v1.Workers/": forWorkers,
 	"/workers/register":          forWorkers,
 	"/workers/heartbeat":         forWorkers,

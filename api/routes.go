@@ -13,13 +13,13 @@ import (
 // Family is a family of routes.
 type Family interface{ Mount(s *Server) }
 
-// Handler is a route of a dialect, which answers its errors in its own way.
+// Handler serves a route of a dialect. Its errors are answered in the form of the dialect.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// On says which method does what on a route. HEAD is a GET whose body nobody reads.
+// On maps the methods of a route to their handlers. HEAD is served as a GET without its body.
 type On map[string]Handler
 
-// Methods are a route. What no method does is refused with a text.
+// Methods returns the handler of a route. Other methods are rejected with a text.
 func Methods(otherwise string, by On) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		method := r.Method
@@ -35,18 +35,18 @@ func Methods(otherwise string, by On) Handler {
 	}
 }
 
-// Allowed lists the methods of a route for browsers.
+// Allowed returns the methods of a route, for CORS headers.
 func (o On) Allowed() string {
 	return strings.Join(append(slices.Sorted(maps.Keys(o)), http.MethodOptions), ",")
 }
 
-// Mount adds a route behind the tokens, for those whose role may call it.
+// Mount adds a route that needs a token, for callers with a role that may call it.
 func (s *Server) Mount(pattern string, h http.Handler) {
 	s.mountRoute(pattern, true, s.NeedToken(s.requireRole(pattern, h)))
 }
 
-// MountStream adds a route behind the tokens whose requests are streams: what they send has no end,
-// and no turn to wait for. Whoever serves them bounds each message, and stays (stream.Stay).
+// MountStream adds a route that needs a token and serves streams. A stream has no end, so it waits
+// for no turn. Its handler bounds each message and stays (stream.Stay).
 func (s *Server) MountStream(pattern string, h http.Handler) {
 	s.mountRoute(pattern, true, s.needToken(s.requireRole(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if b, ok := r.Body.(*boundedBody); ok {
@@ -56,8 +56,8 @@ func (s *Server) MountStream(pattern string, h http.Handler) {
 	}))))
 }
 
-// MountOpen adds routes that need no token: pages, and services that check themselves who comes and
-// what that may do.
+// MountOpen adds routes that need no token: pages, and services that check their callers
+// themselves.
 func (s *Server) MountOpen(pattern string, h http.Handler) { s.mountRoute(pattern, false, h) }
 
 func (s *Server) mountRoute(pattern string, byRole bool, h http.Handler) {
@@ -65,17 +65,17 @@ func (s *Server) mountRoute(pattern string, byRole bool, h http.Handler) {
 	s.routed[pattern] = byRole
 }
 
-// MountCompatible serves a route behind the tokens as clients of the original know it: under /api
-// and, for those without that prefix, bare. Pages share some bare paths, so a GET that asks for
-// HTML is led to the page. Browsers are told of the methods.
+// MountCompatible adds a route that needs a token at the paths that clients of the original product
+// use: under /api, and without that prefix. Pages share some bare paths, so a GET that asks for
+// HTML is redirected to the page. CORS headers list the methods.
 func (s *Server) MountCompatible(path, methods string, h http.Handler) {
 	served := withCORS(methods, s.NeedToken(s.requireRole(path, h)))
 	s.mountRoute("/api"+path, true, served)
 	s.mountRoute(path, true, s.pageFirst(served))
 }
 
-// unknownRoute answers in the dialect of the original: what is no route has the headers for OPTIONS
-// alone.
+// unknownRoute answers in the dialect of the original product: an unknown path has CORS headers for
+// OPTIONS only.
 func (s *Server) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodOptions {
 		withCORS(CommonMethods, nil).ServeHTTP(w, r)
@@ -84,11 +84,11 @@ func (s *Server) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	s.needToken(http.HandlerFunc(http.NotFound)).ServeHTTP(w, r)
 }
 
-// everything is the pattern of what is no route and no page.
+// everything is the pattern of all paths that are no route and no page.
 const everything = "/"
 
-// unknownPath answers it: 405 when another method would. It is behind the tokens, so nobody learns
-// without one what there is.
+// unknownPath answers an unknown path: 405 if another method would match. It needs a token, so that
+// callers without one learn nothing about the routes.
 func (s *Server) unknownPath(w http.ResponseWriter, r *http.Request) {
 	if allowed := MethodsOf(s.mux, r, everything); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
@@ -100,8 +100,7 @@ func (s *Server) unknownPath(w http.ResponseWriter, r *http.Request) {
 	refuseRequest(w, r, problemOf(flow.NotFound, "path", "there is no such route", "/v1/docs lists the routes of /v1; the pages for people are /ui/"))
 }
 
-// MethodsOf are those by which a request would have found a route, where it has found none but the
-// one for everything else.
+// MethodsOf returns the methods for which a request's path has a route other than otherwise.
 func MethodsOf(mux *http.ServeMux, r *http.Request, otherwise string) []string {
 	var found []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {

@@ -22,35 +22,41 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Config says what a Server serves and to whom. Zero fields have useful defaults.
+// Config is the configuration of a Server. Zero fields have useful defaults.
 type Config struct {
 	Member
 	Families []Family // of routes, beside the shell's own
 
-	// Apart is what is not for people, by how its paths begin: it checks who comes itself, and its
-	// requests have no bounds of time or size but its own. They end with the server. Where clients
-	// need certificates, so do they.
+	// Apart holds handlers for other programs, by prefix of their path. They check their callers
+	// themselves, and their requests have no limits of time or size except their own. They end with
+	// the server. If clients need certificates, they do so here, too.
 	Apart map[string]http.Handler
 
-	// Pages are for people with a browser, and serve what is below /ui/. They need no token: what
-	// they show does. nil = there are none.
+	// Pages serves the web pages below /ui/. They need no token; the data that they show does. nil
+	// if there are none.
 	Pages http.Handler
 
-	Tokens       []string // bearer tokens; none = everybody who reaches the server may use it
-	AllowOrigins []string // origins of web pages that may call, besides this computer's; "*" = all
-	AllowHosts   []string // names this server is called by, besides its address; "*" = all
+	// bearer tokens; without any, every client that reaches the server may use it
+	Tokens []string
+	// origins of web pages that may call, besides those of this computer; "*" = all
+	AllowOrigins []string
+	AllowHosts   []string // host names of this server, besides its address; "*" = all
 
-	// TLS is what the server proves itself with; nil, or without a certificate = it speaks plain
-	// HTTP.
+	// TLS holds the server's certificate. If it is nil or has no certificate, the server speaks
+	// plain HTTP.
 	TLS *Certificates
 
-	Connections int           // open ones at once; half of the file descriptors that this process may have
+	// greatest number of open ones; default is half of the file descriptors of this process
+	Connections int
 	IdleTimeout time.Duration // of a connection between two requests; 2 min
-	ReadTimeout time.Duration // for one whole request, and for each part of its answer to be read; streams and long polls lift the first; 30 s
-	Silence     time.Duration // after which a client of HTTP/2 is asked for a sign of life, and how long that may take; 10 s
-	Grace       time.Duration // how long requests may go on when the server leaves; 10 s
+	// time for one whole request, and for the client to read each part of its answer; streams and
+	// long polls have no limit for the request; 30 s
+	ReadTimeout time.Duration
+	// idle time after which an HTTP/2 client is pinged, and how long its answer may take; 10 s
+	Silence time.Duration
+	Grace   time.Duration // how long requests may go on when the server stops; 10 s
 
-	Collectors []prometheus.Collector // what /metrics shows beside the shell's own
+	Collectors []prometheus.Collector // collectors for /metrics besides the shell's own
 }
 
 func (c Config) orDefault() Config {
@@ -62,7 +68,7 @@ func (c Config) orDefault() Config {
 	return c
 }
 
-// Server is a member's HTTP side.
+// Server is the HTTP server of a member.
 type Server struct {
 	cfg     Config
 	log     *slog.Logger
@@ -74,10 +80,11 @@ type Server struct {
 	ready   lastReadiness
 	mux     *http.ServeMux
 	claims  map[string][]dialectClaim // by path
-	routed  map[string]bool           // patterns; true = only roles may call them, or else whoever serves them says who may
+	// by pattern; true if access depends on the role only, false if the handler checks its callers
+	routed map[string]bool
 }
 
-// New wires the routes. Nothing listens yet.
+// New wires the routes. It does not listen yet.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -107,12 +114,12 @@ func (s *Server) mountRoutes() {
 	}
 }
 
-// Handler is everything together, for a listener of the caller's.
+// Handler returns the whole server as a handler, for a listener of the caller.
 func (s *Server) Handler() http.Handler {
 	return s.serveApart(withTrace(s.withRequestLog(s.withTimeLimit(s.limitBodies(s.refuseStrangers(requireText(s.mux)))))))
 }
 
-// serveApart serves what is not for people beside everything else.
+// serveApart serves the handlers of Config.Apart, and passes everything else on.
 func (s *Server) serveApart(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for prefix, h := range s.cfg.Apart {
@@ -127,7 +134,8 @@ func (s *Server) serveApart(next http.Handler) http.Handler {
 	})
 }
 
-// limitBodies keeps bodies within the limit; reading on is an error that becomes 413.
+// limitBodies bounds the bodies of requests. Reading beyond the limit fails with an error that
+// becomes 413.
 func (s *Server) limitBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = &boundedBody{http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), r.Body}
@@ -135,14 +143,14 @@ func (s *Server) limitBodies(next http.Handler) http.Handler {
 	})
 }
 
-// boundedBody is a body within the limit, and without it: that of a stream has no end.
+// boundedBody is a body with a limit, and also without it, because the body of a stream has no end.
 type boundedBody struct {
 	io.ReadCloser
 	unbounded io.ReadCloser
 }
 
-// withTimeLimit ends what a request waits for before its connection is cut off: a store that hangs
-// becomes an answer. While the member knows that its store is away a request may take
+// withTimeLimit cancels the waits of a request before its connection is cut off, so that a hanging
+// store becomes an answer. While the member knows that its store is unavailable, a request may take
 // outageTimeout. The limit is a timer, because a deadline could not be lifted when a request stays.
 func (s *Server) withTimeLimit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -160,23 +168,24 @@ func (s *Server) withTimeLimit(next http.Handler) http.Handler {
 		})
 		defer limit.Stop()
 		timed := r.WithContext(stream.OnStay(ctx, func() { limit.Stop() }))
-		defer func() { r.Pattern = timed.Pattern }() // logs and metrics ask the outer request for its route
+		// logs and metrics read the route from the outer request
+		defer func() { r.Pattern = timed.Pattern }()
 		next.ServeHTTP(w, timed)
 	})
 }
 
-// outageTimeout is how long a request may take while the store is away, and how often those under
-// way look whether it is.
+// outageTimeout is how long a request may take while the store is unavailable, and how often
+// requests under way check for that.
 const outageTimeout = time.Second
 
-// repeatingTimer is a timer that rings again until it is stopped.
+// repeatingTimer is a timer that fires again until it is stopped.
 type repeatingTimer struct {
 	mu      sync.Mutex
 	timer   *time.Timer
 	stopped bool
 }
 
-// startTimer rings until ring is false.
+// startTimer calls ring after each d until ring returns false.
 func (l *repeatingTimer) startTimer(d time.Duration, ring func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,7 +208,8 @@ func (l *repeatingTimer) Stop() {
 	l.timer.Stop()
 }
 
-// requireText refuses addresses with what is no text: no store could look for it.
+// requireText rejects addresses that contain bytes which are no text, because no store could look
+// for them.
 func requireText(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		where := ""
@@ -216,7 +226,8 @@ func requireText(next http.Handler) http.Handler {
 	})
 }
 
-// refuseStrangers refuses strangers, except for the probes of whoever looks after this process.
+// refuseStrangers rejects requests that the guard does not admit, except the probes of this
+// process.
 func (s *Server) refuseStrangers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
@@ -230,15 +241,13 @@ func (s *Server) refuseStrangers(next http.Handler) http.Handler {
 	})
 }
 
-// NeedToken lets in who has a token, and of them as many at once as there is memory for what they
-// send.
+// NeedToken admits callers with a token, as many at once as there is memory for their bodies.
 func (s *Server) NeedToken(next http.Handler) http.Handler {
 	return s.needToken(s.turns.withAdmission(next, s.cfg.MaxBody))
 }
 
-// FromOutside lets in who has no token and has to prove himself otherwise, with a body of so many
-// bytes at most; of those as many at once as there is memory for what they send, which nobody else
-// has a part in.
+// FromOutside admits callers that have no token and prove themselves otherwise, with a body of at
+// most the given bytes. Their bodies have memory of their own, which no other request shares.
 func (s *Server) FromOutside(next http.Handler, most int64) http.Handler {
 	return s.outside.withAdmission(next, min(most, s.cfg.MaxBody))
 }
@@ -267,8 +276,8 @@ func (s *Server) needToken(next http.Handler) http.Handler {
 	})
 }
 
-// Serve answers until ctx ends. Then long polls and streams are ended, other requests get Grace to
-// finish, and Serve returns nil.
+// Serve answers until ctx ends. Then it ends long polls and streams, gives other requests Grace to
+// finish, and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	leaving, leave := context.WithCancel(context.Background())
 	defer leave()
@@ -293,14 +302,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel()
 	if err := srv.Shutdown(grace); err != nil {
 		s.log.Warn("requests were cut off by the end of the grace time", "error", err)
-		_ = srv.Close() // they had their time; what Close could say about their connections helps nobody
+		_ = srv.Close() // their time is over; errors of Close do not matter
 	}
 	stays.Wait(grace)
 	<-failed
 	return nil
 }
 
-// newHTTPServer speaks HTTP/1 and HTTP/2, over TLS where there are certificates.
+// newHTTPServer returns a server for HTTP/1 and HTTP/2, over TLS if there are certificates.
 func (s *Server) newHTTPServer(stays *stream.Departure, open *limitedListener) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

@@ -12,19 +12,21 @@ import (
 )
 
 // A browser cannot send a token with a WebSocket, and must not keep one where scripts of a page can
-// read it. So it gets a cookie for its token: it says until when, and which token of the store it
-// is for, signed with what the guard knows of a token that the server was started with. So every
-// member with the same such tokens knows it, none keeps anything, it is worth nothing once the
-// token is gone, and who reads the store cannot make one.
+// read it. So it gets a cookie for its token. The cookie holds its expiry and the id of a token of
+// the store, if there is one. It is signed with a key that the guard derives from a token that the
+// server was started with.
+//
+// Every member with the same start tokens accepts the cookie, and no member stores it. It becomes
+// worthless once the token is gone, and read access to the store is not enough to make one.
 
-// SessionCookie is the name of the cookie that stands for a token.
+// SessionCookie is the name of the cookie that represents a token.
 const SessionCookie = "troupe_session"
 
-// sessionTime is how long a browser need not send its token again.
+// sessionTime is how long a session lasts before the browser must send its token again.
 const sessionTime = 12 * time.Hour
 
-// OpenSession is the cookie that stands for a token, and who has that; no cookie when the token is
-// none of this server's. Where no token is needed there is nothing that it could stand for.
+// OpenSession returns the cookie for a token and the identity of its holder. It returns no cookie
+// if the token is unknown, or if no token is needed.
 func (s *Server) OpenSession(r *http.Request, token string) (*http.Cookie, Identity, error) {
 	if len(s.guard.tokens) == 0 || token == "" {
 		return nil, Identity{}, nil
@@ -44,10 +46,10 @@ func newSession(r *http.Request, sum [sha256.Size]byte, id string) *http.Cookie 
 	return sessionCookie(r, until+"."+id+"."+sessionMAC(sum, id, until), int(sessionTime.Seconds()))
 }
 
-// CloseSession is the cookie that has a browser forget the one it has.
+// CloseSession returns the cookie that makes a browser delete its session cookie.
 func (s *Server) CloseSession(r *http.Request) *http.Cookie { return sessionCookie(r, "", -1) }
 
-// NeedsToken reports whether who comes in has to have a token.
+// NeedsToken reports whether callers need a token.
 func (s *Server) NeedsToken() bool { return len(s.guard.tokens) > 0 }
 
 func sessionCookie(r *http.Request, value string, age int) *http.Cookie {
@@ -60,9 +62,9 @@ func sessionMAC(sum [sha256.Size]byte, id, until string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// inSession says who a request is of that comes with a cookie, from a page of this very server: a
-// cookie comes along with what other programs on the same host have a browser send, too. nil = of
-// nobody who is known.
+// inSession returns the identity of a request with a session cookie; nil if it has no valid one.
+// The request must come from a page of this server, because other programs on the same host can
+// make a browser send the cookie, too.
 func (g *accessGuard) inSession(r *http.Request) (*Identity, error) {
 	cookie, err := r.Cookie(SessionCookie)
 	if err != nil || !g.fromOwnPage(r) {
@@ -83,7 +85,7 @@ func (g *accessGuard) inSession(r *http.Request) (*Identity, error) {
 	return g.lookUpIdentity(r, byID(id))
 }
 
-// isSigned reports whether a cookie was made by a server with one of these tokens.
+// isSigned reports whether a cookie was signed by a server with one of these tokens.
 func (g *accessGuard) isSigned(id, until, mac string) bool {
 	found := false
 	for i := range g.tokens {

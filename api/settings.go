@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Settings are what the server was configured with, as it holds, without anything secret: how many
-// tokens there are, and not which.
+// Settings returns the effective configuration of the server without secrets: the number of tokens,
+// not the tokens.
 func (s *Server) Settings() wire.Settings {
 	return wire.Settings{
 		Tokens: len(s.guard.tokens), TLS: s.cfg.TLS != nil,

@@ -5,27 +5,27 @@ import (
 	"net/http"
 )
 
-// dialectClaim is what a dialect says of a path that another one owns: which requests are for it,
-// by their body or by what they are about.
+// dialectClaim selects requests of a path that another dialect owns, by their body or by their
+// subject.
 type dialectClaim struct {
 	is    func(*Body) bool
 	about func(*http.Request) bool
 	serve http.Handler
 }
 
-// Claim has requests to a path that another dialect owns be served by this one when their body says
-// so.
+// Claim makes this dialect serve requests to another dialect's path when their body matches.
 func (s *Server) Claim(path string, is func(*Body) bool, serve http.Handler) {
 	s.claims[path] = append(s.claims[path], dialectClaim{is: is, serve: serve})
 }
 
-// ClaimWhere has requests to a path that another dialect owns be served by this one when they are
-// about something of its own.
+// ClaimWhere makes this dialect serve requests to another dialect's path when their subject belongs
+// to it.
 func (s *Server) ClaimWhere(path string, about func(*http.Request) bool, serve http.Handler) {
 	s.claims[path] = append(s.claims[path], dialectClaim{about: about, serve: serve})
 }
 
-// Shared serves a path of the dialect that owns it: all requests that no other dialect has claimed.
+// Shared returns a handler for a path with an owner. The owner serves all requests that no other
+// dialect claims.
 func (s *Server) Shared(path string, owner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bodies := 0
@@ -42,7 +42,7 @@ func (s *Server) Shared(path string, owner http.Handler) http.Handler {
 			return
 		}
 		b, err := ReadBody(r)
-		if err != nil { // it stays unreadable, and whoever reads it says so
+		if err != nil { // the owner reads the body again and reports the error
 			owner.ServeHTTP(w, r)
 			return
 		}

@@ -17,36 +17,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TLSFiles are the files of PEM that a member's TLS is made of. The zero value is no TLS.
+// TLSFiles names the PEM files for a member's TLS. The zero value means no TLS.
 type TLSFiles struct {
-	Cert, Key string // the member's certificate with those between it and its authority, and its key
+	Cert, Key string // the member's certificate with its intermediate certificates, and its key
 	ClientCA  string // authorities that sign the certificates of clients; with it every client needs one
-	CA        string // authorities that the servers which the member calls are checked against; "" = the system's
+	CA        string // authorities that the member checks other servers against; "" = the system's
 }
 
-// Certificates are what a member proves itself with, and checks others by. Files that change are
-// read again, as they are when the next connection comes: what cannot be used changes nothing, and
-// is logged once.
+// Certificates holds a member's certificate and the authorities it checks others against. Files
+// that change are read again before the next connection. A file that cannot be used changes nothing
+// and is logged once.
 type Certificates struct {
 	files   TLSFiles
 	log     *slog.Logger
-	every   time.Duration // how often files are looked at, at most
+	every   time.Duration // shortest time between two checks of the files
 	current atomic.Pointer[tlsTrust]
 
-	mu            sync.Mutex // of the rest; who looks at the files has it
+	mu            sync.Mutex // guards the fields below; held while the files are checked
 	checkedAt     time.Time
-	held          [][]byte // what the files held when they were read last
-	lastReadError string   // why they could not be
+	held          [][]byte // contents of the files at the last read
+	lastReadError string   // error of the last read; "" if there was none
 }
 
-// tlsTrust is what the files hold.
+// tlsTrust holds the parsed contents of the files.
 type tlsTrust struct {
 	server *tls.Config    // nil = the member has no certificate
 	roots  *x509.CertPool // nil = the system's
 }
 
-// LoadCertificates reads the files. Files without a certificate for the member serve to check
-// others only.
+// LoadCertificates reads the files. Without a certificate for the member they only serve to check
+// others.
 func LoadCertificates(files TLSFiles, log *slog.Logger) (*Certificates, error) {
 	if (files.Cert == "") != (files.Key == "") || files.ClientCA != "" && files.Cert == "" {
 		return nil, errors.New("TLS: a certificate and its key belong together: give both (--tls-cert, --tls-key)")
@@ -69,12 +69,13 @@ func (c *Certificates) Serves() bool { return c != nil && c.files.Cert != "" }
 // needsClients reports whether every client needs a certificate.
 func (c *Certificates) needsClients() bool { return c.Serves() && c.files.ClientCA != "" }
 
-// Lacks reports whether a client needs a certificate and has shown none.
+// Lacks reports whether a client needs a certificate and has not shown one.
 func (c *Certificates) Lacks(r *http.Request) bool {
 	return c.needsClients() && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0)
 }
 
-// Server is for a listener: it has the newest certificate for every connection that comes.
+// Server returns the TLS configuration of a listener. Each new connection uses the newest
+// certificate.
 func (c *Certificates) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -85,8 +86,8 @@ func (c *Certificates) Server() *tls.Config {
 	}
 }
 
-// Client is for one connection to another: it checks that one, and shows the member's certificate
-// to who asks for one.
+// Client returns the TLS configuration for one outgoing connection. It checks the other side, and
+// shows the member's certificate on request.
 func (c *Certificates) Client() *tls.Config {
 	c.reloadIfDue()
 	now := c.current.Load()
@@ -99,8 +100,8 @@ func (c *Certificates) Client() *tls.Config {
 	return cfg
 }
 
-// reloadIfDue takes up what the files hold now. Whoever comes while another looks is served with
-// what there is.
+// reloadIfDue loads files that have changed. While one caller checks, the others use the current
+// certificates.
 func (c *Certificates) reloadIfDue() {
 	if !c.mu.TryLock() {
 		return
@@ -138,8 +139,8 @@ func (c *Certificates) logKeptCertificate(err error) {
 	c.log.Error("the TLS certificate, or an authority, has changed and cannot be used: the one from before stays in use", "error", err)
 }
 
-// readFiles gives what is in the files, in the order certificate, key, authorities of clients,
-// authorities of others; nil = there is no such file.
+// readFiles returns the contents of the files in the order certificate, key, authorities of
+// clients, authorities of servers; nil for files that are not configured.
 func (c *Certificates) readFiles() ([][]byte, error) {
 	var held [][]byte
 	for _, file := range []string{c.files.Cert, c.files.Key, c.files.ClientCA, c.files.CA} {
@@ -156,7 +157,7 @@ func (c *Certificates) readFiles() ([][]byte, error) {
 	return held, nil
 }
 
-// useFiles makes what was read the current trust.
+// useFiles makes the given contents the current trust.
 func (c *Certificates) useFiles(held [][]byte) (err error) {
 	next := &tlsTrust{}
 	if c.files.CA != "" {
@@ -188,20 +189,21 @@ func (c *Certificates) serverConfig(held [][]byte) (*tls.Config, error) {
 		if cfg.ClientCAs, err = parseAuthorities(c.files.ClientCA, held[2]); err != nil {
 			return nil, err
 		}
-		// One that comes without is answered in words. Probes are let in: those who probe have no
-		// certificate.
+		// A client without a certificate gets an answer that explains this. Probes are admitted,
+		// because they have no certificate.
 		cfg.ClientAuth = tls.VerifyClientCertIfGiven
-		cfg.SessionTicketsDisabled = true // who was let in by an authority of before is checked anew
+		// so clients admitted by a previous authority are checked again
+		cfg.SessionTicketsDisabled = true
 	}
 	return cfg, nil
 }
 
-// currentLeaf is the certificate in use.
+// currentLeaf returns the certificate in use.
 func (c *Certificates) currentLeaf() *x509.Certificate {
 	return c.current.Load().server.Certificates[0].Leaf
 }
 
-// expiryCollector tells when the certificate in use ends.
+// expiryCollector exports when the certificate in use expires.
 func (c *Certificates) expiryCollector() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "troupe_tls_certificate_ends_seconds", Help: "When the TLS certificate in use ends, in seconds since 1970.",

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// refusalLog tells the log who was refused and why, once for each host and reason: whoever tries
-// on, or probes a port, does not fill it. What net/http has to say beside what requests are
-// answered with it tells, too, such as that a handshake has failed.
+// refusalLog logs rejected requests once per host and reason, so that repeated attempts and port
+// scans do not fill the log. It also logs messages of net/http that belong to no request, such as
+// failed handshakes.
 type refusalLog struct {
 	log *slog.Logger
 
@@ -16,12 +16,13 @@ type refusalLog struct {
 	logged map[string]bool
 }
 
-// mostRefusals bounds what is remembered; beyond it what was told is told anew.
+// mostRefusals bounds the remembered reasons. At the limit all are forgotten and may be logged
+// again.
 const mostRefusals = 1000
 
 func newRefusals(l *slog.Logger) *refusalLog { return &refusalLog{log: l, logged: map[string]bool{}} }
 
-// logRefusal is about a request.
+// logRefusal logs a rejected request.
 func (r *refusalLog) logRefusal(host, why string) {
 	if r.isFirst(host + " " + why) {
 		r.log.Warn("requests are refused; others of this host for the same reason are not logged", "host", host, "why", why)
@@ -33,7 +34,8 @@ func (r *refusalLog) Write(line []byte) (int, error) {
 	if from, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {
 		address, reason, _ := strings.Cut(from, ": ")
 		host := hostOnly(address)
-		meaning, _, _ := strings.Cut(reason, ": current time ") // that of an expired certificate is never the same
+		// the message of an expired certificate is different each time
+		meaning, _, _ := strings.Cut(reason, ": current time ")
 		if !r.isFirst(host + " " + meaning) {
 			return len(line), nil
 		}

@@ -14,20 +14,21 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Tokens of the store come beside those that the server was started with. Each member keeps the
-// list of them, so that a request need not ask the store.
+// Tokens of the store are valid besides those that the server was started with. Each member keeps a
+// list of them, so that requests need not read the store.
 
 const (
-	tokensAge   = 5 * time.Second // how old the list may be: so long is a token good with the members that did not delete it
-	tokensWait  = 2 * time.Second // for the store to tell the list
-	tokenUseAge = time.Minute     // how exactly it is known when one was used last
+	// greatest age of the list; other members accept a deleted token for this long
+	tokensAge   = 5 * time.Second
+	tokensWait  = 2 * time.Second // time for the store to return the list
+	tokenUseAge = time.Minute     // precision of a token's last use
 )
 
-// storedTokens are those of the store, as they were when this member last looked.
+// storedTokens holds the tokens of the store as of the last read.
 type storedTokens struct {
 	store persistence.Tokens
-	age   time.Duration // how old the list may be
-	turn  chan struct{} // whose turn it is to look, or to change something
+	age   time.Duration // greatest age of the list
+	turn  chan struct{} // held by the goroutine that reads the list or changes a token
 	last  atomic.Pointer[tokenList]
 }
 
@@ -37,7 +38,7 @@ type tokenList struct {
 	byID   map[string]*storedToken
 }
 
-// storedToken knows when it was last noted that it was used.
+// storedToken is a token and the time when its use was last stored.
 type storedToken struct {
 	persistence.Token
 	noted atomic.Int64
@@ -47,11 +48,11 @@ func newStoredTokens(store persistence.Tokens) *storedTokens {
 	return &storedTokens{store: store, age: tokensAge, turn: make(chan struct{}, 1)}
 }
 
-// NewToken makes a token and its hash. Its text begins with letters by which those who search for
-// secrets that were given away know it.
+// NewToken returns a new token and its hash. Its text begins with a prefix that secret scanners can
+// recognize.
 func NewToken() (text string, hash []byte) {
 	var secret [32]byte
-	rand.Read(secret[:]) // it never fails
+	rand.Read(secret[:]) // Read never fails
 	text = "trp_" + hex.EncodeToString(secret[:])
 	sum := sha256.Sum256([]byte(text))
 	return text, sum[:]
@@ -79,7 +80,7 @@ func (s *storedTokens) loadList(ctx context.Context) (*tokenList, error) {
 	}
 	for _, row := range rows {
 		if len(row.Hash) != sha256.Size {
-			continue // nobody of us has written it
+			continue // no member of ours has written this hash
 		}
 		t := &storedToken{Token: row}
 		t.noted.Store(row.LastUsedAt)
@@ -91,8 +92,8 @@ func (s *storedTokens) loadList(ctx context.Context) (*tokenList, error) {
 
 func (s *storedTokens) isFresh(l *tokenList) bool { return l != nil && time.Since(l.at) < s.age }
 
-// changeTokens writes to the store what is to count here at once: nobody who looked before keeps a
-// list from before.
+// changeTokens writes to the store and makes the change count here at once: a list read before the
+// change is dropped.
 func (s *storedTokens) changeTokens(ctx context.Context, write func(persistence.Tokens) error) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -104,7 +105,7 @@ func (s *storedTokens) changeTokens(ctx context.Context, write func(persistence.
 	return write(s.store)
 }
 
-// findToken looks for a token that is good, and notes that it was used. nil = there is none.
+// findToken returns a valid token and notes its use; nil if there is none.
 func (s *storedTokens) findToken(ctx context.Context, in func(*tokenList) *storedToken) (*storedToken, error) {
 	l, err := s.loadList(ctx)
 	if err != nil {
@@ -122,12 +123,12 @@ func (t *storedToken) isValid(now int64) bool {
 	return t != nil && (t.ExpiresAt == 0 || now < t.ExpiresAt)
 }
 
-// whileGood serves a request of who has a token of the store. One that stays, a stream say, is
-// ended when its token is good no longer.
+// whileGood serves a request with a token of the store. A request that stays, such as a stream, is
+// ended when its token becomes invalid.
 func (s *storedTokens) whileGood(next http.Handler, w http.ResponseWriter, r *http.Request, id string) {
 	ctx, cancel := context.WithCancel(r.Context())
 	var watching sync.WaitGroup
-	defer watching.Wait() // nobody may touch w when this has returned
+	defer watching.Wait() // no goroutine may touch w after this returns
 	defer cancel()
 	watch := sync.OnceFunc(func() { watching.Go(func() { s.watchToken(ctx, cancel, w, id) }) })
 	serveWith(stream.OnStay(ctx, watch), next, w, r)
@@ -144,17 +145,19 @@ func (s *storedTokens) watchToken(ctx context.Context, cancel context.CancelFunc
 		}
 		l, err := s.loadList(ctx)
 		if err != nil || l.byID[id].isValid(time.Now().UnixMilli()) {
-			continue // without the store nobody can tell
+			continue // without the store the validity is unknown
 		}
 		cancel()
-		conn := http.NewResponseController(w) // who reads what a client sends does not look at the context
+		// a handler that reads from the client does not watch the context
+		conn := http.NewResponseController(w)
 		_ = conn.SetReadDeadline(time.Unix(1, 0))
-		_ = conn.SetWriteDeadline(time.Unix(1, 0)) // a WebSocket's connection is no longer the server's: it ends with the context
+		// a WebSocket's connection no longer belongs to the server: it ends with the context
+		_ = conn.SetWriteDeadline(time.Unix(1, 0))
 		return
 	}
 }
 
-// noteUse writes down that a token was used, unless that was done a short while ago.
+// noteUse stores that a token was used, unless that was stored a short while ago.
 func (s *storedTokens) noteUse(ctx context.Context, t *storedToken, now int64) {
 	before := t.noted.Load()
 	if now-before < tokenUseAge.Milliseconds() || !t.noted.CompareAndSwap(before, now) {
@@ -162,7 +165,8 @@ func (s *storedTokens) noteUse(ctx context.Context, t *storedToken, now int64) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_ = s.store.UseToken(ctx, t.ID, now) // a use that is not noted now is with the next look at the list
+	// a use that is not stored now is stored after the next read of the list
+	_ = s.store.UseToken(ctx, t.ID, now)
 }
 
 func (t *storedToken) toIdentity() Identity {
@@ -178,12 +182,12 @@ func byID(id string) func(*tokenList) *storedToken {
 	return func(l *tokenList) *storedToken { return l.byID[id] }
 }
 
-// AddToken keeps a token in the store. It is good here at once, with other members within seconds.
+// AddToken stores a token. It is valid here at once, and on other members within seconds.
 func (s *Server) AddToken(ctx context.Context, t persistence.Token) error {
 	return s.guard.stored.changeTokens(ctx, func(store persistence.Tokens) error { return store.AddToken(ctx, t) })
 }
 
-// DeleteToken takes it back: here at once, with other members within seconds.
+// DeleteToken deletes a token: here at once, on other members within seconds.
 func (s *Server) DeleteToken(ctx context.Context, id string) error {
 	return s.guard.stored.changeTokens(ctx, func(store persistence.Tokens) error { return store.DeleteToken(ctx, id) })
 }

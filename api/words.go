@@ -2,7 +2,7 @@ package api
 
 import "github.com/troupe-engine/troupe/flow"
 
-// states are the words for a task's state: ours, and those of the other families.
+// states maps the names of a task's state to ours, for all dialects.
 var states = map[string]flow.TaskStatus{
 	"pending": flow.TaskPending, "created": flow.TaskPending, "queued": flow.TaskPending,
 	"running": flow.TaskRunning, "started": flow.TaskRunning, "waiting_queue": flow.TaskRunning,
@@ -12,5 +12,5 @@ var states = map[string]flow.TaskStatus{
 	"canceled": flow.TaskCanceled, "cancelled": flow.TaskCanceled,
 }
 
-// StateOf is the state that a word of any dialect means; "" when nobody uses the word.
+// StateOf returns the state that a name of any dialect means; "" for an unknown name.
 func StateOf(word string) flow.TaskStatus { return states[word] }
