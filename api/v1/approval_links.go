@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Links let somebody answer one approval who has no token. What a link may do stands in it, signed
-// with a key that follows from the store's secret, so that every member knows it again and nobody
-// keeps a list.
+// Links let a person without a token answer one approval. The permissions of a link are part of it,
+// signed with a key derived from the store's secret. So every member can verify it, and no list of
+// links exists.
 
 const (
 	linkedPath = "/v1/approve/{approval}"
@@ -34,27 +34,30 @@ func (s *service) approvalLinkRoutes() {
 		summary: "Answer an approval by a link", text: "As answer-approval does, with the name of the link."}, s.answerLinked)
 }
 
-// mountLinks lets in who has a link in place of a token.
+// mountLinks adds the routes that accept a link instead of a token.
 func (s *service) mountLinks(shell *api.Server) {
 	for _, way := range []string{"GET ", "POST "} {
 		shell.MountOpen(way+linkedPath, api.ForPages(shell.FromOutside(s, maxLinked)))
 	}
 }
 
-// linkTerms are what a link says.
+// linkTerms is the signed content of a link.
 type linkTerms struct {
 	Approval string `json:"a"`
 	Name     string `json:"n"`
-	Token    string `json:"t,omitempty"` // of the store, by which it was made: it is good as long as that
-	Until    int64  `json:"u"`           // Unix milliseconds
+	// id of the token of the store that made the link; the link is valid as long as that token
+	Token string `json:"t,omitempty"`
+	Until int64  `json:"u"` // Unix milliseconds
 }
 
-// linkKey is what links are signed with.
+// linkKey returns the key that signs links.
 func (s *service) linkKey(ctx context.Context) ([]byte, error) {
 	if key := s.links.Load(); key != nil {
 		return *key, nil
 	}
-	secret, err := s.Store.Secret(ctx) // which never changes, and takes a turn at the store: strangers must not be able to ask for it at will
+	// the secret never changes; reading it takes a turn at the store, which strangers must not
+	// cause at will
+	secret, err := s.Store.Secret(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func signLink(key []byte, t linkTerms) (string, error) {
 	return terms + "." + base64.RawURLEncoding.EncodeToString(signText(key, terms)), err
 }
 
-// readLink is what a token says that we have signed.
+// readLink returns the content of a link's token if the signature is ours.
 func readLink(key []byte, token string) (t linkTerms, ok bool) {
 	terms, signed, _ := strings.Cut(token, ".")
 	mac, err := base64.RawURLEncoding.DecodeString(signed)
@@ -115,7 +118,7 @@ func (s *service) linkApproval(ctx context.Context, in *linkApprovalInput) (*bod
 	return &bodyResponse[wire.Link]{wire.Link{Path: "/ui/approve/" + row.ID() + "#" + token, Token: token, ExpiresAt: wire.Millis(until)}}, err
 }
 
-// verifyLink says who may answer an approval by a link.
+// verifyLink returns the name of the person that a link lets answer an approval.
 func (s *service) verifyLink(ctx context.Context, approval, token string) (name string, err error) {
 	key, err := s.linkKey(ctx)
 	if err != nil {
@@ -145,7 +148,7 @@ func (s *service) goodToken(ctx context.Context, id string) (bool, error) {
 	return s.shell.KnowsToken(ctx, id)
 }
 
-// LinkHeader has the token of a link.
+// LinkHeader carries the token of a link.
 type LinkHeader struct {
 	Link string `header:"Troupe-Link" maxLength:"8000" doc:"token of the link"`
 }

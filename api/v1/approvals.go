@@ -27,7 +27,7 @@ func (s *service) approvalRoutes() {
 	s.approvalLinkRoutes()
 }
 
-// ApprovalPath names an approval.
+// ApprovalPath identifies an approval.
 type ApprovalPath struct {
 	Approval string `path:"approval" minLength:"1" maxLength:"4000" doc:"id of the approval, as lists tell it"`
 }
@@ -80,8 +80,8 @@ func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*b
 	return &bodyResponse[wire.Page[wire.Approval]]{page}, nil
 }
 
-// searchBound is the last of the approvals that are looked at for a text; nowhere when all that are
-// left are.
+// searchBound returns the last approval that a text search reads; the zero Spot if it reads all
+// that are left.
 func (s *service) searchBound(ctx context.Context, f persistence.ApprovalFilter) (persistence.Spot, error) {
 	if f.Text == "" || f.Task != "" {
 		return persistence.Spot{}, nil
@@ -94,12 +94,12 @@ func (s *service) searchBound(ctx context.Context, f persistence.ApprovalFilter)
 	return rows[0].Spot(), nil
 }
 
-// toApproval looks up what its flow is called, unless it is known.
+// toApproval converts a row, and reads the slug of its flow unless slugs has it.
 func (s *service) toApproval(ctx context.Context, r *persistence.ApprovalRow, slugs map[string]string) (wire.Approval, error) {
 	if slugs[r.FlowID] == "" {
 		f, err := s.Store.Flow(ctx, r.FlowID)
 		switch {
-		case api.Missing(err): // it is just being deleted
+		case api.Missing(err): // the flow is just being deleted
 			slugs[r.FlowID] = r.FlowID
 		case err != nil:
 			return wire.Approval{}, err
@@ -136,7 +136,7 @@ func (s *service) getApproval(ctx context.Context, in *getApprovalInput) (*bodyR
 	return &bodyResponse[wire.Question]{*q}, nil
 }
 
-// toQuestion tells of an approval what whoever decides has to know.
+// toQuestion returns the approval with everything needed to decide it.
 func (s *service) toQuestion(ctx context.Context, row *persistence.ApprovalRow, values *Values) (*wire.Question, error) {
 	told, err := s.toApproval(ctx, row, map[string]string{})
 	if err != nil || row.State != flow.ApprovalOpen {
@@ -146,7 +146,8 @@ func (s *service) toQuestion(ctx context.Context, row *persistence.ApprovalRow, 
 	if err != nil {
 		return nil, noTask(row.Task, err)
 	}
-	open, _ := view.State.Question(row.Address) // none = it has just ended, which the next one to look is told
+	// not found means that it has just ended, which the next reader sees
+	open, _ := view.State.Question(row.Address)
 	q := wire.Question{Approval: told, Text: open.Text, Form: open.Form.Schema(), Assignees: open.Assignees, Actions: open.Actions}
 	for _, v := range open.Show {
 		values.cutValues(s.Payloads, &v.Value)
@@ -165,8 +166,8 @@ func (s *service) answerApproval(ctx context.Context, in *answerApprovalInput) (
 	return s.answerOf(ctx, in.Approval, &in.Body)
 }
 
-// answerOf gives an answer, unless somebody did before. The task knows again what it has taken, so
-// the same one may be sent twice.
+// answerOf records an answer, unless there is one already. The task recognizes an answer it has
+// accepted, so the same one may be sent twice.
 func (s *service) answerOf(ctx context.Context, id string, a *wire.Answer) (*bodyResponse[wire.Answered], error) {
 	row, err := s.approvalRow(ctx, id)
 	if err != nil {
@@ -192,7 +193,7 @@ func (s *service) answerOf(ctx context.Context, id string, a *wire.Answer) (*bod
 	return &bodyResponse[wire.Answered]{wire.Answered{Approval: told, Counts: refused == nil}}, err
 }
 
-// answerID is the same for the same answer of the same person.
+// answerID returns an id that is the same for the same answer of the same person.
 func answerID(row *persistence.ApprovalRow, a *wire.Answer) string {
 	h := sha256.New()
 	for _, part := range []string{row.ID(), a.Action, string(a.Value), a.By, a.Comment} {
@@ -211,7 +212,7 @@ func answerProblem(task string, err error) error {
 	return err
 }
 
-// badAnswer refuses a value that does not fit the form, and says where.
+// badAnswer is the error for a value that does not fit the form, with the place of each fault.
 type badAnswer struct{ problems types.Problems }
 
 func (e *badAnswer) Error() string { return e.problems.Error() }
@@ -223,7 +224,7 @@ func (e *badAnswer) listFaults() (list []wire.Fault) {
 	return list
 }
 
-// fitsForm looks at a value before its task does, to tell everything that is wrong by place.
+// fitsForm checks a value before its task does, to report all faults with their places.
 func (s *service) fitsForm(ctx context.Context, row *persistence.ApprovalRow, a *wire.Answer) error {
 	if a.Action != "" {
 		return nil

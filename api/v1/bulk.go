@@ -29,9 +29,10 @@ type bulkInput struct {
 }
 
 const (
-	bulkTasks  = 1000             // given a command at once
-	bulkStarts = 100              // started at once
-	bulkTime   = 20 * time.Second // in which they answer; it is below what a request may take
+	bulkTasks  = 1000 // tasks that get a command per request
+	bulkStarts = 100  // tasks started per request
+	// time in which all of them are answered; shorter than the limit of a request
+	bulkTime = 20 * time.Second
 )
 
 func (s *service) runBulk(ctx context.Context, in *bulkInput) (*bodyResponse[wire.BulkDone], error) {
@@ -68,7 +69,7 @@ func (s *service) runBulk(ctx context.Context, in *bulkInput) (*bodyResponse[wir
 	return &bodyResponse[wire.BulkDone]{done}, nil
 }
 
-// checkBulk refuses what does not say which tasks are meant, or says it twice.
+// checkBulk rejects a request that selects no tasks, or selects them twice.
 func checkBulk(b *wire.Bulk) error {
 	switch {
 	case (b.Filter == nil) == (len(b.IDs) == 0):
@@ -93,7 +94,7 @@ func checkBulk(b *wire.Bulk) error {
 	return nil
 }
 
-// findDuplicate is a text that is in a list more than once.
+// findDuplicate returns a text that is in a list more than once; "" if there is none.
 func findDuplicate(list []string) string {
 	known := map[string]bool{}
 	for _, text := range list {
@@ -121,7 +122,7 @@ func bulkCommand(b *wire.Bulk) flow.Command {
 	return flow.Resume{}
 }
 
-// bulkFilter is what a list with the same parameters asks the store for.
+// bulkFilter returns the store's filter for a list with the same parameters.
 func (s *service) bulkFilter(ctx context.Context, b *wire.Bulk) (persistence.TaskFilter, error) {
 	f, err := s.filterOf(ctx, pickOf(b.Filter))
 	if err != nil {
@@ -139,13 +140,13 @@ func (s *service) bulkFilter(ctx context.Context, b *wire.Bulk) (persistence.Tas
 	return f, nil
 }
 
-// pickOf is a filter as the parameters of a list.
+// pickOf converts a filter to the parameters of a list.
 func pickOf(w *wire.TaskFilter) *TaskPick {
 	return &TaskPick{Flow: w.Flow, Version: w.Version, ID: w.IDPrefix, Text: w.Text, State: w.State, Failure: w.Failure, Waits: w.Waits, Queued: w.Queued, Node: w.Node, Label: w.Label,
 		From: w.CreatedFrom.Time, To: w.CreatedTo.Time, EndedFrom: w.EndedFrom.Time, EndedTo: w.EndedTo.Time, Shortest: w.DurationMin, Longest: w.DurationMax}
 }
 
-// actsOn are the tasks that an action is for.
+// actsOn returns the states of the tasks that an action applies to.
 func actsOn(b *wire.Bulk) (statuses []string, paused *bool) {
 	yes, no := true, false
 	under := []string{string(flow.TaskPending), string(flow.TaskRunning)}
@@ -164,10 +165,10 @@ func actsOn(b *wire.Bulk) (statuses []string, paused *bool) {
 	return under, nil
 }
 
-// inBody has an error about a parameter say where that is in the body.
+// inBody changes the place of an error about a parameter to its place in the body.
 func inBody(err error, below string) error { return relocateError(err, "body."+below) }
 
-// inSubscribe does so for the filter of a subscription.
+// inSubscribe does the same for the filter of a subscription.
 func inSubscribe(err error) error { return relocateError(err, "subscribe.filter.") }
 
 func relocateError(err error, what string) error {
@@ -191,7 +192,7 @@ func (s *service) countBulk(ctx context.Context, b *wire.Bulk, done *wire.BulkDo
 	return nil
 }
 
-// pickBulk finds the tasks of a call, and where the next one goes on.
+// pickBulk returns the tasks of a call, and the cursor for the next call.
 func (s *service) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, next string, err error) {
 	at, continued, err := (&Paging{Cursor: b.Cursor}).parseCursor()
 	if err != nil {
@@ -230,7 +231,7 @@ func (s *service) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, nex
 	return ids, next, nil
 }
 
-// countIDs counts the tasks that there are.
+// countIDs counts the tasks that exist.
 func (s *service) countIDs(ctx context.Context, ids []string, done *wire.BulkDone) error {
 	for _, id := range ids {
 		_, err := s.Store.Task(ctx, id)
@@ -246,7 +247,7 @@ func (s *service) countIDs(ctx context.Context, ids []string, done *wire.BulkDon
 	return nil
 }
 
-// commandAll gives tasks a command. The same request has its effect on each of them once.
+// commandAll sends a command to tasks. A repeated request has its effect on each task once.
 func (s *service) commandAll(ctx context.Context, ids []string, cmd flow.Command, request string, done *wire.BulkDone) error {
 	orders := make(engine.Orders, len(ids))
 	for i, id := range ids {

@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// startsAnew reports whether an action starts a new task for each.
+// startsAnew reports whether an action starts a new task for each selected one.
 func startsAnew(b *wire.Bulk) bool { return b.Action == "rerun" || b.Action == "fork" }
 
-// startAnew starts a task for each. Its key follows from the request and the other task, so the
-// same request makes no second one, also after a restart. What there is no time for is refused as
-// busy: the same request goes on with it.
+// startAnew starts a new task for each of ids. Its idempotency key follows from the request and the
+// old task, so a repeated request starts no second one, even after a restart. Tasks that do not fit
+// into the time are refused as busy; the same request sent again continues with them.
 func (s *service) startAnew(ctx context.Context, ids []string, b *wire.Bulk, request string, done *wire.BulkDone) error {
 	ctx, begins, cancel := s.beginSpan(ctx)
 	defer cancel()

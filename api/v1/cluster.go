@@ -9,16 +9,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Cluster is asked for those who operate one. Its refusals are flow.NotFound for a member that
-// there is not, and flow.Conflict for what cannot be done.
+// Cluster manages the members. Its errors are flow.NotFound for an unknown member, and
+// flow.Conflict for an action that is impossible.
 type Cluster interface {
 	Members(ctx context.Context) (*wire.Cluster, error)
-	// CountMembers counts the members and looks at no tasks.
+	// CountMembers counts the members without reading tasks.
 	CountMembers(ctx context.Context) (*wire.MemberCount, error)
-	// Shards tells of the shard of one task, or for "" of all.
+	// Shards describes the shard of one task, or all shards if task is "".
 	Shards(ctx context.Context, task string) (*wire.Shards, error)
-	// Drain has a member, named by its name or incarnation, own no shards from now on, or says that
-	// it stays.
+	// Drain makes a member, given by name or incarnation, own no shards from now on, or cancels
+	// that.
 	Drain(ctx context.Context, member string, drains bool) (*wire.Member, error)
 }
 
@@ -49,7 +49,7 @@ func (s *service) getShards(ctx context.Context, in *shardsInput) (*bodyResponse
 	return toResponse(s.Cluster.Shards(ctx, in.Task))
 }
 
-// MemberPath names a member.
+// MemberPath identifies a member.
 type MemberPath struct {
 	Member string `path:"member" minLength:"1" maxLength:"256" doc:"name or incarnation of the member"`
 }
@@ -73,7 +73,7 @@ func (s *service) setDraining(ctx context.Context, member string, drains bool) (
 	return m, err
 }
 
-// toResponse is an answer that is nothing but what was found.
+// toResponse returns an answer that has only a body.
 func toResponse[T any](found *T, err error) (*bodyResponse[T], error) {
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func (s *service) compareTasks(ctx context.Context, in *compareInput) (*bodyResp
 	return &bodyResponse[wire.Comparison]{told}, nil
 }
 
-// readVisits gathers what a task did.
+// readVisits reads a task and all its visits.
 func (s *service) readVisits(ctx context.Context, task string) (*persistence.TaskRow, *flow.Visits, error) {
 	row, err := s.Store.Task(ctx, task)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *service) readVisits(ctx context.Context, task string) (*persistence.Tas
 	return row, v, s.readJournal(ctx, task, v.Apply)
 }
 
-// inPath has an error about the task of a path name another parameter.
+// inPath changes the parameter that an error about the task in a path refers to.
 func inPath(err error, name string) error {
 	var l *locatedError
 	if errors.As(err, &l) {

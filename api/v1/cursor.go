@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Paging is what every list understands.
+// Paging holds the parameters of every list.
 type Paging struct {
 	Cursor string `query:"cursor" maxLength:"1000" doc:"next of the page before; absent for the first page"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"how many items at most"`
 }
 
-// listCursor is a place in a list: a number that orders it, and a name for those with equal
-// numbers. Clients keep it as it is.
+// listCursor is a position in a list: the number it is sorted by, and a name that orders equal
+// numbers. Clients send it back unchanged.
 type listCursor struct {
 	at   int64
 	name string
@@ -43,12 +43,12 @@ func (p *Paging) parseCursor() (c listCursor, ok bool, err error) {
 	return c, true, nil
 }
 
-// historyCursor is a place in a task's history.
+// historyCursor returns the cursor for a position in a task's history.
 func historyCursor(p flow.Place) string {
 	return listCursor{p.Seq, strconv.Itoa(p.Index) + "." + strconv.Itoa(p.Beginning)}.String()
 }
 
-// parseHistoryCursor reads a historyCursor.
+// parseHistoryCursor parses the result of historyCursor.
 func (p *Paging) parseHistoryCursor() (at flow.Place, err error) {
 	c, ok, err := p.parseCursor()
 	if err != nil || !ok {
@@ -65,7 +65,7 @@ func noCursor() error {
 	return newInvalidError("query.cursor", "send the next of the page before as it is, with the same other parameters", "the cursor is none of ours")
 }
 
-// cutPage takes one page off a list that may have one item more, and tells whether it has.
+// cutPage returns one page of a list that may have one more item, and reports whether it has.
 func cutPage[T any](list []T, limit int) (page []T, more bool) {
 	if len(list) > limit {
 		return list[:limit], true

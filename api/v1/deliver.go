@@ -21,12 +21,12 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Deliveries need no token: their signature says that they may. So nothing is read from a body
-// before that was checked, and whoever cannot sign learns nothing, not even which hooks there are.
+// Deliveries need no token; their signature is the permission. So nothing in a body is used before
+// the signature is checked. A sender that cannot sign learns nothing, not even which hooks exist.
 
 const deliveryPath = "/v1/hooks/{hook}"
 
-// maxDelivery is how many bytes a delivery may have: who sends it is not known while it is read.
+// maxDelivery is the greatest size of a delivery in bytes. The sender is unknown while it is read.
 const maxDelivery = 1 << 20
 
 func (s *service) deliveryRoute() {
@@ -59,11 +59,12 @@ func (s *service) handleDelivery(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(statusOf(done.Created))
-	_ = json.NewEncoder(w).Encode(done) // who has gone needs no answer
+	_ = json.NewEncoder(w).Encode(done) // a client that is gone needs no answer
 }
 
 func (s *service) acceptDelivery(w http.ResponseWriter, r *http.Request) (*wire.Delivered, error) {
-	sent := r.Context().Value(exchangeKey{}).(httpExchange).r // with its Content-Type
+	// the original request, with its Content-Type
+	sent := r.Context().Value(exchangeKey{}).(httpExchange).r
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDelivery))
 	if err != nil {
 		return nil, bodyReadError(err)
@@ -95,7 +96,7 @@ func (s *service) acceptDelivery(w http.ResponseWriter, r *http.Request) (*wire.
 		At: now.UnixMilli(), Until: signed.Until(now).UnixMilli()})
 }
 
-// bodyReadError says why a body could not be read.
+// bodyReadError converts an error of reading a body.
 func bodyReadError(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -112,8 +113,8 @@ func lowerHeaderNames(header http.Header) map[string][]string {
 	return names
 }
 
-// signedFor finds the hook that a delivery is signed for. Everybody who has no valid secret hears
-// the same.
+// signedFor returns the hook that a delivery is signed for. All senders without a valid secret get
+// the same answer.
 func (s *service) signedFor(r *http.Request, name string, text []byte) (*persistence.Hook, *hook.Signed, error) {
 	h, err := s.Store.Hook(r.Context(), name)
 	if err != nil && !api.Missing(err) {
@@ -121,7 +122,7 @@ func (s *service) signedFor(r *http.Request, name string, text []byte) (*persist
 	}
 	if h == nil {
 		var nobody *hook.Signed
-		nobody.By("", text) // as long as a known one takes
+		nobody.By("", text) // takes as long as a known hook
 		return nil, nil, s.refuseUnsigned(r, "a delivery to a hook that is not there")
 	}
 	var settings hook.Settings
@@ -151,14 +152,14 @@ func (s *service) signedFor(r *http.Request, name string, text []byte) (*persist
 	return h, signed, nil
 }
 
-// refuseUnsigned refuses whoever may be anybody, and tells the log why.
+// refuseUnsigned returns the same error for every unsigned delivery, and logs the reason.
 func (s *service) refuseUnsigned(r *http.Request, why string) error {
 	s.logRefusal(r, why)
 	return &locatedError{where: "path.hook", hint: "check the name of the hook, its secret, and how the delivery is signed",
 		err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: "there is no such hook, or the delivery is not signed with its secret"}}
 }
 
-// logRefusal tells the log, once for each host and reason. No text of whoever sends is in a reason.
+// logRefusal logs a reason once per host. A reason contains no text of the sender.
 func (s *service) logRefusal(r *http.Request, why string) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -197,7 +198,7 @@ func (s *service) deliverOnce(ctx context.Context, h *hook.Hook, act *hook.Act, 
 	if err == nil {
 		err = s.Store.EndDelivery(ctx, d.Hook, d.ID, text)
 	}
-	if err != nil { // it was carried out: when it comes again, the task knows it
+	if err != nil { // it was carried out: if it is sent again, the task recognizes it
 		s.Logger.Warn("what a delivery came to could not be noted", "hook", d.Hook, "delivery", d.ID, "error", err)
 	}
 	return done, nil
@@ -219,7 +220,7 @@ func (s *service) startBy(ctx context.Context, h *hook.Hook, act *hook.Act, done
 	n := engine.NewTask{VersionID: v.ID, Newest: h.Version == 0, Params: act.Params, Labels: act.Labels, Key: act.Key}
 	task, err := s.Engine.StartTask(ctx, n)
 	if flow.ErrorKindOf(err) == flow.Conflict && act.Key == hook.StartKey(done.Hook, done.Delivery) {
-		// It was begun by this very delivery, before the hook was changed.
+		// The same delivery started the task before the hook was changed.
 		done.Task, err = n.TaskID(f.ID)
 		return err
 	}
@@ -227,7 +228,7 @@ func (s *service) startBy(ctx context.Context, h *hook.Hook, act *hook.Act, done
 	return locateError("hook.params", err)
 }
 
-// signalBy signals the task that a delivery is about.
+// signalBy signals the task that a delivery refers to.
 func (s *service) signalBy(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered) error {
 	task := act.Task
 	if task == "" {

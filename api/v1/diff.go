@@ -60,8 +60,8 @@ func (s *service) diffVersions(ctx context.Context, in *diffInput) (*bodyRespons
 	return &bodyResponse[wire.FlowDiff]{answer}, err
 }
 
-// numberBefore is that of the version before another one, 0 when there is none. Whoever numbers
-// versions may leave some out.
+// numberBefore returns the number of the version before another one; 0 if there is none. Numbers
+// may have gaps.
 func (s *service) numberBefore(ctx context.Context, to *persistence.Version) (int, error) {
 	versions, err := s.Store.ListVersions(ctx, to.FlowID)
 	for i := range versions {

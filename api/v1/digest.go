@@ -50,7 +50,7 @@ func (s *service) getDigest(ctx context.Context, in *digestInput) (*bodyResponse
 	return &bodyResponse[wire.Digest]{answer}, nil
 }
 
-// viewAt reads a task as it was behind a row of its journal; 0 = as it is.
+// viewAt reads a task as it was after a row of its journal; row 0 means the current state.
 func (s *service) viewAt(ctx context.Context, task string, row int64) (*persistence.View, error) {
 	if row == 0 {
 		return s.Reader.View(ctx, task)
@@ -58,7 +58,7 @@ func (s *service) viewAt(ctx context.Context, task string, row int64) (*persiste
 	return s.Reader.ViewAt(ctx, task, row)
 }
 
-// findScope finds a scope, unless it had not begun by then.
+// findScope finds a scope that had begun by the given row.
 func (s *service) findScope(ctx context.Context, view *persistence.View, path string, row int64) (persistence.Sight, error) {
 	if row > 0 && !view.State.HasBegun(path) {
 		return persistence.Sight{}, flow.Errorf(flow.NotFound, "nothing had begun in the scope %.200q", path)
@@ -66,15 +66,15 @@ func (s *service) findScope(ctx context.Context, view *persistence.View, path st
 	return s.Reader.Sight(ctx, view, path)
 }
 
-// digestBuilder tells how far the nodes of some scopes are, and what of that has changed since it
-// was told.
+// digestBuilder computes the progress of the nodes of some scopes, and the changes since the last
+// report.
 type digestBuilder struct {
 	view        *persistence.View
 	scopeFilter []string // scopes; none = the root and the closing one
 	scopes      []*seenScope
 }
 
-// seenScope is a scope whose nodes have been told.
+// seenScope is a scope that has been reported.
 type seenScope struct {
 	path       string
 	at         persistence.Sight
@@ -82,10 +82,10 @@ type seenScope struct {
 	lastDigest []flow.NodeDigest
 }
 
-// rootScope names the root where a text that is empty could not be sent.
+// rootScope is the name of the root scope where an empty text cannot be sent.
 const rootScope = "/"
 
-// scopePaths are those of the scopes that are to be told.
+// scopePaths returns the paths of the scopes to report.
 func (d *digestBuilder) scopePaths() []string {
 	if len(d.scopeFilter) > 0 {
 		paths := slices.Clone(d.scopeFilter)
@@ -105,8 +105,8 @@ func (d *digestBuilder) addScope(path string, at persistence.Sight) {
 	d.scopes = append(d.scopes, &seenScope{path: path, at: at, order: at.Scope.Plan.Order()})
 }
 
-// addBegunScopes adds the scopes that are to be told and have begun since, and says whether there
-// are any.
+// addBegunScopes adds scopes to report that have begun since the last call, and reports whether
+// there are any.
 func (d *digestBuilder) addBegunScopes() (more bool) {
 	for _, path := range d.scopePaths() {
 		known := slices.ContainsFunc(d.scopes, func(sc *seenScope) bool { return sc.path == path })
@@ -128,7 +128,7 @@ func (d *digestBuilder) buildHead() wire.DigestHead {
 	return h
 }
 
-// buildDigest tells everything.
+// buildDigest returns the whole state.
 func (d *digestBuilder) buildDigest() wire.Digest {
 	v := d.view
 	all := wire.Digest{Task: v.ID, Flow: orElse(v.FlowSlug, v.FlowID), Version: v.VersionNumber, VersionID: v.VersionID, Mode: string(v.State.Plan.Root.Mode()),
@@ -144,7 +144,7 @@ func (d *digestBuilder) buildDigest() wire.Digest {
 	return all
 }
 
-// buildChanges tells what has changed since.
+// buildChanges returns the changes since the last report.
 func (d *digestBuilder) buildChanges() wire.DigestChanges {
 	all := wire.DigestChanges{DigestHead: d.buildHead(), Scopes: []wire.ScopeChanges{}}
 	for _, sc := range d.scopes {
@@ -169,13 +169,13 @@ func everyIndex(n int) []int {
 	return all
 }
 
-// maxErrorNodes is of how many nodes of a scope errors are told.
+// maxErrorNodes is the number of nodes of a scope for which errors are included.
 const maxErrorNodes = 100
 
-// digestStates are the numbers of states in digests.
+// digestStates holds the numbers of states in digests.
 var digestStates = map[flow.StepStatus]int{flow.StepCreated: 0, flow.StepStarted: 1, flow.StepCompleted: 2, flow.StepFailed: 3, flow.StepSkipped: 4}
 
-// columnsOf are the columns of some of a scope's nodes.
+// columnsOf returns the columns for some nodes of a scope.
 func columnsOf(nodes []flow.NodeDigest, at []int, base int64) wire.DigestColumns {
 	column := func(of func(*flow.NodeDigest) int) []int {
 		list := make([]int, len(at))
@@ -214,7 +214,7 @@ func columnsOf(nodes []flow.NodeDigest, at []int, base int64) wire.DigestColumns
 	return c
 }
 
-// addTexts adds what few nodes have.
+// addTexts adds texts that only few nodes have.
 func addTexts(c *wire.DigestColumns, nodes []flow.NodeDigest, at []int) {
 	for _, index := range at {
 		n := &nodes[index]

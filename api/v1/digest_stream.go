@@ -17,25 +17,25 @@ import (
 
 const digestChannel = "digest:"
 
-// digestPace is how far apart messages of a digest are, however much happens.
+// digestPace is the shortest time between two messages of a digest.
 const digestPace = 200 * time.Millisecond
 
-// digestFeed tells a digest and then what changes. It holds the task's state.
+// digestFeed sends a digest and then its changes. It holds the task's state.
 type digestFeed struct {
 	eventFeed
 	scopes []string
-	after  int64 // what the listener knows
+	after  int64 // sequence number that the listener has
 
 	mu      sync.Mutex
 	d       digestBuilder
-	changed chan struct{} // something has happened that has not been told
+	changed chan struct{} // signals a change that has not been sent
 }
 
 func newDigestFeed(st eventFeed, scopes []string) *digestFeed {
 	return &digestFeed{eventFeed: st, scopes: scopes, after: st.from.Since(), changed: make(chan struct{}, 1)}
 }
 
-// streamDigest ends when the task has ended.
+// streamDigest sends the digest until the task has ended.
 func (f *digestFeed) streamDigest(ctx context.Context, to stream.Listener) error {
 	if err := to.Open(); err != nil {
 		return err
@@ -43,14 +43,14 @@ func (f *digestFeed) streamDigest(ctx context.Context, to stream.Listener) error
 	troubled := func(err error) error { return f.noteTrouble(ctx, to, err) }
 	if err := f.sendInitial(ctx, to, troubled); err != nil {
 		if api.Missing(err) {
-			return nil // it was deleted meanwhile
+			return nil // the task was deleted
 		}
 		return err
 	}
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { // ends with stop, and is waited for
+	go func() { // ends with stop; the caller waits for it
 		defer func() {
 			if p := recover(); p != nil {
 				ended <- fmt.Errorf("following the task panicked: %v\n%s", p, debug.Stack())
@@ -68,7 +68,7 @@ func (f *digestFeed) streamDigest(ctx context.Context, to stream.Listener) error
 	return err
 }
 
-// sendInitial reads the task and tells all of it, unless the listener knows it.
+// sendInitial reads the task and sends the whole digest, unless the listener has it.
 func (f *digestFeed) sendInitial(ctx context.Context, to stream.Listener, troubled func(error) error) error {
 	view, err := f.s.Reader.View(ctx, f.task)
 	for err != nil && !api.Missing(err) {
@@ -84,7 +84,7 @@ func (f *digestFeed) sendInitial(ctx context.Context, to stream.Listener, troubl
 	for _, path := range f.d.scopePaths() {
 		at, err := f.s.Reader.Sight(ctx, view, path)
 		switch {
-		case flow.ErrorKindOf(err) == flow.NotFound: // it may begin yet
+		case flow.ErrorKindOf(err) == flow.NotFound: // the task may start later
 		case err != nil:
 			return err
 		default:
@@ -102,7 +102,7 @@ func (f *digestFeed) sendEvent(to stream.Listener, event string, seq int64, data
 	return to.Send([]stream.Message{{ID: strconv.FormatInt(seq, 10), Event: event, Data: jsonLine(data)}})
 }
 
-// followEvents makes what happens part of the state.
+// followEvents applies new events to the state.
 func (f *digestFeed) followEvents(ctx context.Context, troubled func(error) error) error {
 	return stream.Follow(ctx, f.s.Engine, f.task, f.d.view.Seq, troubled, func(row engine.Row) error {
 		f.mu.Lock()
@@ -120,7 +120,7 @@ func (f *digestFeed) followEvents(ctx context.Context, troubled func(error) erro
 	})
 }
 
-// streamChanges tells what has changed, at a measured pace, until nothing more comes.
+// streamChanges sends changes at the digest's pace until the task's events end.
 func (f *digestFeed) streamChanges(to stream.Listener, ended <-chan error, stop context.CancelFunc) error {
 	pace := time.NewTicker(digestPace)
 	defer pace.Stop()
@@ -142,8 +142,8 @@ func (f *digestFeed) streamChanges(to stream.Listener, ended <-chan error, stop 
 	}
 }
 
-// sendChanges tells what has changed, or everything when there is a scope that the listener does
-// not know.
+// sendChanges sends the changes, or the whole digest if there is a scope that the listener does not
+// know.
 func (f *digestFeed) sendChanges(to stream.Listener) error {
 	f.mu.Lock()
 	if f.d.addBegunScopes() {
@@ -156,9 +156,9 @@ func (f *digestFeed) sendChanges(to stream.Listener) error {
 	return f.sendEvent(to, wire.StreamChanges, changes.Seq, &changes)
 }
 
-// sendEnd tells how the task ended, without its result.
+// sendEnd sends how the task ended, without its result.
 func (f *digestFeed) sendEnd(to stream.Listener) error {
-	state := f.d.view.State // nobody follows any more
+	state := f.d.view.State // nothing changes the state any longer
 	if !state.Status.Ended() {
 		return stream.ErrBrokenOff
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// eventsLooked is in how many events a page is looked for. When they are over it is as long as it
-// has become, and next leads on.
+// eventsLooked is the number of events that are searched for one page. After that the page ends,
+// and next continues the search.
 const eventsLooked = 20_000
 
-// wantsAll says that every event is meant.
+// wantsAll reports whether no filter is set.
 func (in *eventsInput) wantsAll() bool { return len(in.Type) == 0 && in.Node == "" && in.Text == "" }
 
-// matchesEvent reports whether an event is meant.
+// matchesEvent reports whether an event passes the filter.
 func (in *eventsInput) matchesEvent(e *wire.Event) bool {
 	if len(in.Type) > 0 && !slices.Contains(in.Type, e.Type) || in.Node != "" && e.Node != in.Node {
 		return false
@@ -30,7 +30,7 @@ func (in *eventsInput) matchesEvent(e *wire.Event) bool {
 	return slices.ContainsFunc([]string{e.Node, e.Key, e.Error, e.Reason, e.Note, e.Worker}, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
 }
 
-// eventsPicked looks for a page from a position on.
+// eventsPicked returns a page of matching events that follow a position.
 func (s *service) eventsPicked(ctx context.Context, in *eventsInput, from stream.Position) (*wire.Page[wire.Event], error) {
 	page := &wire.Page[wire.Event]{Items: []wire.Event{}}
 	for looked := 0; looked < eventsLooked; {
@@ -58,10 +58,10 @@ func (s *service) eventsPicked(ctx context.Context, in *eventsInput, from stream
 	return page, nil
 }
 
-// rowsBack is how many rows are read at once on the way back.
+// rowsBack is the number of rows that are read at once when reading backwards.
 const rowsBack = 50
 
-// eventsBefore looks for a page from a position back, or from the end.
+// eventsBefore returns a page of matching events before a position, or before the end.
 func (s *service) eventsBefore(ctx context.Context, in *eventsInput) (*wire.Page[wire.Event], error) {
 	before, err := parsePosition("query.before", in.Before)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *service) eventsBefore(ctx context.Context, in *eventsInput) (*wire.Page
 	return page, nil
 }
 
-// rowsUpTo are the rows behind one up to and with another.
+// rowsUpTo returns the rows with numbers above after, up to and including to.
 func (s *service) rowsUpTo(ctx context.Context, task string, after, to int64) (all []persistence.Row, err error) {
 	for after < to {
 		rows, err := s.Store.Rows(ctx, task, after, persistence.Part{Rows: int(to - after), Bytes: pageBytes})
@@ -122,7 +122,7 @@ func (s *service) rowsUpTo(ctx context.Context, task string, after, to int64) (a
 	return all, nil
 }
 
-// lastRow is the number of the last row of a task's journal.
+// lastRow returns the number of the last row of a task's journal.
 func (s *service) lastRow(ctx context.Context, task string) (int64, error) {
 	view, err := s.Reader.View(ctx, task)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Starts, polls and reports come by the thousand in a second, and the framework decodes each body
-// twice: once to compare it with its description. So what is plainly right is carried out without
-// it. Whatever is not goes to the framework, which tells what is wrong with it.
+// Starts, polls and reports arrive by the thousand per second, and the framework decodes each body
+// twice: once to compare it with its schema. So a request that is plainly valid is served without
+// the framework. Any other request goes to the framework, which reports the faults.
 
-// fastBody is how large a body may be that is read here.
+// fastBody is the greatest size of a body that is read here.
 const fastBody = 256 << 10
 
-// asDescribed reads a body as strictly as its description: no names but those, in no other case.
+// asDescribed reads a body as strictly as its schema does: only known names, in the exact case.
 var asDescribed = experimental.JoinOptions(asEncodingJSON, experimental.RejectUnknownMembers(true), experimental.MatchCaseInsensitiveNames(false))
 
-// registerFast adds a route beside that of the framework. Read makes an input of a request and its
-// body, and says whether it is all that it is described to be.
+// registerFast adds a fast route beside the framework's. read fills an input from a request and its
+// body, and reports whether it satisfies the whole schema.
 func registerFast[I, O any](s *service, pattern, id string, read func(*http.Request, []byte, *I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
 	need := roles[id]
 	s.fast.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -32,11 +32,13 @@ func registerFast[I, O any](s *service, pattern, id string, read func(*http.Requ
 		}
 		body, err := io.ReadAll(r.Body)
 		in := new(I)
-		if err != nil || bytes.Contains(body, []byte("null")) || !read(r, body, in) { // null is no value of most fields
+		// few fields allow null
+		if err != nil || bytes.Contains(body, []byte("null")) || !read(r, body, in) {
 			r.Body = struct {
 				io.Reader
 				io.Closer
-			}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body} // an error comes again
+				// a read error is returned again
+			}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 			s.mux.ServeHTTP(w, r)
 			return
 		}
@@ -55,8 +57,7 @@ func registerFast[I, O any](s *service, pattern, id string, read func(*http.Requ
 	})
 }
 
-// isPlain reports whether there is nothing special about a request: its body is JSON, and so may
-// the answer be.
+// isPlain reports whether a request is an ordinary one: its body is JSON, and it accepts JSON.
 func isPlain(r *http.Request) bool {
 	kind, takes := r.Header.Get("Content-Type"), r.Header.Get("Accept")
 	return r.ContentLength > 0 && r.ContentLength <= fastBody && r.URL.RawQuery == "" && (kind == "" || kind == "application/json") &&
@@ -113,7 +114,7 @@ func readReports(r *http.Request, body []byte, in *reportsInput) bool {
 	if n := in.Body.Next; n != nil && !isWanted(n) {
 		return false
 	}
-	for i := range *all { // lines have defaults, which the framework fills in
+	for i := range *all { // lines have defaults that the framework fills in
 		if b := &(*all)[i]; b.Job == "" || len(b.Job) > 4000 || b.Token == "" || len(b.Token) > 256 || len(b.Lines) > 0 || b.LinesFrom < 0 {
 			return false
 		}

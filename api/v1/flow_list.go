@@ -13,7 +13,7 @@ import (
 
 const (
 	newestTasks   = 20   // in a summary
-	mostSchedules = 1000 // in which the next task is looked for
+	mostSchedules = 1000 // number of schedules that are searched for the next task
 )
 
 type flowsInput struct {
@@ -42,7 +42,7 @@ func (s *service) listFlows(ctx context.Context, in *flowsInput) (*bodyResponse[
 	return &bodyResponse[wire.Page[wire.Flow]]{page}, err
 }
 
-// newestFlows is the first page of the newest.
+// newestFlows returns a page of flows, the newest first.
 func (s *service) newestFlows(ctx context.Context, in *flowsInput) (flows []persistence.Flow, next string, err error) {
 	if flows, _, err = s.Store.ListFlows(ctx, 0, in.Limit+1); err != nil {
 		return nil, "", err
@@ -51,7 +51,7 @@ func (s *service) newestFlows(ctx context.Context, in *flowsInput) (flows []pers
 	return flows, next, nil
 }
 
-// sortedFlows looks at all flows: there are not many of them.
+// sortedFlows reads all flows, because there are not many.
 func (s *service) sortedFlows(ctx context.Context, in *flowsInput) (flows []persistence.Flow, next string, err error) {
 	at, continued, err := in.parseCursor()
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *service) sortedFlows(ctx context.Context, in *flowsInput) (flows []pers
 	return flows, next, nil
 }
 
-// cutFlows takes one page off a list that may have more, and tells where the next one begins.
+// cutFlows returns one page of a list that may have more, and the cursor of the next page.
 func cutFlows(flows []persistence.Flow, limit int) (page []persistence.Flow, next string) {
 	page, more := cutPage(flows, limit)
 	if more {
@@ -86,8 +86,8 @@ func cutFlows(flows []persistence.Flow, limit int) (page []persistence.Flow, nex
 	return page, next
 }
 
-// flowsAfter are the flows behind a place in the list of the newest. When the one that was there is
-// gone by now, those that were made at its very time may be told again.
+// flowsAfter returns the flows that follow a position in the list of the newest. If the flow at the
+// position was deleted, flows created at the same time may be returned again.
 func flowsAfter(flows []persistence.Flow, at listCursor) []persistence.Flow {
 	for i := range flows {
 		if sortedBy(&flows[i]) == at.name {
@@ -101,10 +101,10 @@ func flowsAfter(flows []persistence.Flow, at listCursor) []persistence.Flow {
 	return flows[older:]
 }
 
-// sortedBy is a text that no other flow has.
+// sortedBy returns a sort key that no other flow has.
 func sortedBy(f *persistence.Flow) string { return strings.ToLower(nameOf(f)) + "\n" + f.ID }
 
-// addSummaries tells of flows how they go.
+// addSummaries adds recent statistics to flows.
 func (s *service) addSummaries(ctx context.Context, flows []wire.Flow) error {
 	now := s.Engine.Now()
 	since := now.Add(-24 * time.Hour).UnixMilli()
@@ -137,7 +137,7 @@ func (s *service) addSummaries(ctx context.Context, flows []wire.Flow) error {
 	return s.nextByTheClock(ctx, of)
 }
 
-// nextByTheClock tells when schedules begin tasks of flows.
+// nextByTheClock adds the time when schedules start the next task of each flow.
 func (s *service) nextByTheClock(ctx context.Context, of map[string]*wire.FlowSummary) error {
 	schedules, err := s.Store.ListSchedules(ctx, persistence.ScheduleFilter{Limit: mostSchedules})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// getOpenAPI describes how tasks of a version are started, with its declared inputs, and what
-// follows.
+// getOpenAPI returns an OpenAPI document for starting and following tasks of a version, with its
+// declared inputs.
 func (s *service) getOpenAPI(ctx context.Context, in *versionInput) (*bodyResponse[json.RawMessage], error) {
 	f, v, err := in.findVersion(ctx, s)
 	if err != nil {
@@ -32,10 +32,10 @@ func (s *service) getOpenAPI(ctx context.Context, in *versionInput) (*bodyRespon
 	return &bodyResponse[json.RawMessage]{text}, err
 }
 
-// flowRoutes are what a client of one flow needs.
+// flowRoutes holds the routes that a client of one flow needs.
 var flowRoutes = map[string][]string{"/v1/tasks": {"post"}, "/v1/tasks/{task}": {"get"}, "/v1/tasks/{task}/signal": {"post"}, "/v1/tasks/{task}/cancel": {"post"}}
 
-// openAPIDocument is one of OpenAPI.
+// openAPIDocument is a decoded OpenAPI document.
 type openAPIDocument map[string]any
 
 func (d openAPIDocument) infoSection() map[string]any { return d["info"].(map[string]any) }
@@ -44,8 +44,8 @@ func (d openAPIDocument) schemaSection() map[string]any {
 	return d["components"].(map[string]any)["schemas"].(map[string]any)
 }
 
-// documentOf is the part of the description of the API that is about tasks of a flow, of which it
-// says what they are started with.
+// documentOf returns the part of the API's description that concerns tasks of a flow, with the
+// schema of their inputs.
 func (s *service) documentOf(flow string, number int, inputs json.RawMessage) (openAPIDocument, error) {
 	var d openAPIDocument
 	if err := json.Unmarshal(s.openAPIJSON(), &d); err != nil {
@@ -68,7 +68,7 @@ func (s *service) documentOf(flow string, number int, inputs json.RawMessage) (o
 	return d, nil
 }
 
-// setStartParams says what a task is started with.
+// setStartParams sets the schema of the params that a task is started with.
 func (d openAPIDocument) setStartParams(flow string, number int, inputs json.RawMessage) error {
 	start := d.schemaSection()["Start"].(map[string]any)
 	properties := start["properties"].(map[string]any)
@@ -79,11 +79,12 @@ func (d openAPIDocument) setStartParams(flow string, number int, inputs json.Raw
 	}
 	var params map[string]any
 	numbers := json.NewDecoder(bytes.NewReader(inputs))
-	numbers.UseNumber() // they keep their digits
+	numbers.UseNumber() // numbers keep their digits
 	if err := numbers.Decode(&params); err != nil {
 		return err
 	}
-	if _, has := params["$id"]; !has { // references inside of it are to itself, not to this document
+	// so that its references point into itself, not into this document
+	if _, has := params["$id"]; !has {
 		params["$id"] = "urn:troupe:flow:" + flow + ":" + strconv.Itoa(number)
 	}
 	properties["params"] = params
@@ -93,7 +94,7 @@ func (d openAPIDocument) setStartParams(flow string, number int, inputs json.Raw
 	return nil
 }
 
-// trimSchemas leaves out schemas that nothing refers to.
+// trimSchemas removes schemas without references to them.
 func (d openAPIDocument) trimSchemas() {
 	const at = "#/components/schemas/"
 	used, all := map[string]bool{}, d.schemaSection()

@@ -57,12 +57,12 @@ func (s *service) definitionBody() *huma.RequestBody {
 	}}
 }
 
-// FlowPath names a flow.
+// FlowPath identifies a flow.
 type FlowPath struct {
 	Flow string `path:"flow" maxLength:"128" doc:"slug of the flow, or its id" example:"order"`
 }
 
-// flowBy finds a flow by its slug, or by its id when no flow has that slug.
+// flowBy finds a flow by its slug, or by its id if no flow has that slug.
 func (s *service) flowBy(ctx context.Context, where, name string) (*persistence.Flow, error) {
 	f, err := s.Store.FlowBySlug(ctx, name)
 	if api.Missing(err) {
@@ -91,8 +91,8 @@ func (s *service) getFlow(ctx context.Context, in *struct{ FlowPath }) (*bodyRes
 	return &bodyResponse[wire.Flow]{answer}, err
 }
 
-// inputsOf is what a version declares about what its tasks are started with; nil where it does not,
-// or cannot be read any more.
+// inputsOf returns the schema that a version declares for the inputs of its tasks; nil if it
+// declares none, or cannot be read any more.
 func (s *service) inputsOf(ctx context.Context, v *persistence.Version) (json.RawMessage, error) {
 	plan, err := s.Reader.Plan(ctx, v.ID)
 	switch {
@@ -127,7 +127,8 @@ func (s *service) deleteFlow(ctx context.Context, in *deleteFlowInput) (*bodyRes
 	return &bodyResponse[wire.DeletedFlow]{wire.DeletedFlow{Flow: nameOf(f), Tasks: deleted}}, nil
 }
 
-// tasksMayGo keeps the tasks of a flow that somebody meant to be without any.
+// tasksMayGo returns an error if a flow still has tasks and the request does not allow deleting
+// them.
 func (s *service) tasksMayGo(ctx context.Context, f *persistence.Flow, sure bool) error {
 	if sure {
 		return nil
@@ -177,7 +178,7 @@ func (s *service) listVersions(ctx context.Context, in *versionsInput) (*bodyRes
 	return &bodyResponse[wire.Page[wire.Version]]{page}, nil
 }
 
-// afterVersion drops what comes before a version, and that itself.
+// afterVersion returns the versions that follow a version.
 func afterVersion(versions []persistence.Version, at listCursor) []persistence.Version {
 	for i, v := range versions {
 		if v.ID == at.name {
@@ -192,7 +193,7 @@ type versionInput struct {
 	Version string `path:"version" maxLength:"20" doc:"its number, or latest for the newest published one"`
 }
 
-// findVersion looks for it.
+// findVersion finds the version of the input.
 func (in *versionInput) findVersion(ctx context.Context, s *service) (*persistence.Flow, *persistence.Version, error) {
 	number := 0
 	if in.Version != "latest" {
@@ -221,7 +222,7 @@ func (s *service) getVersion(ctx context.Context, in *versionInput) (*bodyRespon
 	return &bodyResponse[wire.Version]{answer}, err
 }
 
-// findVersion finds a flow's version by its number, 0 = the newest published one.
+// findVersion finds a flow's version by its number; 0 is the newest published one.
 func (s *service) findVersion(ctx context.Context, where string, f *persistence.Flow, number int) (*persistence.Version, error) {
 	v, err := s.Store.FindVersion(ctx, f.ID, number)
 	if !api.Missing(err) {
@@ -234,7 +235,7 @@ func (s *service) findVersion(ctx context.Context, where string, f *persistence.
 	return nil, newNotFoundError(where, hint, "flow %s has no version %d", nameOf(f), number)
 }
 
-// nameOf is what a flow is addressed by.
+// nameOf returns the name by which a flow is addressed.
 func nameOf(f *persistence.Flow) string { return orElse(f.Slug, f.ID) }
 
 func orElse(text, other string) string {

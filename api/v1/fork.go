@@ -19,8 +19,8 @@ type forkInput struct {
 	Body           wire.Fork
 }
 
-// forkTask starts a task with as much of another one's history as it may have, or says how much
-// that is.
+// forkTask starts a task that reuses the history of another one as far as possible. In a dry run it
+// only reports how far that is.
 func (s *service) forkTask(ctx context.Context, in *forkInput) (*statusResponse[wire.Forked], error) {
 	row, err := s.Store.Task(ctx, in.Task)
 	if err != nil {
@@ -67,7 +67,8 @@ func (s *service) forkTask(ctx context.Context, in *forkInput) (*statusResponse[
 	return &statusResponse[wire.Forked]{statusOf(started.Created), forked}, nil
 }
 
-// simulateStart says what a task would do that starts so, after another one or, "", none.
+// simulateStart returns the predicted course of a task with this start, forked from task or, if
+// that is "", new.
 func (s *service) simulateStart(ctx context.Context, task string, start flow.Start) (*wire.Foresight, error) {
 	told, err := s.Reader.Foresee(ctx, task, start, flow.Env{Now: time.Now().UnixMilli(), Limits: s.Limits.OrDefault()})
 	if err != nil {
@@ -81,7 +82,7 @@ func (s *service) simulateStart(ctx context.Context, task string, start flow.Sta
 	return f, nil
 }
 
-// checkStart reports whether a task can begin so, as the member will that is to have it.
+// checkStart reports whether a task can start, by the same checks as the member that will own it.
 func (s *service) checkStart(ctx context.Context, start flow.Start) error {
 	plan, err := s.Reader.Plan(ctx, start.Version)
 	if err == nil {
@@ -90,7 +91,7 @@ func (s *service) checkStart(ctx context.Context, start flow.Start) error {
 	return err
 }
 
-// forkVersion is the version that the new task runs.
+// forkVersion returns the version that the new task runs.
 func (s *service) forkVersion(ctx context.Context, row *persistence.TaskRow, number int, newest bool) (*persistence.Version, error) {
 	if newest && number > 0 {
 		return nil, newInvalidError("body.newest", "send one of them", "a task runs version %d or the newest one, not both", number)
@@ -99,7 +100,8 @@ func (s *service) forkVersion(ctx context.Context, row *persistence.TaskRow, num
 	if err != nil {
 		return nil, err
 	}
-	if !newest && number == 0 { // by its id: clients of PocketFlow may have given several the same number
+	// by its id: clients of PocketFlow may have given several versions the same number
+	if !newest && number == 0 {
 		if v, err := s.Store.Version(ctx, row.VersionID); !api.Missing(err) {
 			return v, err
 		}

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// cachedAnswer is an answer that everybody gets who asks within some time. It is made by one of
-// them at once, so that it costs the same however many ask.
+// cachedAnswer is an answer that all callers within some time share. Only one of them computes it
+// at a time, so the cost does not depend on the number of callers.
 type cachedAnswer[T any] struct {
-	turn chan struct{} // whose turn it is to look
+	turn chan struct{} // held by the caller that computes the answer
 	made time.Time
 	last *T
 }
 
 func newFresh[T any]() *cachedAnswer[T] { return &cachedAnswer[T]{turn: make(chan struct{}, 1)} }
 
-// getOrMake answers with what was made no longer ago than age, or makes it.
+// getOrMake returns the answer if it is not older than age, and computes a new one otherwise.
 func (f *cachedAnswer[T]) getOrMake(ctx context.Context, now time.Time, age time.Duration, make func(context.Context) (*T, error)) (*T, error) {
 	select {
 	case f.turn <- struct{}{}:

@@ -18,7 +18,7 @@ func (s *service) getGraph(ctx context.Context, in *versionInput) (*bodyResponse
 	if err != nil {
 		return nil, err
 	}
-	graph := toGraph(plan, nil) // what is kept is no longer the text that somebody wrote
+	graph := toGraph(plan, nil) // the stored definition is no longer the text that the author wrote
 	graph.Flow, graph.Version = nameOf(f), v.Number
 	return &bodyResponse[wire.Graph]{*graph}, nil
 }

@@ -30,8 +30,8 @@ func (s *service) historyRoutes() {
 	s.describeStream("/v1/tasks/{task}/stream", "OK; data of each message is an Event, of the message with the type end an End", refTo[wire.Event])
 }
 
-// parsePosition reads the id of an event, or the number of a row for all of it; "" is the
-// beginning.
+// parsePosition parses the id of an event, or the number of a row, which stands for the end of that
+// row; "" is the beginning.
 func parsePosition(where, text string) (stream.Position, error) {
 	p, ok := stream.ParsePosition(text)
 	if !ok {
@@ -70,7 +70,7 @@ func (s *service) listEvents(ctx context.Context, in *eventsInput) (*bodyRespons
 	return &bodyResponse[wire.Page[wire.Event]]{*page}, nil
 }
 
-// eventPage is a page in the order that is asked for.
+// eventPage returns a page in the requested order.
 func (s *service) eventPage(ctx context.Context, in *eventsInput, from stream.Position) (*wire.Page[wire.Event], error) {
 	switch {
 	case in.Order == "desc" && in.After != "":
@@ -93,13 +93,13 @@ func (s *service) eventPage(ctx context.Context, in *eventsInput, from stream.Po
 	return &page, nil
 }
 
-// pageBytes bounds what is answered at once, and part what is read: a row may hold a thousand
-// events, an event a megabyte.
+// pageBytes bounds the size of an answer, and part that of a read: a row may hold a thousand
+// events, and an event a megabyte.
 const pageBytes = 4 << 20
 
 var part = persistence.Part{Rows: 50, Bytes: pageBytes}
 
-// eventsAfter reads one page. It is shorter than asked for when its events are large.
+// eventsAfter returns one page. Large events make it shorter than requested.
 func (s *service) eventsAfter(ctx context.Context, task string, from stream.Position, limit int) (items []wire.Event, more bool, err error) {
 	items = []wire.Event{}
 	size := 0
@@ -128,7 +128,7 @@ func (s *service) eventsAfter(ctx context.Context, task string, from stream.Posi
 	}
 }
 
-// eventsOf are the events of a row behind a position.
+// eventsOf returns the events of a row that follow a position.
 func eventsOf(row engine.Row, from stream.Position) ([]wire.Event, error) {
 	events, err := flow.DecodeEvents(row.Events)
 	if err != nil {
@@ -143,8 +143,8 @@ func eventsOf(row engine.Row, from stream.Position) ([]wire.Event, error) {
 	return list, nil
 }
 
-// toEvent leaves out the token of a claim: who reads a history must not be able to report in a
-// worker's name.
+// toEvent converts an event without the token of a claim. A reader of the history must not be able
+// to report in a worker's name.
 func toEvent(at stream.Position, e *flow.Event) wire.Event {
 	return wire.Event{
 		ID: at.String(), Seq: at.Seq, Type: string(e.Type), At: wire.Millis(e.At), Place: toPlace(e.Address()),
@@ -164,19 +164,18 @@ type runsInput struct {
 	Paging
 }
 
-// matchesRun reports whether a run is meant.
+// matchesRun reports whether a run passes the filter.
 func (in *runsInput) matchesRun(r *flow.NodeRun) bool {
 	return (in.Scope == "" || r.Scope == strings.TrimPrefix(in.Scope, rootScope)) && (in.Node == "" || r.Address.Node == in.Node) &&
 		(in.Unit < 0 || r.Kind == flow.RunAttempt && r.Unit == in.Unit) && (len(in.State) == 0 || slices.Contains(in.State, string(r.Status)))
 }
 
-// wantsAll says that every run is meant.
+// wantsAll reports whether no filter is set.
 func (in *runsInput) wantsAll() bool {
 	return in.Scope == "" && in.Node == "" && in.Unit < 0 && len(in.State) == 0
 }
 
-// Of a history so many parts are looked through for a page of what is meant, and so many runs of
-// each.
+// Limits of the search for one page of a history: parts that are read, and runs of each part.
 const (
 	partsLooked = 8
 	runsLooked  = 500
@@ -247,7 +246,7 @@ func (s *service) listWaits(ctx context.Context, in *struct{ TaskPath }) (*bodyR
 	return &bodyResponse[wire.Waiting]{answer}, nil
 }
 
-// describeStream says what the framework cannot see in a stream.
+// describeStream adds the description of a stream, which the framework cannot derive.
 func (s *service) describeStream(path, text string, message func(huma.Registry) *huma.Schema) {
 	schemas := s.huma.OpenAPI().Components.Schemas
 	end := refTo[wire.End](schemas)

@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// mostCompiled is how many hooks are kept compiled.
+// mostCompiled is the number of compiled hooks that are cached.
 const mostCompiled = 200
 
-// compiledHooks are hooks as they were compiled last: compiling one takes longer than all else that
-// a delivery takes of a processor.
+// compiledHooks caches compiled hooks. Compiling one takes more processor time than the rest of a
+// delivery.
 type compiledHooks struct {
 	mu     sync.Mutex
 	byName map[string]compiledHook
@@ -23,7 +23,7 @@ type compiledHook struct {
 	hook     *hook.Hook
 }
 
-// compileHook compiles a hook unless its settings are those that were compiled last.
+// compileHook returns the compiled hook, and compiles it only if its settings have changed.
 func (c *compiledHooks) compileHook(h *persistence.Hook) (*hook.Hook, error) {
 	settings := string(h.Settings)
 	if known, ok := c.findHook(h.Name); ok && known.settings == settings {

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// How hooks are managed. What is delivered to them is in deliver.go.
+// Routes to manage hooks. Deliveries to them are handled in deliver.go.
 
 func (s *service) hookRoutes() {
 	registerOperation(s, apiOperation{id: "list-hooks", method: http.MethodGet, path: "/v1/hooks", tag: "hooks",
@@ -32,7 +32,7 @@ func (s *service) hookRoutes() {
 	s.deliveryRoute()
 }
 
-// HookPath names a hook.
+// HookPath identifies a hook.
 type HookPath struct {
 	Hook string `path:"hook" minLength:"1" maxLength:"64" doc:"name of the hook: up to 64 of a-z, 0-9, '.', '_' and '-'"`
 }
@@ -119,11 +119,11 @@ func (s *service) setHook(ctx context.Context, in *setHookInput) (*statusRespons
 	return nil, flow.Errorf(flow.Busy, "the hook %s is being changed by many at once: try again", in.Hook)
 }
 
-// hookTries is how often a hook is read and written while others change it.
+// hookTries is the number of attempts to change a hook while other callers change it.
 const hookTries = 10
 
-// putHook changes a hook as it is now. ErrStale: somebody else has changed it since it was read, or
-// since the revision that was sent.
+// putHook changes a hook as it is now. It returns ErrStale if the hook has changed since it was
+// read, or since the revision that was sent.
 func (s *service) putHook(ctx context.Context, in *setHookInput, settings []byte) (h *persistence.Hook, made string, err error) {
 	h, err = s.Store.Hook(ctx, in.Hook)
 	now := s.Engine.Now().UnixMilli()
@@ -149,7 +149,7 @@ func newRevisionConflict() error {
 		err: flow.Errorf(flow.Conflict, "somebody else has changed the hook")}
 }
 
-// checkHook refuses settings that no delivery could be carried out with.
+// checkHook rejects settings that no delivery could use.
 func (s *service) checkHook(ctx context.Context, in *wire.SetHook) ([]byte, error) {
 	settings := hook.Settings(in.HookSettings)
 	compiled, err := hook.Compile(settings)
@@ -167,7 +167,7 @@ func (s *service) checkHook(ctx context.Context, in *wire.SetHook) ([]byte, erro
 	return settings.JSON()
 }
 
-// checkHookFlow looks whether the flow is there, and takes what the hook starts it with.
+// checkHookFlow checks that the flow exists and accepts the params that the hook starts it with.
 func (s *service) checkHookFlow(ctx context.Context, h *hook.Hook) error {
 	f, err := s.flowBy(ctx, "body.flow", h.Flow)
 	if err != nil || h.Signal != "" {
@@ -187,13 +187,13 @@ func (s *service) checkHookFlow(ctx context.Context, h *hook.Hook) error {
 	return nil
 }
 
-// secretsOf are the secrets of a hook from now on, and the one that was made for it, if one was. No
-// more than two are valid.
+// secretsOf returns the secrets of a hook after a change, and the generated one, if any. At most
+// two are valid.
 func secretsOf(before []persistence.HookSecret, in *wire.SetHook, now int64) (after []persistence.HookSecret, made string, err error) {
 	text := in.Secret
 	if in.NewSecret || text == "" && len(before) == 0 {
 		key := make([]byte, 32)
-		_, _ = rand.Read(key) // it never fails
+		_, _ = rand.Read(key) // Read never fails
 		made = "whsec_" + base64.StdEncoding.EncodeToString(key)
 		text = made
 	}

@@ -54,8 +54,8 @@ func (s *service) listJobs(ctx context.Context, in *listJobsInput) (*bodyRespons
 	return &bodyResponse[wire.Page[wire.WaitingJob]]{page}, nil
 }
 
-// waitingJobs asks the tasks who has their jobs. What has ended since the rows were read is left
-// out.
+// waitingJobs adds to queue rows which workers hold the jobs. Jobs that have ended since the rows
+// were read are left out.
 func (s *service) waitingJobs(ctx context.Context, rows []persistence.QueueRow) ([]wire.WaitingJob, error) {
 	workers, err := s.workersOf(ctx, rows)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *service) waitingJobs(ctx context.Context, rows []persistence.QueueRow) 
 	return jobs, nil
 }
 
-// workersOf tells by job who has it, "" if nobody.
+// workersOf returns the worker of each job; "" if it has none.
 func (s *service) workersOf(ctx context.Context, rows []persistence.QueueRow) (map[string]string, error) {
 	jobs := map[string][]string{}
 	for _, row := range rows {
@@ -96,7 +96,7 @@ func (s *service) workersOf(ctx context.Context, rows []persistence.QueueRow) (m
 	return workers, err
 }
 
-// JobPath names a job.
+// JobPath identifies a job.
 type JobPath struct {
 	Job string `path:"job" maxLength:"20000" doc:"id of the job; also as pollers know it"`
 }
@@ -109,7 +109,7 @@ func (s *service) getJob(ctx context.Context, in *JobPath) (*bodyResponse[wire.J
 	return &bodyResponse[wire.Job]{toJob(task, r)}, nil
 }
 
-// parseJob knows the ids of this API, and those that pollers know jobs and their runs by.
+// parseJob parses the ids of this API and the ids with which pollers address jobs and runs.
 func parseJob(id string) (task string, address flow.Address, err error) {
 	for _, prefix := range []string{api.QueuePrefix, api.RunPrefix} {
 		id = strings.TrimPrefix(id, prefix)
@@ -173,8 +173,8 @@ func toJob(task string, r *flow.NodeRun) wire.Job {
 	return j
 }
 
-// jobState tells a job's state from what the journal says of its attempt. A job that nobody wanted
-// any longer has failed, with an error that says so.
+// jobState returns a job's state, derived from its attempt in the journal. A job that was withdrawn
+// has failed, with an error that explains it.
 func jobState(r *flow.NodeRun) string {
 	switch r.Status {
 	case flow.AttemptOK:
@@ -190,7 +190,8 @@ func jobState(r *flow.NodeRun) string {
 	return "claimed"
 }
 
-// serviceOf is what a job asks for. Branches named at run time are named after their service.
+// serviceOf returns the service that a job needs. Branches named at run time are named after their
+// service.
 func serviceOf(r *flow.NodeRun) string {
 	if r.Node == nil {
 		return ""

@@ -15,23 +15,26 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// bodyFormat is how bodies are read and written: values of users pass through it untouched.
+// bodyFormat returns the format that reads and writes bodies. It leaves the values of users
+// unchanged.
 func (u userValues) bodyFormat() huma.Format {
 	return huma.Format{Marshal: marshalBody, Unmarshal: u.unmarshalFast}
 }
 
 func marshalBody(w io.Writer, v any) error {
 	err := printer.JSON(w, v, "\n")
-	if errors.Is(err, printer.ErrGone) { // told, the framework would panic, and nobody is left to hear of it
+	// an error would make the framework panic, and no client is left to read it
+	if errors.Is(err, printer.ErrGone) {
 		return nil
 	}
-	if err != nil && payload.Of(w) != nil { // what a value refers to has just gone; half an answer must not look like a whole one
+	// a referenced value was just deleted; half an answer must not look complete
+	if err != nil && payload.Of(w) != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return err
 }
 
-// checkPayloads finds out whether what the values in an answer refer to is there.
+// checkPayloads checks that the values which an answer refers to exist.
 func (s *service) checkPayloads(answer any) error {
 	told := reflect.Indirect(reflect.ValueOf(answer))
 	if s.Payloads == nil || told.Kind() != reflect.Struct {
@@ -53,8 +56,8 @@ func unmarshalBody(b []byte, to any) error {
 	return err
 }
 
-// looselyInto decodes what the framework compares with its description. JSON knows numbers that no
-// float does; as the values of users they are fine, so here the largest float stands for them.
+// looselyInto decodes a body for the comparison with its schema. JSON allows numbers that no float
+// holds, and they are valid in values of users, so the largest float represents them here.
 func looselyInto(to *any, b []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()

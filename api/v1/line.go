@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// addQueuePositions says of jobs that workers have to poll for how many are before them, and how
-// many workers could take them.
+// addQueuePositions adds to jobs in a queue how many jobs are before them, and how many workers
+// could take them.
 func (s *service) addQueuePositions(ctx context.Context, task string, waits []*wire.Wait) error {
 	if !slices.ContainsFunc(waits, func(w *wire.Wait) bool { return w.Service != "" }) {
 		return nil
@@ -29,15 +29,14 @@ func (s *service) addQueuePositions(ctx context.Context, task string, waits []*w
 		switch {
 		case err == nil:
 			w.Before = &before
-		case !errors.Is(err, persistence.ErrNotFound): // it has ended, or has not come there yet
+		case !errors.Is(err, persistence.ErrNotFound): // it has ended, or has not been queued yet
 			return err
 		}
 	}
 	return nil
 }
 
-// countEligible counts the workers that are online and may take the jobs of a service that ask for
-// labels.
+// countEligible counts the online workers that may take jobs of a service with these labels.
 func (s *service) countEligible(known []persistence.Worker, service string, labels []string) (n int) {
 	for i := range known {
 		w := &known[i]

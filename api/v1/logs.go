@@ -25,7 +25,7 @@ func (s *service) logRoutes() {
 	s.describeStream("/v1/tasks/{task}/logs/stream", "OK; data of each message is a LogEntry, of the message with the type end an End", refTo[wire.LogEntry])
 }
 
-// LogPick says which lines are wanted. What is absent does not matter.
+// LogPick selects lines. Absent fields match everything.
 type LogPick struct {
 	TaskPath
 	Job     string `query:"job" maxLength:"20000" doc:"only of this job"`
@@ -41,8 +41,7 @@ type logsInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"5000" default:"1000" doc:"how many lines at most"`
 }
 
-// logReads bounds how often the store is asked for one page, when most of what it has is not
-// wanted.
+// logReads bounds the reads of the store for one page, if few lines match.
 const logReads = 16
 
 func (s *service) listLogs(ctx context.Context, in *logsInput) (*bodyResponse[wire.Page[wire.LogEntry]], error) {
@@ -89,7 +88,7 @@ type streamLogsInput struct {
 	After       string `query:"after" maxLength:"40" doc:"the same, for the first connection"`
 }
 
-// streamLogs answers before it begins to stream when there is no such task.
+// streamLogs returns an error before it starts the stream if there is no such task.
 func (s *service) streamLogs(ctx context.Context, in *streamLogsInput) (*huma.StreamResponse, error) {
 	where, text := "query.after", in.After
 	if in.LastEventID != "" {
@@ -113,7 +112,7 @@ func (s *service) streamLogs(ctx context.Context, in *streamLogsInput) (*huma.St
 	}}, nil
 }
 
-// streamLogs ends when the task has ended, or was deleted.
+// streamLogs sends lines until the task has ended or was deleted.
 func (st *eventFeed) streamLogs(ctx context.Context, to stream.Listener, lines *logLines) error {
 	if err := to.Open(); err != nil {
 		return err
@@ -145,12 +144,12 @@ func (st *eventFeed) streamLogs(ctx context.Context, to stream.Listener, lines *
 		err = st.sendEnd(ctx, to, troubled)
 	}
 	if api.Missing(err) {
-		return nil // it was deleted meanwhile
+		return nil // the task was deleted
 	}
 	return err
 }
 
-// logLines reads the lines that are wanted, from a position on.
+// logLines reads matching lines that follow a position.
 type logLines struct {
 	api.LogReader
 	pick LogPick
@@ -172,7 +171,7 @@ func (s *service) logLines(ctx context.Context, pick *LogPick, from stream.Posit
 	return &logLines{LogReader: api.LogReader{Store: s.Store, Filter: f}, pick: *pick, from: from}, nil
 }
 
-// matchingEntries are the lines of parts that are wanted.
+// matchingEntries returns the lines of parts that match.
 func (l *logLines) matchingEntries(parts []api.LogPart) (list []wire.LogEntry) {
 	for i := range parts {
 		p := &parts[i]
@@ -181,7 +180,7 @@ func (l *logLines) matchingEntries(parts []api.LogPart) (list []wire.LogEntry) {
 			continue
 		}
 		missing := p.Missing
-		if l.from.Covers(p.Number, 0) { // it was told before
+		if l.from.Covers(p.Number, 0) { // it was sent before
 			missing = persistence.LogSize{}
 		}
 		for n, said := range p.Lines {

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	overviewAge  = time.Second // how old an answer may be
-	failedTasks  = 500         // that are looked at
-	overviewRows = 50          // of each list in it
+	overviewAge  = time.Second // greatest age of an answer
+	failedTasks  = 500         // number of failed tasks that are read
+	overviewRows = 50          // rows of each list in an overview
 )
 
 func (s *service) overviewRoutes() {
@@ -32,7 +32,7 @@ func (s *service) getOverview(ctx context.Context, _ *struct{}) (*bodyResponse[w
 	return toResponse(s.overview.getOrMake(ctx, s.Engine.Now(), overviewAge, s.buildOverview))
 }
 
-// buildOverview makes an overview.
+// buildOverview computes an overview.
 func (s *service) buildOverview(ctx context.Context) (*wire.Overview, error) {
 	now := s.Engine.Now()
 	slow, err := s.slow.getOrMake(ctx, now, slowAge, s.slowFlows)
@@ -48,7 +48,7 @@ func (s *service) buildOverview(ctx context.Context) (*wire.Overview, error) {
 	return o, nil
 }
 
-// countListed counts the tasks that a query picks, as their list would.
+// countListed counts the tasks that a query selects, as their list would.
 func (s *service) countListed(ctx context.Context, pick TaskPick) (wire.ListedTasks, error) {
 	f, err := s.filterOf(ctx, &pick)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *service) countListed(ctx context.Context, pick TaskPick) (wire.ListedTa
 	return wire.ListedTasks{Count: n.Count, Exact: n.Exact, Query: pick.queryString()}, nil
 }
 
-// queryString asks for the same, as far as overviews do.
+// queryString returns the filter as a query string, for the fields that overviews use.
 func (p *TaskPick) queryString() string {
 	q := url.Values{}
 	for _, state := range p.State {
@@ -121,14 +121,15 @@ func (s *service) addRecent(ctx context.Context, o *wire.Overview) error {
 	return nil
 }
 
-// addFailing groups the newest of the tasks that have failed in the last day.
+// addFailing groups the newest of the tasks that failed in the last day.
 func (s *service) addFailing(ctx context.Context, o *wire.Overview) error {
 	since := ceilMillis(o.Now.Add(-24 * time.Hour))
 	rows, err := s.Store.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{string(flow.TaskFailed)}, EndedFrom: since, ByEnd: true, Limit: failedTasks + 1})
 	if err != nil {
 		return err
 	}
-	if len(rows) > failedTasks { // those that failed in the same millisecond are all in it, or none
+	// tasks that failed in the same millisecond are all included, or none of them
+	if len(rows) > failedTasks {
 		since = rows[failedTasks].EndedAt + 1
 		rows = slices.DeleteFunc(rows, func(t persistence.TaskRow) bool { return t.EndedAt < since })
 	}
@@ -136,7 +137,7 @@ func (s *service) addFailing(ctx context.Context, o *wire.Overview) error {
 	return nil
 }
 
-// groupsOf groups tasks, the newest first, by how they failed.
+// groupsOf groups tasks by how they failed, the newest first.
 func groupsOf(rows []persistence.TaskRow, since int64) []wire.FailureGroup {
 	type kind struct{ flow, failure string }
 	groups := map[kind]*wire.FailureGroup{}
@@ -162,7 +163,7 @@ func groupsOf(rows []persistence.TaskRow, since int64) []wire.FailureGroup {
 	return list[:min(len(list), overviewRows)]
 }
 
-// failedNode is the node that the error of a task names.
+// failedNode returns the node that the error of a task names.
 func failedNode(err string) string {
 	if node, _, named := strings.Cut(err, ": "); named && !strings.Contains(node, " ") {
 		return node

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// packedDocument is a document that stays the same, which clients that accept gzip get compressed.
+// packedDocument is a constant document. Clients that accept gzip get it compressed.
 type packedDocument struct {
 	kind string // its media type
 	text func() []byte
@@ -19,7 +19,7 @@ func newPacked(kind string, text func() []byte) *packedDocument {
 	return &packedDocument{kind: kind, text: text, zip: sync.OnceValue(func() []byte {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
-		_, _ = w.Write(text()) // to memory
+		_, _ = w.Write(text()) // writes to memory
 		_ = w.Close()
 		return b.Bytes()
 	})}
@@ -38,7 +38,7 @@ func (p *packedDocument) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body()) // a client that is gone needs no answer
 }
 
-// acceptsGzip reports whether a request takes answers that are compressed by gzip.
+// acceptsGzip reports whether a client accepts answers compressed with gzip.
 func acceptsGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(part), ";")

@@ -11,14 +11,13 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// The description is kept as openapi.json too, for those who make clients of it. A test says when
-// it is out of date.
-//
+// The description is also stored as openapi.json, for generators of clients. A test fails if it is
+// out of date.
 //go:generate go test -count=1 -run TestTheDocumentIsUpToDate . -args -update
 //go:generate go run ../../internal/apigen openapi.json ../ui/src/api.gen.ts
 
-// The page that shows the description. Style and script are files of their own for their readers'
-// sake; the page is sent as one, so that it needs no other request than that for the document.
+// The page that shows the description. Style and script are separate files, which are easier to
+// edit. The page is sent as one, so that it needs no other request than that for the document.
 var (
 	//go:embed docs.html
 	docsHTML []byte
@@ -33,7 +32,7 @@ func (s *service) registerDocs() {
 	inYAML := sync.OnceValue(func() []byte {
 		b, err := s.huma.OpenAPI().YAML()
 		if err != nil {
-			panic(err) // the same for everybody, so a test finds it
+			panic(err) // the same for every caller, so a test finds it
 		}
 		return b
 	})
@@ -52,12 +51,12 @@ func (s *service) registerDocs() {
 func (s *service) openAPIJSON() []byte {
 	b, err := json.MarshalIndent(s.huma.OpenAPI(), "", "  ")
 	if err != nil {
-		panic(err) // the same for everybody, so a test finds it
+		panic(err) // the same for every caller, so a test finds it
 	}
 	return append(b, '\n')
 }
 
-// docsPage puts the page together. Its policy allows that very style and script and nothing else.
+// docsPage returns the page, and a policy that allows only its own style and script.
 func docsPage() (page []byte, policy string) {
 	page = append(page, docsHTML...)
 	page = append(append(append(page, "<style>"...), docsCSS...), "</style>\n"...)

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// inLine says of those who wait for a permit, or for a worker, how many wait before them. Only the
-// store knows.
+// inLine adds to waits for a permit or a worker how many others wait before them. Only the store
+// knows.
 func (s *service) inLine(ctx context.Context, task string, waits []wire.Wait) error {
 	all := make([]*wire.Wait, len(waits))
 	for i := range waits {
@@ -55,7 +55,7 @@ func (s *service) addWaitPositions(ctx context.Context, task string, waits []*wi
 	return nil
 }
 
-// orMore says that not all were counted.
+// orMore returns a suffix that marks a count at its limit.
 func orMore(n int) string {
 	if n < persistence.MostBefore {
 		return ""

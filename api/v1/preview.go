@@ -13,19 +13,19 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// Values says how much of the values of users is answered.
+// Values selects how much of the values of users is included.
 type Values struct {
 	Values string `query:"values" enum:"full,preview,none" default:"full" doc:"full: values as they are; preview: each as {bytes, value}, or when it is larger than 2 KiB as {bytes, preview, truncated} with the beginning of its text; none: as {bytes}. /v1/tasks/{task}/value has all of one"`
 }
 
-// Bounds of previews: of each value, and of all that is shown of shared together.
+// Limits of previews in bytes: of each value, and of all of shared together.
 const (
 	previewBytes  = 2 << 10
 	sharedPreview = 64 << 10
 )
 
-// cutValues makes previews of values, unless they are wanted as they are. Those that are not there
-// stay so.
+// cutValues replaces values by previews, unless full values are requested. Missing values stay
+// missing.
 func (v *Values) cutValues(p *payload.Store, values ...*json.RawMessage) {
 	if v.Values == "full" || v.Values == "" {
 		return
@@ -37,8 +37,8 @@ func (v *Values) cutValues(p *payload.Store, values ...*json.RawMessage) {
 	}
 }
 
-// previewValue shows how a value begins. No more than that is read of what is kept elsewhere; of
-// what cannot be read it shows why.
+// previewValue returns the beginning of a value. It reads no more than that of a value in the
+// payload store. If the value cannot be read, the preview shows the reason.
 func (v *Values) previewValue(p *payload.Store, value json.RawMessage, most int) json.RawMessage {
 	size := p.Size(value)
 	b := strconv.AppendInt([]byte(`{"bytes":`), int64(size), 10)
@@ -69,7 +69,8 @@ func (v *Values) cutTask(p *payload.Store, t *wire.Task) {
 		return
 	}
 	v.cutValues(p, &t.Params, &t.Result)
-	shared, room := make(map[string]json.RawMessage, len(t.Shared)), sharedPreview // the state's own stays as it is
+	// the state's own map is not changed
+	shared, room := make(map[string]json.RawMessage, len(t.Shared)), sharedPreview
 	for _, key := range slices.Sorted(maps.Keys(t.Shared)) {
 		shared[key] = v.previewValue(p, t.Shared[key], min(previewBytes, room))
 		room -= min(p.Size(t.Shared[key]), previewBytes, room)

@@ -22,7 +22,7 @@ import (
 
 const problemType = "application/problem+json"
 
-// problem is a wire.Problem as the framework wants it.
+// problem is a wire.Problem in the form that the framework needs.
 type problem struct {
 	wire.Problem
 }
@@ -37,7 +37,7 @@ func (p *problem) GetHeaders() http.Header {
 	return h
 }
 
-// locatedError says which part of a request an error is about, and what to do.
+// locatedError is an error with the part of a request it refers to, and advice.
 type locatedError struct {
 	where, hint string
 	err         error
@@ -46,7 +46,7 @@ type locatedError struct {
 func (l *locatedError) Error() string { return l.where + ": " + l.err.Error() }
 func (l *locatedError) Unwrap() error { return l.err }
 
-// locateError says which part of the request an error is about.
+// locateError adds the part of the request that an error refers to.
 func locateError(where string, err error) error {
 	if err == nil {
 		return nil
@@ -54,17 +54,17 @@ func locateError(where string, err error) error {
 	return &locatedError{where: where, err: err}
 }
 
-// newInvalidError refuses a part of the request.
+// newInvalidError returns an error that rejects a part of the request.
 func newInvalidError(where, hint, format string, args ...any) error {
 	return &locatedError{where: where, hint: hint, err: flow.Errorf(flow.Invalid, format, args...)}
 }
 
-// newNotFoundError says that something which the request names is not there.
+// newNotFoundError returns an error for an object that the request names and that does not exist.
 func newNotFoundError(where, hint, format string, args ...any) error {
 	return &locatedError{where: where, hint: hint, err: flow.Errorf(flow.NotFound, format, args...)}
 }
 
-// toProblem makes the answer to an error.
+// toProblem converts an error to an answer.
 func (s *service) toProblem(ctx context.Context, err error) *problem {
 	err = api.Cause(ctx, err)
 	v := api.Judge(err)
@@ -96,7 +96,7 @@ func (s *service) toProblem(ctx context.Context, err error) *problem {
 	if errors.As(err, &timetable) {
 		p.Faults = scheduleFaults(timetable)
 	}
-	if v.Log && ctx.Err() == nil { // or else the client has gone
+	if v.Log && ctx.Err() == nil { // otherwise the client has gone
 		s.Logger.ErrorContext(ctx, "a request failed", "error", err, "request", p.Request)
 	}
 	if v.Denied {
@@ -105,7 +105,7 @@ func (s *service) toProblem(ctx context.Context, err error) *problem {
 	return p.addExplanation()
 }
 
-// toFaults are the inputs that do not fit, each with its place as a reference.
+// toFaults converts input errors; each place becomes a reference into the request.
 func toFaults(problems types.Problems) []wire.Fault {
 	faults := make([]wire.Fault, len(problems))
 	for i, p := range problems {
@@ -114,7 +114,7 @@ func toFaults(problems types.Problems) []wire.Fault {
 	return faults
 }
 
-// hookFaults are the settings that cannot be, when there are several.
+// hookFaults returns the wrong settings of a hook; nil if it is only one.
 func hookFaults(problems hook.Problems) (faults []wire.Fault) {
 	if len(problems) == 1 {
 		return nil
@@ -125,7 +125,7 @@ func hookFaults(problems hook.Problems) (faults []wire.Fault) {
 	return faults
 }
 
-// scheduleFaults returns the fields of a schedule that are wrong, nil if it is only one.
+// scheduleFaults returns the wrong fields of a schedule; nil if it is only one.
 func scheduleFaults(faults schedule.Faults) (list []wire.Fault) {
 	if len(faults) == 1 {
 		return nil
@@ -142,13 +142,13 @@ func (p *problem) addExplanation() *problem {
 	return p
 }
 
-// problemResponse describes every answer that is no success.
+// problemResponse returns the description of every answer that is no success.
 func (s *service) problemResponse() *huma.Response {
 	schema := s.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problem](), true, "")
 	return &huma.Response{Description: "Problem", Content: map[string]*huma.MediaType{problemType: {Schema: schema}}}
 }
 
-// noRoute answers what fits no route: 405 when another method would.
+// noRoute answers requests without a route: 405 if another method would match.
 func (s *service) noRoute(w http.ResponseWriter, r *http.Request) {
 	p := &problem{wire.Problem{Status: http.StatusNotFound, Kind: string(flow.NotFound), Request: api.RequestID(r.Context()),
 		What: "there is no such route", Where: "path", Hint: "/v1/docs lists all routes"}}
@@ -161,7 +161,7 @@ func (s *service) noRoute(w http.ResponseWriter, r *http.Request) {
 	p.addExplanation().writeTo(w)
 }
 
-// writeTo is for what is answered without the framework.
+// writeTo writes a problem without the framework.
 func (p *problem) writeTo(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", problemType)
 	api.SayWhen(w.Header(), p.Status)

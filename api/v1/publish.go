@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Strictness is how much a definition is forgiven.
+// Strictness holds the parameter that turns warnings of a definition into errors.
 type Strictness struct {
 	Strict bool `query:"strict" doc:"true: warnings are errors, too"`
 }
@@ -134,28 +134,28 @@ func looksLikeJSON(text []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n\ufeff"), []byte("{"))
 }
 
-// sentDefinition is what somebody wants to publish: JSON or YAML.
+// sentDefinition is a definition to be published: JSON or YAML.
 type sentDefinition struct {
 	slug   string
 	text   []byte
 	strict bool
-	after  *int // of the newest version that is known; nil = whatever is there
+	after  *int // newest version number that the caller knows; nil accepts any
 }
 
-// readDefinition takes the body for the definition, or for a wire.Publish when it has the field
-// definition, which no definition has.
+// readDefinition reads the body as a definition. A body with the field definition, which no
+// definition has, is a wire.Publish.
 func readDefinition(ctx context.Context, sent []byte) (*sentDefinition, error) {
 	kind, err := mediaType(ctx)
 	if err != nil {
 		return nil, err
 	}
-	text := bytes.Clone(sent) // the framework uses its buffer again
+	text := bytes.Clone(sent) // the framework reuses its buffer
 	if kind == "json" && !looksLikeJSON(text) {
 		return nil, newInvalidError("body", "send the definition as a JSON object, or YAML with Content-Type: application/yaml", "the body is no JSON object")
 	}
 	var fields map[string]json.RawMessage
 	if kind == "yaml" || json.Unmarshal(text, &fields) != nil || fields["definition"] == nil {
-		return &sentDefinition{text: text}, nil // whatever is wrong with it, the parser says it better
+		return &sentDefinition{text: text}, nil // the parser reports faults in more detail
 	}
 	return openEnvelope(fields)
 }
@@ -176,7 +176,7 @@ func openEnvelope(fields map[string]json.RawMessage) (*sentDefinition, error) {
 	return d, nil
 }
 
-// mediaType is json, yaml, or "" when the sender does not say.
+// mediaType returns json or yaml; "" if the client sends no type.
 func mediaType(ctx context.Context) (string, error) {
 	x := ctx.Value(exchangeKey{}).(httpExchange)
 	header := x.r.Header.Get("Content-Type")
@@ -192,7 +192,7 @@ func mediaType(ctx context.Context) (string, error) {
 	return "", newInvalidError("header.Content-Type", "send application/json or application/yaml", "a definition cannot be read from %.80q", header)
 }
 
-// SlugFor makes a slug of the definition's name; "" when that makes none.
+// SlugFor makes a slug from the definition's name; "" if that is not possible.
 func SlugFor(text []byte) string {
 	d, _ := define.Parse(text)
 	if d == nil {
@@ -201,7 +201,7 @@ func SlugFor(text []byte) string {
 	return slugOf(d.Name)
 }
 
-// slugOf keeps what a slug may hold of a name and puts a dash in the place of the rest.
+// slugOf keeps the characters of a name that a slug may have, and replaces the rest by dashes.
 func slugOf(name string) string {
 	slug := strings.Map(func(r rune) rune {
 		switch {
@@ -216,14 +216,14 @@ func slugOf(name string) string {
 	return strings.TrimRight(strings.TrimLeft(slug[:min(len(slug), 128)], "-._"), "-")
 }
 
-// definitionJSON is a definition as JSON: byte for byte when it is that already.
+// definitionJSON returns a definition as JSON; unchanged if it is JSON already.
 func definitionJSON(text []byte) json.RawMessage {
 	if json.Valid(text) {
 		return text
 	}
 	converted, err := define.YAMLToJSON(text)
-	if err != nil { // of a version that another release accepted: show it as the text it is
-		converted, _ = json.Marshal(string(text)) // a string is always marshaled
+	if err != nil { // accepted by another release: show its text
+		converted, _ = json.Marshal(string(text)) // a string can always be marshaled
 	}
 	return converted
 }

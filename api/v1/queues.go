@@ -39,7 +39,7 @@ func toQueue(service string, d persistence.QueueStat, workers int) wire.Queue {
 	return wire.Queue{Service: service, Waiting: d.Waiting, Tasks: d.Tasks, Workers: workers, Oldest: wire.Millis(d.Oldest)}
 }
 
-// countServing counts the workers that are online, and those of them that offer each service.
+// countServing counts the online workers, and those that offer each service.
 func (s *service) countServing(ctx context.Context) (services map[string]int, all wire.WorkerCount, err error) {
 	known, err := s.Registry.List(ctx)
 	if err != nil {

@@ -14,22 +14,22 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// The framework makes an error of its own of what does not fit its description, and keeps how it
-// does so in variables that belong to the whole program. They stay as they are: that error is
-// turned into a problem when it is answered.
+// The framework builds its own error for a request that does not match its schema, and the
+// functions for that are global variables of the program. They are left unchanged: the error is
+// converted to a problem when it is answered.
 
-// humaContext has another name, because a Context has a method Context.
+// humaContext is an alias, because an embedded Context would collide with its own method Context.
 type humaContext = huma.Context
 
-// checkedContext is the framework's view of a request. It knows what became of the body, and the
-// status of a refusal.
+// checkedContext is the framework's view of a request. It records whether the body was too large,
+// and the status of a refusal.
 type checkedContext struct {
 	humaContext
-	tooLarge bool // the body
-	status   int  // of the refusal; 0 = there is none
+	tooLarge bool // whether the body was too large
+	status   int  // of the refusal; 0 if there is none
 }
 
-// knowRefusals has each request be one that is checked.
+// knowRefusals wraps the context of each request in a checkedContext.
 func knowRefusals(ctx huma.Context, next func(huma.Context)) {
 	next(&checkedContext{humaContext: ctx})
 }
@@ -43,7 +43,7 @@ func (c *checkedContext) SetStatus(status int) {
 
 func (c *checkedContext) BodyReader() io.Reader { return &checkedBody{c.humaContext.BodyReader(), c} }
 
-// checkedBody notices that a body ends because it is too large.
+// checkedBody records that a body was cut because it is too large.
 type checkedBody struct {
 	io.Reader
 	of *checkedContext
@@ -56,7 +56,7 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// transformRefusal turns what the framework refuses into problems.
+// transformRefusal converts the framework's errors to problems.
 func transformRefusal(ctx huma.Context, _ string, answer any) (any, error) {
 	e, ok := answer.(*huma.ErrorModel)
 	if !ok {
@@ -69,7 +69,7 @@ func transformRefusal(ctx huma.Context, _ string, answer any) (any, error) {
 	return p, nil
 }
 
-// toRefusal is the answer to a request that does not fit its description.
+// toRefusal returns the answer to a request that does not match its schema.
 func toRefusal(ctx huma.Context, e *huma.ErrorModel) *problem {
 	p := &problem{wire.Problem{Status: e.Status, Kind: string(flow.Invalid), What: e.Detail, Request: api.RequestID(ctx.Context())}}
 	for _, detail := range e.Errors {
@@ -79,7 +79,7 @@ func toRefusal(ctx huma.Context, e *huma.ErrorModel) *problem {
 	if c, ok := ctx.(*checkedContext); ok && c.tooLarge {
 		p.Status = http.StatusRequestEntityTooLarge
 	}
-	if p.Status == http.StatusInternalServerError { // what broke off has no parts that could be wrong
+	if p.Status == http.StatusInternalServerError { // a body that broke off has no faulty parts
 		p.Faults = nil
 	}
 	if len(p.Faults) > 0 {
@@ -92,7 +92,7 @@ func toRefusal(ctx huma.Context, e *huma.ErrorModel) *problem {
 	return p.addExplanation()
 }
 
-// normalizeStatus finds the status: what does not fit the description is a bad request.
+// normalizeStatus sets the status: a request that does not match its schema is a bad request.
 func (p *problem) normalizeStatus() {
 	switch p.Status {
 	case http.StatusUnprocessableEntity:
@@ -112,7 +112,7 @@ func (p *problem) normalizeStatus() {
 	}
 }
 
-// faultOf tells a fault without repeating what was sent: that may be long, or a secret.
+// faultOf describes a fault without repeating the sent value, which may be long or a secret.
 func faultOf(op *huma.Operation, e *huma.ErrorDetail) wire.Fault {
 	f := wire.Fault{What: e.Message, Where: e.Location}
 	switch {
@@ -120,9 +120,10 @@ func faultOf(op *huma.Operation, e *huma.ErrorDetail) wire.Fault {
 		f.Hint = "known are: " + strings.Join(queryOf(op), ", ")
 	case e.Message == "unexpected property":
 		f.What, f.Hint = "there is no such field", "correct its name or leave it out"
-	case strings.HasPrefix(e.Message, "invalid date/time"): // and then in words of Go
+	case strings.HasPrefix(e.Message, "invalid date/time"): // the original message uses terms of Go
 		f.What, f.Hint = "this is no time", "send one as in RFC 3339, with its zone: 2026-01-31T15:04:05Z"
-	case strings.HasPrefix(e.Message, notThatNumber): // and then what was sent, and in words of Go where to
+	// the original message contains the sent value and a Go type
+	case strings.HasPrefix(e.Message, notThatNumber):
 		f.What, f.Hint = "the number is too large, or no whole one", "send a whole number of at most 18 digits, without a point and an exponent"
 		f.Where += fieldOf(e.Message)
 	case e.Location == "body":
@@ -131,13 +132,13 @@ func faultOf(op *huma.Operation, e *huma.ErrorDetail) wire.Fault {
 	return f
 }
 
-// notThatNumber is how the decoder begins to say that a number does not fit its field. The
-// description knows numbers as floats, so it has let it pass.
+// notThatNumber is the beginning of the decoder's message for a number that does not fit its field.
+// The schema treats numbers as floats, so it accepted the number.
 const notThatNumber = "json: cannot unmarshal number "
 
-// fieldOf is the field of the body that the decoder tells of, such as .filter.version of "… into Go
-// struct field TaskFilter.filter.version of type int". It names structs, too, with capital letters,
-// which fields do not have.
+// fieldOf returns the field of the body that a decoder's message names, such as .filter.version of
+// "… into Go struct field TaskFilter.filter.version of type int". It drops the names of structs,
+// which begin with capital letters.
 func fieldOf(message string) (path string) {
 	_, spot, _ := strings.Cut(message, " into Go struct field ")
 	spot, _, _ = strings.Cut(spot, " of type ")
@@ -162,7 +163,8 @@ func queryOf(op *huma.Operation) []string {
 	return names
 }
 
-// neverNull has no list of the description be null. It is called when all routes are there.
+// neverNull marks all lists of the description as not nullable. It is called after all routes are
+// added.
 func neverNull(o *huma.OpenAPI) {
 	for _, s := range o.Components.Schemas.Map() {
 		listsNeverNull(s)

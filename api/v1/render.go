@@ -27,7 +27,8 @@ func toWaits(kinds flow.WaitKinds, first *flow.Awaited) ([]string, *wire.TaskWai
 		Since: wire.Millis(first.Since), Until: wire.Millis(first.Due)}
 }
 
-// toTask takes everything that moves from the journal; the row may be a second behind.
+// toTask converts a task. Everything that changes comes from the journal, because the row may be a
+// second behind.
 func toTask(v *persistence.View) wire.Task {
 	state := v.State
 	t := wire.Task{TaskSummary: toSummary(&v.TaskRow), Seq: v.Seq, Active: activeSteps(v.ID, state),
@@ -62,7 +63,7 @@ func orEmpty(shared map[string]json.RawMessage) map[string]json.RawMessage {
 	return shared
 }
 
-// namedSteps bounds how many steps under way are in a task.
+// namedSteps is the greatest number of steps under way in a task's answer.
 const namedSteps = 100
 
 func activeSteps(task string, s *flow.State) []wire.Step {

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// How workers end the jobs that they have claimed.
+// Routes with which workers end claimed jobs.
 
 const reportText = "A report that comes late, or again, is acknowledged and changes nothing."
 
@@ -71,12 +71,12 @@ type reportsInput struct {
 	Body wire.Reports
 }
 
-// reportJobs carries out the reports that can be read together.
+// reportJobs carries out all valid reports of a request.
 func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*bodyResponse[wire.ReportedJobs], error) {
 	answer := wire.ReportedJobs{Items: make([]wire.Reported, len(in.Body.Reports))}
 	all, errs := s.ordersFor(ctx, in.Worker, in.Body.Reports)
 	var orders engine.Orders
-	var places []int // of the orders in the answer
+	var places []int // indexes of the orders in the answer
 	for i, err := range errs {
 		item := &answer.Items[i]
 		item.Job = in.Body.Reports[i].Job
@@ -104,7 +104,7 @@ func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*bodyRespon
 	return &bodyResponse[wire.ReportedJobs]{answer}, nil
 }
 
-// exchangeJobs carries out orders, and claims jobs if the worker wants some.
+// exchangeJobs carries out orders, and claims jobs if the worker asks for some.
 func (s *service) exchangeJobs(ctx context.Context, in *reportsInput, orders engine.Orders) (outcomes engine.Outcomes, jobs engine.Jobs, err error) {
 	if in.Body.Next == nil {
 		outcomes, err = s.Engine.DoAll(ctx, orders)
@@ -128,8 +128,8 @@ func (s *service) itemProblem(ctx context.Context, job string, err error) *wire.
 	return &s.toProblem(ctx, err).Problem
 }
 
-// ordersFor is what reports ask of their tasks, or why that cannot be asked. What the worker has to
-// say beside the results is kept first.
+// ordersFor converts reports to commands for their tasks, or to errors. Log lines in the reports
+// are stored first.
 func (s *service) ordersFor(ctx context.Context, worker string, reports []wire.Report) ([]engine.Order, []error) {
 	orders, errs := make([]engine.Order, len(reports)), make([]error, len(reports))
 	kept := s.storeLogs(ctx, reports, errs)
@@ -144,8 +144,9 @@ func (s *service) ordersFor(ctx context.Context, worker string, reports []wire.R
 	return orders, errs
 }
 
-// storeLogs stores what is said of jobs, and says of which. Each task is read once, however many of
-// its jobs have ended. Of one that there is not its reports will be told.
+// storeLogs stores the logs in reports, and returns for which reports there are logs. Each task is
+// read once, however many of its jobs have ended. A task that does not exist is reported with the
+// results of its jobs.
 func (s *service) storeLogs(ctx context.Context, reports []wire.Report, errs []error) (kept []bool) {
 	kept = make([]bool, len(reports))
 	unread, places := withLogs(reports)
@@ -167,7 +168,7 @@ func (s *service) storeLogs(ctx context.Context, reports []wire.Report, errs []e
 	return kept
 }
 
-// storeLog stores what a report says of its job.
+// storeLog stores the log of one report.
 func (s *service) storeLog(ctx context.Context, v *persistence.View, at flow.Address, r *wire.Report) (kept bool, err error) {
 	if len(r.Lines) > 0 {
 		kept, err = api.KeepLogOf(ctx, s.Member, v, at, r.Token, r.LinesFrom+int64(len(r.Lines)), api.Lines(&r.Said))
@@ -178,7 +179,7 @@ func (s *service) storeLog(ctx context.Context, v *persistence.View, at flow.Add
 	return kept, err
 }
 
-// withLogs finds the reports with logs, by task, and which attempts they are about.
+// withLogs returns the reports with logs, grouped by task, and their attempts.
 func withLogs(reports []wire.Report) (byTask map[string][]int, places []flow.Address) {
 	byTask, places = map[string][]int{}, make([]flow.Address, len(reports))
 	for i := range reports {

@@ -50,7 +50,7 @@ func (s *service) rerunTask(ctx context.Context, in *rerunInput) (*statusRespons
 	return &statusResponse[wire.Reran]{statusOf(started.Created), wire.Reran{ID: started.Task, Created: started.Created, From: in.Task, Version: v.Number}}, nil
 }
 
-// rerunDry says what the new task would do.
+// rerunDry predicts the course of the new task.
 func (s *service) rerunDry(ctx context.Context, in *rerunInput, row *persistence.TaskRow, v *persistence.Version, params []byte) (*statusResponse[wire.Reran], error) {
 	if len(params) == 0 {
 		params = row.Params

@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/api"
 )
 
-// roles say who may call an operation, by its id. One that is not here is for admins.
+// roles holds the roles that may call an operation, by its id. Operations without an entry are for
+// admins.
 var roles = map[string]api.Need{
 	"get-me":   api.ForAll,
 	"get-info": api.ForAll,
@@ -35,7 +36,7 @@ var roles = map[string]api.Need{
 	"publish-named-flow":  api.ForAuthors,
 	"publish-flow":        api.ForAuthors,
 	"delete-flow":         api.ForAuthors,
-	"try-definition":      api.ForAuthors, // it runs what nobody has published
+	"try-definition":      api.ForAuthors, // it runs a definition that is not published
 
 	"list-schedules":    api.ForViewers,
 	"get-schedule":      api.ForViewers,
@@ -79,9 +80,9 @@ var roles = map[string]api.Need{
 	"list-approvals":  api.ForViewers,
 	"get-approval":    api.ForViewers,
 	"answer-approval": api.ForApprovers,
-	"link-approval":   api.ForApprovers, // whoever may answer may have somebody else answer
+	"link-approval":   api.ForApprovers, // a caller that may answer may delegate the answer
 
-	"signal-task":   api.ForApprovers, // where a flow has no approval of its own, an answer is a signal
+	"signal-task":   api.ForApprovers, // in a flow without approvals, an answer is a signal
 	"start-task":    api.ForOperators,
 	"start-tasks":   api.ForOperators,
 	"append-units":  api.ForOperators,
@@ -120,14 +121,15 @@ var roles = map[string]api.Need{
 	"delete-token": api.ForAdmins,
 }
 
-// open are the operations for which no token is needed: they check otherwise who comes.
+// open lists the operations that need no token. They check their callers in other ways.
 var open = []string{"open-session", "close-session", "deliver", "get-linked-approval", "answer-linked-approval"}
 
-// rolesExtension are words of the description, for programs: the roles that may call an operation.
+// rolesExtension is the field of the description with the roles that may call an operation, for
+// programs.
 const rolesExtension = "x-roles"
 
-// restrictOperation has an operation be carried out for those whose role may call it, and says
-// which ones those are.
+// restrictOperation limits an operation to callers with a suitable role, and adds these roles to
+// the description.
 func (s *service) restrictOperation(o *huma.Operation) {
 	if slices.Contains(open, o.OperationID) {
 		return
@@ -143,8 +145,8 @@ func (s *service) restrictOperation(o *huma.Operation) {
 	})
 }
 
-// checkRole says why who asks may not, nil when it may. Routes that nobody guards are for
-// everybody.
+// checkRole returns the reason for which the caller may not call an operation; nil if it may.
+// Routes without a guard are open to all.
 func (s *service) checkRole(ctx context.Context, need api.Need) *problem {
 	if s.shell == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Tasks that somebody has a schedule start, beside its slots.
+// Tasks that a request makes a schedule start, outside its slots.
 
 type triggerInput struct {
 	SchedulePath
@@ -45,7 +45,7 @@ func (s *service) triggerSchedule(ctx context.Context, in *triggerInput) (*start
 	return &startAnswer{statusOf(started.Created), wire.Started{ID: started.Task, Created: started.Created}}, nil
 }
 
-// startOf is a start of the newest version of a schedule's flow.
+// startOf returns a start of the newest version of a schedule's flow.
 func (s *service) startOf(ctx context.Context, name string) (*persistence.Schedule, engine.NewTask, error) {
 	found, err := s.scheduleBy(ctx, name)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *service) backfillSchedule(ctx context.Context, in *backfillInput) (*bod
 	return &bodyResponse[wire.Backfilled]{done}, nil
 }
 
-// pastSlots are the slots that are meant.
+// pastSlots returns the slots that a backfill selects.
 func (s *service) pastSlots(found *persistence.Schedule, b *wire.Backfill) ([]int64, error) {
 	rule, err := schedule.Read(found.Spec)
 	if err != nil {
@@ -117,8 +117,8 @@ func (s *service) pastSlots(found *persistence.Schedule, b *wire.Backfill) ([]in
 	return slots, nil
 }
 
-// backfillSlot starts the task of a slot, or in a dry run tells of it. That a slot had one, with
-// whatever params, is no conflict.
+// backfillSlot starts the task of a slot; a dry run only reports it. A slot that has a task
+// already, with any params, is no conflict.
 func (s *service) backfillSlot(ctx context.Context, flowID string, slot int64, n engine.NewTask, dry bool) (item wire.BackfilledSlot, err error) {
 	item.Slot = wire.Millis(slot)
 	if item.Task, err = n.TaskID(flowID); err != nil {

@@ -39,7 +39,7 @@ func (s *service) scheduleRoutes() {
 		summary: "Start tasks for slots that have passed", text: "A slot that has had its task gets no other one. All begin at once, whatever overlap says; a flow with concurrency holds them back. The request may be sent again."}, s.backfillSchedule)
 }
 
-// SchedulePath names a schedule.
+// SchedulePath identifies a schedule.
 type SchedulePath struct {
 	Schedule string `path:"schedule" maxLength:"128" doc:"name of the schedule" example:"nightly"`
 }
@@ -141,7 +141,7 @@ func (s *service) setSchedule(ctx context.Context, in *setScheduleInput) (*statu
 	return &statusResponse[wire.SetSchedule]{statusOf(created), shown}, err
 }
 
-// checkParams refuses params that no task of the flow's newest version could be started with.
+// checkParams rejects params that could not start a task of the flow's newest version.
 func (s *service) checkParams(ctx context.Context, f *persistence.Flow, params []byte) error {
 	v, err := s.findVersion(ctx, "body.flow", f, 0)
 	if err != nil {
@@ -153,8 +153,7 @@ func (s *service) checkParams(ctx context.Context, f *persistence.Flow, params [
 	return nil
 }
 
-// scheduleProblem returns the answer to an error of a schedule, which says what parts of it are
-// wrong.
+// scheduleProblem returns the answer to an error of a schedule, with the parts that are wrong.
 func scheduleProblem(err error) error {
 	var faults schedule.Faults
 	switch {
@@ -192,10 +191,10 @@ func (s *service) setEnabled(ctx context.Context, name string, enabled bool) (*b
 	return s.scheduleAnswer(ctx, changed, noSchedule(name, err))
 }
 
-// mostSlots is how many are told at once.
+// mostSlots is the greatest number of slots in an answer.
 const mostSlots = 1000
 
-// Count says how many slots are told, and from when on.
+// Count selects how many slots are returned, and from which time.
 type Count struct {
 	Count int       `query:"count" minimum:"1" maximum:"1000" default:"10" doc:"how many at most"`
 	From  time.Time `query:"from" doc:"slots then or later; absent = from now on"`
@@ -245,7 +244,7 @@ func (s *service) previewSlots(spec schedule.Spec, in *Count) (*bodyResponse[wir
 
 func (s *service) toSchedule(ctx context.Context, p *persistence.Schedule) (wire.Schedule, error) {
 	f, err := s.Store.Flow(ctx, p.FlowID)
-	if api.Missing(err) { // it is being deleted
+	if api.Missing(err) { // the flow is being deleted
 		f, err = &persistence.Flow{ID: p.FlowID}, nil
 	}
 	if err != nil {
@@ -263,8 +262,7 @@ func (s *service) toSchedule(ctx context.Context, p *persistence.Schedule) (wire
 	return shown, nil
 }
 
-// clockChange returns what becomes of slots at the next change of the clock; nil when there is
-// none.
+// clockChange returns the effect of the next clock change on the slots; nil if there is none.
 func clockChange(rule *schedule.Rule, after int64) *wire.ClockChange {
 	change, ok := rule.NextChange(after)
 	if !ok {
@@ -273,13 +271,14 @@ func clockChange(rule *schedule.Rule, after int64) *wire.ClockChange {
 	return &wire.ClockChange{At: wire.Millis(change.At), Before: change.Before, After: change.After, Note: change.Note}
 }
 
-// toSpec reads when a schedule fires. Its error names everything that is wrong with it.
+// toSpec reads when a schedule fires. Its error names all faults.
 func toSpec(w *wire.ScheduleSpec) (schedule.Spec, error) {
 	s := schedule.Spec{Cron: w.Cron, Timezone: w.Timezone, DST: w.DST, CatchUp: schedule.CatchUp(w.CatchUp), Overlap: schedule.Overlap(w.Overlap)}
 	var faults, others schedule.Faults
 	var ok bool
 	if s.EveryMS, ok = parseMillis(w.Every, "every", &faults); !ok {
-		s.EveryMS = schedule.MinEvery.Milliseconds() // it is said when the schedule fires, though not understood
+		// an interval was sent, although it is not valid
+		s.EveryMS = schedule.MinEvery.Milliseconds()
 	}
 	s.JitterMS, _ = parseMillis(w.Jitter, "jitter", &faults)
 	if !w.Start.IsZero() {
@@ -299,8 +298,8 @@ func toSpec(w *wire.ScheduleSpec) (schedule.Spec, error) {
 	return s, nil
 }
 
-// parseMillis returns the milliseconds of a duration, 0 for none. If the text is none, it adds a
-// fault of the field.
+// parseMillis returns a duration in milliseconds; 0 for an empty text. For an invalid text it adds
+// a fault of the field.
 func parseMillis(text, field string, faults *schedule.Faults) (ms int64, ok bool) {
 	if text == "" {
 		return 0, true
@@ -313,7 +312,7 @@ func parseMillis(text, field string, faults *schedule.Faults) (ms int64, ok bool
 	return d.Milliseconds(), true
 }
 
-// formatMillis is a duration as text; "" for none.
+// formatMillis returns a duration as text; "" for none.
 func formatMillis(ms int64) string {
 	if ms == 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// TaskPick picks tasks.
+// TaskPick selects tasks.
 type TaskPick struct {
 	Flow      []string  `query:"flow,explode" maxItems:"50" maxLength:"128" doc:"slug of the flow, or its id; several = any of them"`
 	Version   int       `query:"version" minimum:"0" doc:"number of their version; 0 = any"`
@@ -74,11 +74,12 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*bodyRespo
 	return &bodyResponse[wire.Page[wire.TaskSummary]]{page}, nil
 }
 
-// searchedTasks is how many tasks, or approvals, are looked at for one answer, where no index has
-// what is asked for.
+// searchedTasks is the number of tasks or approvals that are searched for one answer if no index
+// has the filter.
 const searchedTasks = 3_000
 
-// searchedThrough is the last of the tasks that are looked at; nowhere when all that are left are.
+// searchedThrough returns the last task that a search reads; the zero Spot if it reads all that are
+// left.
 func (s *service) searchedThrough(ctx context.Context, f persistence.TaskFilter) (persistence.Spot, error) {
 	wider, searches := f.Indexed()
 	if !searches {
@@ -92,7 +93,7 @@ func (s *service) searchedThrough(ctx context.Context, f persistence.TaskFilter)
 	return spotOf(f, &rows[0]), nil
 }
 
-// spotOf is where a task is in a list.
+// spotOf returns the position of a task in a list.
 func spotOf(f persistence.TaskFilter, t *persistence.TaskRow) persistence.Spot {
 	if f.ByEnd {
 		return persistence.Spot{CreatedAt: t.EndedAt, ID: t.ID}
@@ -107,8 +108,8 @@ type countTasksInput struct {
 	By string `query:"group_by" maxLength:"300" doc:"state, flow, or label:NAME: also how many there are of each" example:"label:customer"`
 }
 
-// How many are counted at most, or of each state: nobody reads more than that from a number, and it
-// bounds what it costs. Those of a label and something else are looked at one by one.
+// Limits of counts: in total, and of each state. Larger numbers are of no use to readers, and the
+// limit bounds the cost. Tasks with a label and another condition are read one by one.
 const (
 	countedTasks = 10_000
 	countedEach  = 1_000
@@ -142,7 +143,7 @@ func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*bodyRes
 	return &bodyResponse[wire.TaskCount]{*answer}, nil
 }
 
-// countFiltered counts tasks, and by something if that is asked for.
+// countFiltered counts tasks, grouped if the caller asks for it.
 func (s *service) countFiltered(ctx context.Context, f persistence.TaskFilter, by *persistence.By) (*wire.TaskCount, error) {
 	through, err := s.searchedThrough(ctx, f)
 	if err != nil {
@@ -168,7 +169,7 @@ func (s *service) countFiltered(ctx context.Context, f persistence.TaskFilter, b
 	return answer, err
 }
 
-// byOf is nil for nothing.
+// byOf returns the grouping that a text names; nil for "".
 func byOf(text string) (*persistence.By, error) {
 	switch name, ok := strings.CutPrefix(text, "label:"); {
 	case text == "":
@@ -184,7 +185,7 @@ func byOf(text string) (*persistence.By, error) {
 	}
 }
 
-// nameFlows has groups say the slugs of flows. One that is deleted keeps its id.
+// nameFlows replaces the ids of flows in groups by their slugs. A deleted flow keeps its id.
 func (s *service) nameFlows(ctx context.Context, groups []wire.TaskGroup) error {
 	for i := range groups {
 		f, err := s.Store.Flow(ctx, groups[i].Key)
@@ -235,10 +236,10 @@ func (s *service) filterOf(ctx context.Context, in *TaskPick) (f persistence.Tas
 	return f, nil
 }
 
-// ceilMillis is the first millisecond that is not before a time.
+// ceilMillis returns the first millisecond that is not before a time.
 func ceilMillis(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosecond).UnixMilli() }
 
-// statesOf reads the filter. Words may be repeated or separated by commas.
+// statesOf parses the filter for states. Words may be repeated or separated by commas.
 func statesOf(sent []string) (statuses []string, paused *bool, err error) {
 	const hint = "known are: pending, running, completed, failed, canceling, canceled, paused"
 	words := strings.Split(strings.Join(sent, ","), ",")
@@ -262,7 +263,7 @@ func statesOf(sent []string) (statuses []string, paused *bool, err error) {
 	return statuses, paused, nil
 }
 
-// waitsOf reads what tasks are to wait for. Words may be repeated or separated by commas.
+// waitsOf parses the filter for waits. Words may be repeated or separated by commas.
 func waitsOf(sent []string) (kinds flow.WaitKinds, err error) {
 	for word := range strings.SplitSeq(strings.Join(sent, ","), ",") {
 		kind := flow.WaitKindOf(strings.ToLower(strings.TrimSpace(word)))

@@ -47,7 +47,7 @@ func (s *service) openSession(ctx context.Context, in *struct{ Body wire.OpenSes
 	return &sessionCookie{Cookie: cookie.String(), Body: s.toMe(who)}, nil
 }
 
-// clearedCookie is an answer that has a browser forget a cookie.
+// clearedCookie is an answer that makes a browser delete a cookie.
 type clearedCookie struct {
 	Cookie string `header:"Set-Cookie"`
 }

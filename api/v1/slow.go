@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	slowAge   = time.Minute // how old an answer may be
-	slowMost  = 5           // that are told
-	slowAmong = 500         // flows that are looked at, the newest
-	slowTasks = 10          // that have to have ended, or it says nothing
-	slowLeast = 100         // milliseconds; what is faster is not slow
+	slowAge   = time.Minute // greatest age of an answer
+	slowMost  = 5           // slow flows in an answer
+	slowAmong = 500         // number of the newest flows that are compared
+	slowTasks = 10          // number of ended tasks below which a flow is not judged
+	slowLeast = 100         // milliseconds; faster tasks are never slow
 )
 
 // slowFlows compares the last day with the week before.
@@ -57,7 +57,7 @@ func (s *service) slowFlows(ctx context.Context) (*[]wire.SlowFlow, error) {
 	return &slow, nil
 }
 
-// durationsByFlow is how long tasks of flows took that ended in some hours.
+// durationsByFlow returns the durations of the tasks of each flow that ended in a range of hours.
 func (s *service) durationsByFlow(ctx context.Context, ids []string, from, to int64) (map[string]*stats.Sketch, error) {
 	rows, err := s.Store.ReadStats(ctx, persistence.StatsFilter{Flows: ids, Width: persistence.StatsHour, From: from, To: to})
 	took := map[string]*stats.Sketch{}

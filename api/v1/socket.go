@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Bounds of one connection.
+// Limits of one connection.
 const (
 	maxSubscriptions = 100
 	maxStreamRequest = 4 << 10 // bytes
@@ -48,7 +48,7 @@ func (s *service) socketRoute() {
 	s.huma.OpenAPI().AddOperation(&o)
 }
 
-// serveSocket upgrades a request. The guard in front of this API has looked at its Origin, Host and
+// serveSocket upgrades a request. The guard in front of this API has checked its Origin, Host and
 // token.
 func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
 	if why := s.checkRole(r.Context(), roles["stream-socket"]); why != nil {
@@ -67,14 +67,14 @@ func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		return // it has been answered
+		return // Accept has answered
 	}
 	conn.SetReadLimit(maxStreamRequest)
 	newSocket(s, conn, leaving).serveConn()
 }
 
-// handleRequest does what a client asks for. What is wrong with it is told, and everything else
-// goes on.
+// handleRequest carries out a client's request. Faults are sent to the client, and the connection
+// continues.
 func (k *clientSocket) handleRequest(kind websocket.MessageType, data []byte) {
 	var req wire.StreamRequest
 	err := decodeStrictly(data, &req)
@@ -126,7 +126,7 @@ func (k *clientSocket) subscribeChannel(req *wire.Subscribe) {
 	k.startSubscription(req.Channel, tell)
 }
 
-// unsubscribeChannel returns when nothing more is said about the channel.
+// unsubscribeChannel returns after the last message of the channel.
 func (k *clientSocket) unsubscribeChannel(channel string) {
 	sub := k.findSubscription(channel)
 	if sub == nil {
@@ -137,16 +137,16 @@ func (k *clientSocket) unsubscribeChannel(channel string) {
 	<-sub.done
 }
 
-// streamFunc tells a listener what happens until nothing more will, or ctx ends.
+// streamFunc sends events to a listener until there are no more, or ctx ends.
 type streamFunc func(ctx context.Context, to stream.Listener) error
 
 const taskChannel = "task:"
 
-// lookupsAtOnce is how many subscriptions of all connections look for their tasks at once: a flood
-// of them leaves room at the store for everybody else.
+// lookupsAtOnce is how many subscriptions of all connections may look up their tasks at once, so
+// that a flood of them leaves capacity of the store for other requests.
 const lookupsAtOnce = 4
 
-// checkTask finds out whether there is a task.
+// checkTask returns an error if a task does not exist.
 func (s *service) checkTask(ctx context.Context, task string) error {
 	if err := s.lookups.Acquire(ctx, 1); err != nil {
 		return err
@@ -156,13 +156,14 @@ func (s *service) checkTask(ctx context.Context, task string) error {
 	return err
 }
 
-// findChannel finds who tells about a channel. That there is no such task is found out when it
-// begins to tell.
+// findChannel returns the function that serves a channel. A task that does not exist is detected
+// when the stream starts.
 func (s *service) findChannel(req *wire.Subscribe) (streamFunc, error) {
 	for prefix, tell := range s.Channels {
 		if id, ok := strings.CutPrefix(req.Channel, prefix+":"); ok {
 			return func(ctx context.Context, to stream.Listener) error {
-				if err := s.checkTask(ctx, id); err != nil && !api.Missing(err) { // it may be followed before it begins
+				// it may be followed before it starts
+				if err := s.checkTask(ctx, id); err != nil && !api.Missing(err) {
 					return err
 				}
 				return locateError("subscribe", tell(ctx, id, req.After, to))

@@ -14,17 +14,19 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// clientSocket is one WebSocket. What is told over it comes from journals, each subscription
-// reading its own no faster than the client does: nothing is buffered here, and nothing gets lost.
+// clientSocket is one WebSocket connection. Its messages come from journals. Each subscription
+// reads its own journal no faster than the client reads, so nothing is buffered here and nothing
+// gets lost.
 type clientSocket struct {
 	s    *service
 	conn *websocket.Conn
 
-	leaving context.Context         // ends when the server leaves
-	ctx     context.Context         // of all that is done for the client
-	end     context.CancelCauseFunc // the cause is a *parting, or stream.ErrGone
-	alive   context.Context         // of the connection itself, which outlives ctx to say goodbye
-	cut     context.CancelFunc
+	leaving context.Context         // ends when the server stops
+	ctx     context.Context         // ends all work for the client
+	end     context.CancelCauseFunc // the cause is a *closeReason, or stream.ErrGone
+	// the connection's lifetime, which outlives ctx to send the close message
+	alive context.Context
+	cut   context.CancelFunc
 
 	work    sync.WaitGroup
 	writing sync.Mutex
@@ -32,7 +34,7 @@ type clientSocket struct {
 	subs    map[string]*subscription
 }
 
-// closeReason is why the server closes a connection.
+// closeReason is the reason for which the server closes a connection.
 type closeReason struct {
 	code   websocket.StatusCode
 	reason string
@@ -48,11 +50,11 @@ var (
 )
 
 const (
-	// pongPatience is how much longer than for one message a ping may
-	// go unanswered: what was sent before it is read first.
+	// pongPatience is how many times longer than a message a ping may stay unanswered, because the
+	// client reads earlier messages first.
 	pongPatience = 3
-	// partingTime is how long a client has to read on until it is told why it is to go; hurryTime
-	// when the server leaves.
+	// partingTime is how long a slow client may continue to read before it gets the close message;
+	// hurryTime applies when the server stops.
 	partingTime = 30 * time.Second
 	hurryTime   = time.Second
 )
@@ -64,7 +66,7 @@ func newSocket(s *service, conn *websocket.Conn, leaving context.Context) *clien
 	return k
 }
 
-// serveConn returns when the connection is closed and everything that was done for it has ended.
+// serveConn returns when the connection is closed and all its goroutines have ended.
 func (k *clientSocket) serveConn() {
 	k.runRecovered(k.readRequests)
 	k.runRecovered(k.sendPings)
@@ -73,8 +75,8 @@ func (k *clientSocket) serveConn() {
 	k.work.Wait()
 }
 
-// runRecovered has something done beside everything else. A panic costs the connection, as it costs
-// a request elsewhere.
+// runRecovered runs a function in a goroutine. A panic ends the connection, as it ends a request
+// elsewhere.
 func (k *clientSocket) runRecovered(what func()) {
 	k.work.Go(func() {
 		defer func() {
@@ -97,11 +99,11 @@ func (k *clientSocket) readRequests() {
 		if k.ctx.Err() == nil {
 			k.handleRequest(kind, data)
 		}
-		runtime.Gosched() // one that has much to say lets everybody else have a word in between
+		runtime.Gosched() // a busy subscription lets the others send in between
 	}
 }
 
-// sendPings shows both sides that the other one is there.
+// sendPings lets both sides detect that the other one is gone.
 func (k *clientSocket) sendPings() {
 	tick := time.NewTicker(k.s.Heartbeat)
 	defer tick.Stop()
@@ -111,7 +113,8 @@ func (k *clientSocket) sendPings() {
 			return
 		case <-tick.C:
 		}
-		ctx, cancel := context.WithTimeout(k.alive, pongPatience*k.s.Patience) // ctx may end while there is a goodbye to say
+		// ctx may end while the close message is still to be sent
+		ctx, cancel := context.WithTimeout(k.alive, pongPatience*k.s.Patience)
 		err := k.conn.Ping(ctx)
 		cancel()
 		if err != nil {
@@ -121,8 +124,8 @@ func (k *clientSocket) sendPings() {
 	}
 }
 
-// writeMessage sends a message. A client that takes too long to read one is to go, but gets this
-// one if it reads on.
+// writeMessage sends a message. A client that takes too long to read it is disconnected, but gets
+// this message if it reads on.
 func (k *clientSocket) writeMessage(m wire.StreamMessage) error {
 	k.writing.Lock()
 	defer k.writing.Unlock()
@@ -138,11 +141,12 @@ func (k *clientSocket) writeMessage(m wire.StreamMessage) error {
 	return nil
 }
 
-// closeConn says goodbye, behind the message that is being written, and closes the connection.
+// closeConn sends the close message after the message that is being written, and closes the
+// connection.
 func (k *clientSocket) closeConn() {
 	defer func() {
 		k.cut()
-		_ = k.conn.CloseNow() // of a connection that is closed it says so
+		_ = k.conn.CloseNow() // returns an error if the connection is closed already
 	}()
 	p := serverLeaves
 	switch cause := context.Cause(k.ctx).(type) {
@@ -159,5 +163,5 @@ func (k *clientSocket) closeConn() {
 	defer context.AfterFunc(k.leaving, func() { timer.Reset(hurryTime) })()
 	k.writing.Lock()
 	defer k.writing.Unlock()
-	_ = k.conn.Close(p.code, p.reason) // who is gone needs no goodbye
+	_ = k.conn.Close(p.code, p.reason) // a client that is gone needs no close message
 }

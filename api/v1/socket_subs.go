@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// subscription is a channel that is told over a socket. It is the listener of whoever tells.
+// subscription is a channel on a socket. It is the listener of the channel's stream.
 type subscription struct {
 	k       *clientSocket
 	channel string
@@ -44,18 +44,19 @@ func (k *clientSocket) startSubscription(channel string, tell streamFunc) {
 		defer stop(nil)
 		err := tell(ctx, sub)
 		k.mu.Lock()
-		delete(k.subs, channel) // before the client hears of it, so that it may subscribe again
+		// before the client gets the message, so that it may subscribe again
+		delete(k.subs, channel)
 		k.mu.Unlock()
 		sub.sendClosed(ctx, err)
 	})
 }
 
-// sendClosed says why there is nothing more to hear.
+// sendClosed sends the reason for which the channel ends.
 func (sub *subscription) sendClosed(ctx context.Context, err error) {
 	k, reason := sub.k, wire.ClosedInterrupted
 	switch {
 	case k.ctx.Err() != nil:
-		return // everything ends
+		return // the whole connection ends
 	case context.Cause(ctx) == errUnsubscribed:
 		reason = wire.ClosedUnsubscribed
 	case err == nil:
@@ -69,16 +70,17 @@ func (sub *subscription) sendClosed(ctx context.Context, err error) {
 	sub.sendMessage(wire.StreamMessage{Event: wire.StreamClosed, Data: jsonLine(&wire.Closed{Reason: reason})})
 }
 
-// sendMessage is for what a client may miss: one that is gone.
+// sendMessage ignores write errors: a client that is gone may miss the message.
 func (sub *subscription) sendMessage(m wire.StreamMessage) {
 	m.Channel = sub.channel
 	_ = sub.k.writeMessage(m)
 }
 
-// sendRefusal says what is wrong with a request.
+// sendRefusal sends the fault of a request.
 func (k *clientSocket) sendRefusal(channel string, err error) {
 	p := k.s.toProblem(k.ctx, err)
-	_ = k.writeMessage(wire.StreamMessage{Channel: channel, Event: wire.StreamRefused, Data: jsonLine(&p.Problem)}) // as with say
+	// like sendMessage
+	_ = k.writeMessage(wire.StreamMessage{Channel: channel, Event: wire.StreamRefused, Data: jsonLine(&p.Problem)})
 }
 
 // Open implements stream.Listener.
@@ -110,7 +112,8 @@ func (sub *subscription) Send(list []stream.Message) error {
 	return nil
 }
 
-// Note implements stream.Listener: pings show that a silent connection is alive.
+// Note implements stream.Listener. It sends nothing, because pings show that a silent connection is
+// alive.
 func (sub *subscription) Note(string) error {
 	if sub.k.ctx.Err() != nil {
 		return stream.ErrGone

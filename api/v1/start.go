@@ -52,7 +52,7 @@ func (s *service) startTask(ctx context.Context, in *startInput) (*startAnswer, 
 	return &startAnswer{statusOf(task.Created), started}, nil
 }
 
-// waitedFor waits for the end of a task, but not longer than ms, and reads it.
+// waitedFor waits up to ms for the end of a task, and reads it.
 func (s *service) waitedFor(ctx context.Context, task string, ms int64) (*wire.Task, error) {
 	if err := s.waitFor(ctx, task, ms); err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func (s *service) waitedFor(ctx context.Context, task string, ms int64) (*wire.T
 	return &shown, nil
 }
 
-// startProblem says what of a request keeps a task of a flow from being started. Its params are
-// somewhere in it.
+// startProblem returns the answer if a task could not be started. where is the part of the request
+// that holds its params.
 func startProblem(err error, where, slug string) error {
 	var bad *flow.BadInputs
 	switch kind := flow.ErrorKindOf(err); {
@@ -113,8 +113,8 @@ func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, 
 	return n, nil
 }
 
-// paramsOf are what a task is started with, by either name. White space is taken out, so that it
-// does not make another request of the same one.
+// paramsOf returns the params of a start, from either field. White space is removed, so that it
+// does not make an equal request a different one.
 func paramsOf(start *wire.Start) (json.RawMessage, error) {
 	v, input := bytes.TrimSpace(start.Params), bytes.TrimSpace(start.Input)
 	name := "params"
@@ -134,10 +134,10 @@ func paramsOf(start *wire.Start) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// maxLabel bounds the name and the text of a label.
+// maxLabel bounds the name and the value of a label.
 const maxLabel = 256
 
-// CheckLabels refuses labels that no filter could name, or no database keep.
+// CheckLabels rejects labels that no filter could name, or no database store.
 func CheckLabels(labels map[string]string) error {
 	for name, text := range labels {
 		switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// startsAtOnce is how many tasks of one request begin at the same time: those that do are stored
-// together.
+// startsAtOnce is the number of tasks of one request that start at the same time. They share
+// commits.
 const startsAtOnce = 128
 
 type startsInput struct {
@@ -44,12 +44,13 @@ func (s *service) startTasks(ctx context.Context, in *startsInput) (*bodyRespons
 	return &bodyResponse[wire.StartedTasks]{answer}, nil
 }
 
-// errNoTimeToStart is the answer to a start that was not tried. Those with their answers are done.
+// errNoTimeToStart is the answer to a start that was not tried. The others in the same answer are
+// done.
 var errNoTimeToStart = flow.Errorf(flow.Busy, "it was not started, because those before it took too long: send it again")
 
-// beginSpan bounds a request that starts many tasks, so that its caller hears of each before giving
-// up. begins reports whether another task may begin: not after BeginFor, and not for a caller that
-// has gone. The context also gives those that have begun as long again.
+// beginSpan bounds a request that starts many tasks, so that its caller gets all answers before its
+// own timeout. begins reports whether another task may start: not after BeginFor, and not for a
+// caller that is gone. The context gives started tasks another BeginFor to finish.
 func (s *service) beginSpan(ctx context.Context) (_ context.Context, begins func() bool, cancel context.CancelFunc) {
 	ctx, cancel = context.WithTimeout(ctx, 2*s.BeginFor)
 	until := time.Now().Add(s.BeginFor)

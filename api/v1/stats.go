@@ -21,7 +21,7 @@ func (s *service) statsRoutes() {
 		text:    "Those of all flows, those of one, or a node: the numbers of GET /v1/flows/{flow}/stats, step by step. By minutes for two days, by hours for ninety."}, s.getSeries)
 }
 
-// StatsTime says which time statistics are of.
+// StatsTime selects the time range of statistics.
 type StatsTime struct {
 	Window string    `query:"window" enum:"1h,24h,7d" default:"24h" doc:"the time up to now, where from is absent"`
 	From   time.Time `query:"from" doc:"begins at the minute, or the hour, that this is in"`
@@ -30,15 +30,15 @@ type StatsTime struct {
 
 var windows = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
-// shortTime is the longest of which all is read by minutes; of a longer one whole hours are.
-// Minutes are there for two days, and a little less is relied on.
+// shortTime is the longest range that is read by minutes; longer ranges are read by whole hours.
+// Minutes are stored for two days, and minutesKept relies on a little less.
 const (
 	shortTime   = 3 * int64(time.Hour/time.Millisecond)
 	minutesKept = 47 * int64(time.Hour/time.Millisecond)
 	longestTime = 92 * 24 * time.Hour
 )
 
-// timeRange is a time in two parts, of which the first is counted by minutes, the second by hours.
+// timeRange is a time range in two parts: the first is counted by minutes, the second by hours.
 type timeRange struct{ from, hours, to int64 }
 
 func (in *StatsTime) resolveRange(now time.Time) (timeRange, error) {
@@ -71,8 +71,7 @@ func spanOf(from, to, now int64) timeRange {
 	return timeRange{from, hour, to}
 }
 
-// countedIn reads what was counted in a time. An hour that is not over at its end is read as a
-// whole.
+// countedIn reads the counts of a time range. An hour that has not ended is read as a whole.
 func (s *service) countedIn(ctx context.Context, f persistence.StatsFilter, at timeRange) ([]persistence.StatsRow, error) {
 	var all []persistence.StatsRow
 	for _, part := range []struct{ width, from, to int64 }{{persistence.StatsMinute, at.from, at.hours}, {persistence.StatsHour, at.hours, at.to}} {
@@ -139,16 +138,16 @@ func toTaskStats(c *stats.Counts) wire.TaskStats {
 
 func toTimes(s *stats.Sketch) wire.Times { return wire.Times(s.Times()) }
 
-// trendParts are the parts of a time whose p95 is told.
+// trendParts is the number of parts of a time range for which p95 is returned.
 const trendParts = 12
 
-// nodeSum is a node's counts of a time, and of each part of it.
+// nodeSum holds a node's counts for a time range and for each part of it.
 type nodeSum struct {
 	all   stats.Counts
 	parts [trendParts]stats.Sketch
 }
 
-// toNodes adds up the versions of each node.
+// toNodes sums up all versions of each node.
 func toNodes(rows []persistence.StatsRow, at timeRange) []wire.NodeStats {
 	sums := map[[2]string]*nodeSum{}
 	for i := range rows {

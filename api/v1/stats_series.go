@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// maxPoints is how many a series has at most.
+// maxPoints is the greatest number of points in a series.
 const maxPoints = 3000
 
 type seriesInput struct {
@@ -53,7 +53,7 @@ func (s *service) getSeries(ctx context.Context, in *seriesInput) (*bodyResponse
 	return &bodyResponse[wire.StatsSeries]{series}, nil
 }
 
-// pointWidth is how long points are, in milliseconds.
+// pointWidth returns the duration of a point in milliseconds.
 func (in *seriesInput) pointWidth(at timeRange, now int64) (int64, error) {
 	long := at.to - at.from
 	if in.Step == "" {
@@ -67,7 +67,7 @@ func (in *seriesInput) pointWidth(at timeRange, now int64) (int64, error) {
 	}
 	d, err := time.ParseDuration(in.Step)
 	if err != nil {
-		return 0, err // the list of steps has only durations
+		return 0, err // cannot fail: the list of steps holds only durations
 	}
 	step := d.Milliseconds()
 	switch {

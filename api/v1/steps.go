@@ -58,7 +58,7 @@ func (s *service) listSteps(ctx context.Context, in *stepsInput) (*bodyResponse[
 	return &bodyResponse[wire.Page[wire.Step]]{page}, nil
 }
 
-// VisitOf names a visit of a step in a query.
+// VisitOf identifies a visit of a step in a query.
 type VisitOf struct {
 	TaskPath
 	Step  string `query:"step" required:"true" minLength:"1" maxLength:"1000" doc:"slug of the step"`
@@ -66,7 +66,7 @@ type VisitOf struct {
 	Visit int    `query:"visit" minimum:"0" doc:"which visit of it; 0 = the newest one"`
 }
 
-// unitsOf are the units of the visit.
+// unitsOf returns the units of the visit.
 func (s *service) unitsOf(ctx context.Context, in *VisitOf) (*flow.UnitList, error) {
 	list, err := s.Reader.Units(ctx, in.Task, flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit})
 	if flow.ErrorKindOf(err) == flow.NotFound {

@@ -21,7 +21,7 @@ type streamInput struct {
 	After       string `query:"after" maxLength:"40" doc:"the same, for the first connection"`
 }
 
-// streamTask answers before it begins to stream when there is no such task.
+// streamTask returns an error before it starts the stream if there is no such task.
 func (s *service) streamTask(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
 	where, text := "query.after", in.After
 	if in.LastEventID != "" {
@@ -44,17 +44,17 @@ func (s *service) streamTask(ctx context.Context, in *streamInput) (*huma.Stream
 	}}, nil
 }
 
-// eventFeed tells the events of a task, and how it ends.
+// eventFeed sends the events of a task, and its end.
 type eventFeed struct {
 	s    *service
 	task string
 	from stream.Position
 
-	inTrouble bool // the store does not answer
+	inTrouble bool // whether the store does not answer
 }
 
-// streamEvents ends when the task has ended. It does not end because the store does not answer for
-// a while: browsers do not come back to a server that then answers them with an error.
+// streamEvents sends events until the task has ended. It continues while the store is unavailable,
+// because browsers do not reconnect to a server that answers with an error.
 func (st *eventFeed) streamEvents(ctx context.Context, to stream.Listener) error {
 	if err := to.Open(); err != nil {
 		return err
@@ -78,12 +78,12 @@ func (st *eventFeed) streamEvents(ctx context.Context, to stream.Listener) error
 		err = st.sendEnd(ctx, to, troubled)
 	}
 	if api.Missing(err) {
-		return nil // it was deleted meanwhile
+		return nil // the task was deleted
 	}
 	return err
 }
 
-// noteTrouble tells the client why it hears nothing.
+// noteTrouble informs the client once that the store does not answer.
 func (st *eventFeed) noteTrouble(ctx context.Context, to stream.Listener, err error) error {
 	if !st.inTrouble {
 		st.inTrouble = true
@@ -92,7 +92,7 @@ func (st *eventFeed) noteTrouble(ctx context.Context, to stream.Listener, err er
 	return to.Note(stream.Trouble)
 }
 
-// sendEnd tells how the task ended, if that is why there are no more events.
+// sendEnd sends how the task ended, if that is why there are no more events.
 func (st *eventFeed) sendEnd(ctx context.Context, to stream.Listener, troubled func(error) error) error {
 	view, err := st.s.Reader.View(ctx, st.task)
 	for err != nil && !api.Missing(err) {
@@ -114,19 +114,19 @@ func (st *eventFeed) sendEnd(ctx context.Context, to stream.Listener, troubled f
 	return to.Send([]stream.Message{{Event: "end", Data: jsonLine(&end)}})
 }
 
-// jsonLine is a value on one line: what is marshaled holds no line break outside of texts, where
-// they are escaped.
+// jsonLine returns a value as JSON on one line. Marshaled JSON has line breaks only inside texts,
+// where they are escaped.
 func jsonLine(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil { // a bug of ours: every value we print is made to be printed
+	if err := enc.Encode(v); err != nil { // a bug of ours: every value passed here can be encoded
 		panic(err)
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
-// refTo refers to the description of a type.
+// refTo returns a reference to the schema of a type.
 func refTo[T any](schemas huma.Registry) *huma.Schema {
 	return schemas.Schema(reflect.TypeFor[T](), true, "")
 }

@@ -45,12 +45,12 @@ func (s *service) taskRoutes() {
 		summary: "Signal a task", text: "Sets a key of the task's shared state and wakes whoever waits for it. No signal is lost, whenever it comes. One of a key that nothing in the flow reads is taken, and answered with a warning. A task that has completed or was canceled refuses it (409). " + requestText}, s.signalTask)
 }
 
-// TaskPath names a task.
+// TaskPath identifies a task.
 type TaskPath struct {
 	Task string `path:"task" maxLength:"200" doc:"id of the task"`
 }
 
-// Request names a request, so that it can be sent again and has its effect once.
+// Request holds the id of a request, so that a repeated request has its effect once.
 type Request struct {
 	RequestID      string `header:"Request-Id" maxLength:"200" doc:"the same id again has no second effect"`
 	IdempotencyKey string `header:"Idempotency-Key" maxLength:"200" doc:"another name of Request-Id"`
@@ -58,7 +58,8 @@ type Request struct {
 
 const requestText = "A request with an id may be sent again: it has its effect once."
 
-// commandRequestID of a command's request: the same word for another command is another request.
+// commandRequestID returns the id of a command's request. The same id with another command is
+// another request.
 func (r *Request) commandRequestID(command string) (string, error) {
 	if r.RequestID != "" && r.IdempotencyKey != "" && r.RequestID != r.IdempotencyKey {
 		return "", newInvalidError("header.Idempotency-Key", "send one of them", "Request-Id and Idempotency-Key are different")
@@ -70,7 +71,7 @@ func (r *Request) commandRequestID(command string) (string, error) {
 	return command + ":" + id, nil
 }
 
-// CommandInput is all that a command without content needs.
+// CommandInput is the input of a command without content.
 type CommandInput struct {
 	TaskPath
 	Request
@@ -84,7 +85,7 @@ func (s *service) registerCommand(name, summary, text string, cmd flow.Command) 
 	})
 }
 
-// answerCommand gives a command and answers with the task as it is stored then.
+// answerCommand sends a command and answers with the task as it is stored afterwards.
 func (s *service) answerCommand(ctx context.Context, name string, cmd flow.Command, in *CommandInput) (*bodyResponse[wire.TaskSummary], error) {
 	given, err := s.sendCommand(ctx, name, cmd, in)
 	if err != nil {
@@ -93,13 +94,13 @@ func (s *service) answerCommand(ctx context.Context, name string, cmd flow.Comma
 	return given.toResponse(""), nil
 }
 
-// commandResult is what a command came to.
+// commandResult is the result of a command.
 type commandResult struct {
 	row  *persistence.TaskRow
-	made int // events that it led to at once; 0 = it came late, or again
+	made int // number of events that it caused at once; 0 if it came late or was a repetition
 }
 
-// toResponse is the task as it is stored then, with a warning if there is one.
+// toResponse returns the task as it is stored after the command, with a warning if there is one.
 func (g *commandResult) toResponse(warning string) *bodyResponse[wire.TaskSummary] {
 	task := toSummary(g.row)
 	task.Warning = warning
@@ -132,7 +133,7 @@ func commandProblem(name, task string, err error) error {
 	return locateError("path.task", err)
 }
 
-// noTask says so when that is what an error means.
+// noTask converts an error that means that the task does not exist.
 func noTask(task string, err error) error {
 	if api.Missing(err) {
 		return newNotFoundError("path.task", "check the id; ended tasks are deleted after the retention time", "there is no task %.210q", task)
@@ -184,7 +185,7 @@ func (s *service) retryTask(ctx context.Context, in *retryInput) (*bodyResponse[
 	return given.toResponse(""), nil
 }
 
-// HoldInput names a step of a task.
+// HoldInput identifies a step of a task.
 type HoldInput struct {
 	CommandInput
 	Body wire.StepName
@@ -225,7 +226,7 @@ func (s *service) appendItems(ctx context.Context, in *appendInput) (*bodyRespon
 
 func addressOf(n wire.StepName) flow.Address { return flow.Address{Scope: n.Scope, Node: n.Step} }
 
-// stepProblem tells a step that is not there from a task that is not.
+// stepProblem distinguishes a missing step from a missing task.
 func (s *service) stepProblem(ctx context.Context, task string, err error) error {
 	if flow.ErrorKindOf(err) != flow.NotFound {
 		return commandProblem("signal", task, err)
@@ -271,15 +272,16 @@ func (s *service) signalTask(ctx context.Context, in *signalInput) (*bodyRespons
 	return given.toResponse(s.signalWarning(ctx, given, in.Body.Key)), nil
 }
 
-// signalWarning says that a signal is in vain as far as anybody knows, or "".
+// signalWarning returns a warning if the signal has no known effect, and "" otherwise.
 func (s *service) signalWarning(ctx context.Context, given *commandResult, key string) string {
 	row := given.row
-	if row.Status == string(flow.TaskFailed) && given.made == 1 { // with more it woke somebody, and what came of that has failed
+	// with more events it woke a step, and the task failed because of that
+	if row.Status == string(flow.TaskFailed) && given.made == 1 {
 		return "the task has failed: the signal is read if it is retried"
 	}
 	plan, err := s.Reader.Plan(ctx, row.VersionID)
 	if err != nil {
-		return "" // the signal was taken; that nobody can read the flow is told by what shows it
+		return "" // the signal was accepted; an unreadable flow is reported where it is shown
 	}
 	heard := plan.Heard(row.Params)
 	if heard.Has(key) {
@@ -323,7 +325,7 @@ func (s *service) getTask(ctx context.Context, in *getTaskInput) (*bodyResponse[
 	return &bodyResponse[wire.Task]{task}, nil
 }
 
-// waitFor waits for the end of a task, but not longer than ms.
+// waitFor waits up to ms for the end of a task.
 func (s *service) waitFor(ctx context.Context, task string, ms int64) error {
 	waiting, leave := liftTimeLimits(ctx)
 	defer leave()

@@ -15,26 +15,27 @@ import (
 const tasksChannel = "tasks"
 
 const (
-	newsTold  = 200         // tasks in a message; beyond that everything is stale
-	stalePace = time.Second // how far apart a listener is told to read the list again, at least
-	newsKnown = 2000        // ids that a listener is known to have heard of
+	newsTold = 200 // tasks in a message; with more, the whole list is stale
+	// shortest time between two messages that make a listener read the list again
+	stalePace = time.Second
+	newsKnown = 2000 // ids that a listener is known to have received
 )
 
-// isTasks reports whether a channel is about tasks that a filter picks. What is behind a colon
-// tells those of one connection apart.
+// isTasks reports whether a channel is about tasks selected by a filter. The text after a colon
+// distinguishes several of one connection.
 func isTasks(channel string) bool {
 	return channel == tasksChannel || strings.HasPrefix(channel, tasksChannel+":")
 }
 
-// tasksFeed tells what has become of the tasks that a filter picks.
+// tasksFeed sends changes of the tasks that a filter selects.
 type tasksFeed struct {
 	s           *service
 	pick        *TaskPick
 	filter      persistence.TaskFilter
-	listedTasks map[string]bool // that the filter picked when they were heard of last
+	listedTasks map[string]bool // tasks that matched the filter at the last message
 }
 
-// streamTasks answers with who tells of the tasks of a filter. The bounds are those of lists.
+// streamTasks returns the function that serves tasks of a filter. The limits are those of lists.
 func (s *service) streamTasks(sent *wire.TaskFilter) (streamFunc, error) {
 	if sent == nil {
 		sent = &wire.TaskFilter{}
@@ -78,7 +79,7 @@ func (f *tasksFeed) streamChanges(ctx context.Context, to stream.Listener) error
 	}
 }
 
-// resolveFilter finds out what the filter means.
+// resolveFilter resolves the names in the filter.
 func (f *tasksFeed) resolveFilter(ctx context.Context) error {
 	if err := f.s.lookups.Acquire(ctx, 1); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (f *tasksFeed) resolveFilter(ctx context.Context) error {
 	return f.readHead(ctx)
 }
 
-// readHead reads the beginning of the list, which the listener reads after it has heard of it.
+// readHead reads the beginning of the list, which the listener reads after this message.
 func (f *tasksFeed) readHead(ctx context.Context) error {
 	head := f.filter
 	head.Limit = newsRows
@@ -134,8 +135,8 @@ func (f *tasksFeed) sendChanges(ctx context.Context, to stream.Listener, rows []
 	return to.Send([]stream.Message{{Event: wire.StreamTasks, Data: jsonLine(&news)}})
 }
 
-// sendStale has the listener read the list again, and begins anew with it. What comes meanwhile is
-// told afterwards.
+// sendStale makes the listener read the list again, and restarts from there. Later changes are sent
+// afterwards.
 func (f *tasksFeed) sendStale(ctx context.Context, to stream.Listener) error {
 	if err := f.readHead(ctx); err != nil {
 		return err
@@ -153,7 +154,7 @@ func (f *tasksFeed) sendStale(ctx context.Context, to stream.Listener) error {
 	}
 }
 
-// newestFirst is the order of lists.
+// newestFirst compares tasks in the order of lists.
 func newestFirst(a, b *persistence.TaskRow) int {
 	return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(b.ID, a.ID))
 }

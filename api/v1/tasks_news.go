@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	newsPace    = 250 * time.Millisecond // how far apart looks at the store are, at least
-	newsShare   = 4                      // and a look may take one part in so many of the time
-	newsRows    = 500                    // that a look sees
-	newsOverlap = int64(10_000)          // ms: what members write whose clocks are behind, or late, is seen all the same
+	newsPace    = 250 * time.Millisecond // shortest time between two reads of the store
+	newsShare   = 4                      // reads take at most this fraction of the time
+	newsRows    = 500                    // rows per read
+	newsOverlap = int64(10_000)          // ms; covers members that write late or have clocks behind
 )
 
-// tasksNews finds out which tasks have changed, on whatever member, by looking at those that were
-// updated last. It looks only while somebody listens, and once for all who do. It may miss a task
-// whose member writes more than newsOverlap late, and tells so (a gap) when more happened than it
-// sees.
+// tasksNews finds tasks that have changed on any member, by reading the last updated ones. It reads
+// only while there are listeners, and once for all of them. It may miss a task if its member writes
+// more than newsOverlap late. It reports a gap when more tasks changed than it reads.
 type tasksNews struct {
 	store interface {
 		ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error)
@@ -31,20 +30,20 @@ type tasksNews struct {
 	mu        sync.Mutex
 	listeners map[*newsListener]bool
 	stop      context.CancelFunc
-	ended     chan struct{} // when whoever looks has stopped
+	ended     chan struct{} // closed when the follower has stopped
 }
 
-// newsListener gets what has changed since it was asked last.
+// newsListener collects the changes since its last read.
 type newsListener struct {
 	changed chan struct{}
-	started chan struct{} // the first look is over: nothing is missed from here on
+	started chan struct{} // closed after the first read: nothing is missed from then on
 
 	mu   sync.Mutex
 	rows map[string]*persistence.TaskRow
-	gap  bool // more than is in rows
+	gap  bool // more changes than rows holds
 }
 
-// takeRows empties it.
+// takeRows returns the collected changes and clears them.
 func (l *newsListener) takeRows() (rows []*persistence.TaskRow, gap bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +76,7 @@ func (l *newsListener) addRows(rows []*persistence.TaskRow, gap bool) {
 	}
 }
 
-// addListener has somebody hear the news until leave is called, which it has to be.
+// addListener adds a listener. The caller must call leave when it is done.
 func (n *tasksNews) addListener() (l *newsListener, leave func()) {
 	l = &newsListener{changed: make(chan struct{}, 1), started: make(chan struct{})}
 	n.mu.Lock()
@@ -102,9 +101,10 @@ func (n *tasksNews) addListener() (l *newsListener, leave func()) {
 	}
 }
 
-// startFollower starts whoever looks.
+// startFollower starts the goroutine that polls for changes.
 func (n *tasksNews) startFollower() {
-	ctx, stop := context.WithCancel(context.Background()) // ends with the last listener, who waits for it
+	// ends with the last listener, which waits for it
+	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	n.stop, n.ended = stop, ended
 	go func() {
@@ -113,7 +113,7 @@ func (n *tasksNews) startFollower() {
 	}()
 }
 
-// pollChanges looks again and again.
+// pollChanges reads changes until ctx ends.
 func (n *tasksNews) pollChanges(ctx context.Context) {
 	seen := &newsSeen{}
 	timer := time.NewTimer(0)
@@ -130,7 +130,7 @@ func (n *tasksNews) pollChanges(ctx context.Context) {
 	}
 }
 
-// readChanges looks once. What it cannot read, or panics at, the next look tells.
+// readChanges reads changes once. After an error or a panic, the next read reports them.
 func (n *tasksNews) readChanges(ctx context.Context, seen *newsSeen) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -145,7 +145,8 @@ func (n *tasksNews) readChanges(ctx context.Context, seen *newsSeen) {
 	n.notifyListeners(ctx, rows, gap)
 }
 
-// notifyListeners gives news to all, and lets those begin who have come since the look before.
+// notifyListeners passes changes to all listeners, and starts those that were added since the read
+// before.
 func (n *tasksNews) notifyListeners(ctx context.Context, rows []*persistence.TaskRow, gap bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -161,14 +162,14 @@ func (n *tasksNews) notifyListeners(ctx context.Context, rows []*persistence.Tas
 	}
 }
 
-// newsSeen is what the last look saw.
+// newsSeen holds the result of the last read.
 type newsSeen struct {
 	at      map[string]newsPrint
 	newest  int64
 	started bool
 }
 
-// newsPrint tells whether a row has changed.
+// newsPrint is compared to find out whether a row has changed.
 type newsPrint struct {
 	updated, created int64
 	steps            int
@@ -180,8 +181,8 @@ func printOf(t *persistence.TaskRow) newsPrint {
 	return newsPrint{t.UpdatedAt, t.CreatedAt, t.Steps, t.Status, t.Paused}
 }
 
-// changedRows are the rows that were not seen as they are, and whether there may be more than were
-// read. Of the first look nothing is news.
+// changedRows returns the rows that are new or differ from the last read, and reports whether more
+// may have changed. It returns none for the first read.
 func (s *newsSeen) changedRows(list []persistence.TaskRow) (rows []*persistence.TaskRow, gap bool) {
 	first, since, at := !s.started, s.newest-newsOverlap, make(map[string]newsPrint, len(list))
 	s.started = true

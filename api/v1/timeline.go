@@ -71,7 +71,7 @@ func millisOrNone(t time.Time) int64 {
 	return max(t.UnixMilli(), 1)
 }
 
-// toTimeline is a timeline with its times after a base.
+// toTimeline converts a timeline; its times are relative to base.
 func toTimeline(base, begun, ended int64, t timeline.Told) wire.Timeline {
 	after := func(at int64) int64 {
 		if at == 0 {
@@ -113,8 +113,8 @@ func toLane(l *timeline.LaneTold, after func(int64) int64, waits func([]timeline
 	return told
 }
 
-// readJournalFrom reads what is behind a row of a journal, a part at a time, and answers with the
-// last row that it has told whole.
+// readJournalFrom reads the rows after a row of a journal, in parts. It returns the last row that
+// it has read completely.
 func (s *service) readJournalFrom(ctx context.Context, task string, after int64, event func(*flow.Event)) (int64, error) {
 	for {
 		rows, err := s.Store.Rows(ctx, task, after, part)

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	timelineBytes = 64 << 20 // that are kept
+	timelineBytes = 64 << 20 // bytes of cached timelines
 	timelinesKept = 100
-	timelinesRead = 2 // journals at once
+	timelinesRead = 2 // journals that are read at once
 )
 
 type timelineKey struct {
 	task    string
-	created int64 // another task may have the id later
+	created int64 // a later task may have the same id
 	scope   string
 }
 
-// keptTimeline is one that has been read up to a row, and goes on from there.
+// keptTimeline is a timeline that was read up to a row and can continue from there.
 type keptTimeline struct {
 	key   timelineKey
 	turn  chan struct{}
@@ -31,7 +31,7 @@ type keptTimeline struct {
 	bytes int // that the cache counts for it
 }
 
-// timelineCache are those that were read last.
+// timelineCache holds the timelines that were read last.
 type timelineCache struct {
 	mu    sync.Mutex
 	all   map[timelineKey]*keptTimeline
@@ -43,8 +43,8 @@ func newTimelines() *timelineCache {
 	return &timelineCache{all: map[timelineKey]*keptTimeline{}, turns: semaphore.NewWeighted(timelinesRead)}
 }
 
-// findOrCreate is where one is kept. When there are too many all are forgotten: who looks at one
-// still pays for reading it once more.
+// findOrCreate returns the cache entry of a timeline. If there are too many entries, all are
+// dropped: their next readers pay for reading the journal again.
 func (k *timelineCache) findOrCreate(key timelineKey, plan *flow.Plan) *keptTimeline {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,8 +60,8 @@ func (k *timelineCache) findOrCreate(key timelineKey, plan *flow.Plan) *keptTime
 	return kept
 }
 
-// useExclusively has one go at a timeline at a time. Where all take too much memory the others are
-// forgotten.
+// useExclusively runs a function while no other caller uses the timeline. If the cache takes too
+// much memory, all other entries are dropped.
 func (k *timelineCache) useExclusively(ctx context.Context, kept *keptTimeline, what func() error) error {
 	select {
 	case kept.turn <- struct{}{}:

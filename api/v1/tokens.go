@@ -16,7 +16,7 @@ import (
 
 const tokensPath = "/v1/tokens"
 
-// maxTokens bounds what every member keeps in memory.
+// maxTokens bounds the tokens that every member keeps in memory.
 const maxTokens = 1000
 
 func (s *service) tokenRoutes() {
@@ -82,7 +82,7 @@ func (s *service) checkTokenLimit(ctx context.Context) error {
 	return err
 }
 
-// TokenPath names a token.
+// TokenPath identifies a token.
 type TokenPath struct {
 	Token string `path:"token" minLength:"1" maxLength:"64" doc:"id or name of the token"`
 }

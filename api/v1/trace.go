@@ -41,7 +41,7 @@ func (s *service) getTrace(ctx context.Context, in *TaskPath) (*bodyResponse[wir
 	}}}}, nil
 }
 
-// readJournal reads a whole journal, a part at a time.
+// readJournal reads a whole journal in parts.
 func (s *service) readJournal(ctx context.Context, task string, event func(*flow.Event)) error {
 	_, err := s.readJournalFrom(ctx, task, 0, event)
 	return err

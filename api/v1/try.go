@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// The label of tasks of definitions that are only tried.
+// The label of tasks whose definitions are only tried.
 const (
 	labelTry = "troupe"
 	tried    = "try"
@@ -58,7 +58,7 @@ func (s *service) tryFlow(ctx context.Context, in *tryInput) (*statusResponse[wi
 	return &statusResponse[wire.Tried]{statusOf(started.Created), wire.Tried{ID: started.Task, Created: started.Created, Flow: v.FlowID, Version: v.Number, Warnings: api.DefinitionProblems(warnings)}}, nil
 }
 
-// tryTask is the task that is asked for, but for its version.
+// tryTask returns the requested task without its version.
 func tryTask(in *tryInput) (n engine.NewTask, err error) {
 	ask := &in.Body
 	n = engine.NewTask{Key: orElse(ask.IdempotencyKey, in.IdempotencyKey), Labels: map[string]string{labelTry: tried}}
@@ -81,7 +81,8 @@ func tryTask(in *tryInput) (n engine.NewTask, err error) {
 	return n, err
 }
 
-// definitionText is a definition that was sent as an object, or as a text that holds JSON or YAML.
+// definitionText returns the text of a definition that was sent as an object, or as a text that
+// holds JSON or YAML.
 func definitionText(sent json.RawMessage) []byte {
 	var text string
 	if json.Unmarshal(sent, &text) == nil {

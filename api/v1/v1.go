@@ -1,15 +1,16 @@
-// Package v1 is Troupe's own HTTP API: complete, typed, described by OpenAPI, addressing flows by
-// slug.
+// Package v1 is Troupe's own HTTP API. It is complete, typed and described by OpenAPI, and
+// addresses flows by slug. Its types are those of api/wire, which the client in api/client shares.
 //
-// Promises: what a handler answers is stored; values of users come back with their numbers and the
-// order of their keys as they were sent; lists are never null and come in pages whose cursors stay
-// good while things are added; a request with a key has its effect once, however often it is sent;
-// what is refused is answered as a problem that says what is wrong, where, and what to do; nothing
-// unknown (query parameter, field, word of a state) is passed over in silence; a stream of events
-// can be taken up where it broke off, and ends with the task; nobody who reads a stream slowly
-// costs memory or holds up others.
+// The package promises:
 //
-// Its types are those of api/wire, which the client in api/client shares.
+// - The state that an answer shows is stored.
+// - Values of users are returned with the numbers and the key order that were sent.
+// - Lists are never null. They come in pages, and their cursors stay valid while items are added.
+// - A request with a key has its effect once, however often it is sent.
+// - A rejected request is answered with a problem: the fault, its place in the request, and advice.
+// - Nothing unknown (query parameter, field, name of a state) is ignored silently.
+// - A stream of events can be resumed where it broke off, and ends with the task.
+// - A slow reader of a stream costs no memory and delays no other reader.
 package v1
 
 import (
@@ -31,29 +32,33 @@ import (
 	"github.com/troupe-engine/troupe/internal/bounded"
 )
 
-// Config says what is served. Zero fields have useful defaults.
+// Config is the configuration of the API. Zero fields have useful defaults.
 type Config struct {
 	api.Member
 
-	Version   string // of Troupe
+	Version   string // version of Troupe
 	StoreKind string // sqlite, postgres
-	Name      string // the member's
+	Name      string // name of the member
 
-	TraceURL, LogURL string // where people see the trace and the log lines of a task, with {trace_id} and {task}; "" = nowhere
+	// addresses of pages with the trace and the log lines of a task, with {trace_id} and {task}; ""
+	// = none
+	TraceURL, LogURL string
 
-	// Cluster is asked for those who operate one; nil = there are no routes about it.
+	// Cluster manages the members; nil means that there are no routes for it.
 	Cluster Cluster
 
-	Heartbeat time.Duration // how often a silent stream shows that it is alive; 15 s
-	Patience  time.Duration // how long a client of the WebSocket may take to read a message; 10 s
-	BeginFor  time.Duration // how long a request that starts many tasks begins further ones, and then waits for those; 10 s each
+	Heartbeat time.Duration // how often a silent stream sends a sign of life; 15 s
+	Patience  time.Duration // how long a WebSocket client may take to read a message; 10 s
+	// how long a request starts further tasks, and then how long it waits for them; 10 s each
+	BeginFor time.Duration
 
-	// Channels of other families, by what their names begin with up to the colon before an id: who
-	// tells what happens to that, behind the last message that is known.
+	// Channels holds the channels of other families. The key is the prefix of their names up to the
+	// colon before an id. Each one sends the events of that id that follow the last message the
+	// listener knows.
 	Channels map[string]Channel
 }
 
-// Channel tells a listener what happens to something until nothing more will, or ctx ends.
+// Channel sends the events of an object to a listener until there are no more, or ctx ends.
 type Channel func(ctx context.Context, id, last string, to stream.Listener) error
 
 func (c Config) orDefault() Config {
@@ -64,32 +69,33 @@ func (c Config) orDefault() Config {
 	return c
 }
 
-// service is the API over one member.
+// service is the API of one member.
 type service struct {
 	Config
 	mux    *http.ServeMux
-	fast   *http.ServeMux // what requests come to first
+	fast   *http.ServeMux // tried first for each request
 	huma   huma.API
 	values userValues
 
-	lookups        *semaphore.Weighted // of subscriptions
-	loggedRefusals bounded.Once        // why deliveries were refused
+	lookups        *semaphore.Weighted // limits lookups for subscriptions
+	loggedRefusals bounded.Once        // reasons for which deliveries were rejected
 	hooks          compiledHooks
 	overview       *cachedAnswer[wire.Overview]
 	slow           *cachedAnswer[[]wire.SlowFlow]
 	timelines      *timelineCache
 	news           *tasksNews
-	links          atomic.Pointer[[]byte] // what links to approvals are signed with; nil = nobody has needed it yet
-	shell          *api.Server            // that it is mounted in; nil = none
+	// key that signs links to approvals; nil until it is needed
+	links atomic.Pointer[[]byte]
+	shell *api.Server // server that it is mounted in; nil if there is none
 }
 
-// Routes are everything below /v1/.
+// Routes serves everything below /v1/.
 type Routes interface {
 	api.Family
 	http.Handler
 }
 
-// New makes the routes.
+// New returns the routes.
 func New(cfg Config) (Routes, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -137,8 +143,9 @@ func newService(cfg Config) *service {
 	return s
 }
 
-// Mount lets web pages read the answers. The description needs no token: a browser cannot send one
-// before it has a page, an editor never does. Deliveries to hooks are signed instead.
+// Mount adds the routes and lets web pages read the answers. The description needs no token,
+// because browsers cannot send one before they have a page, and editors never do. Deliveries to
+// hooks are signed instead.
 func (s *service) Mount(shell *api.Server) {
 	shell.MountOpen("/v1/", api.ForPages(api.Compressed(shell.NeedToken(s))))
 	shell.MountOpen("POST "+deliveryPath, shell.FromOutside(s, maxDelivery))
@@ -153,11 +160,12 @@ func (s *service) Mount(shell *api.Server) {
 	}
 }
 
-// newAPIConfig is the OpenAPI document before its operations.
+// newAPIConfig returns the OpenAPI document without its operations.
 func newAPIConfig(values userValues) huma.Config {
 	config := huma.DefaultConfig("Troupe", "1")
 	config.Info.Description = "The API of Troupe, a durable workflow engine. Problems are answered as application/problem+json."
-	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // we serve them ourselves
+	// served by our own handlers
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil
 	config.Transformers = []huma.Transformer{transformRefusal}
 	config.Formats = map[string]huma.Format{"application/json": values.bodyFormat(), "json": values.bodyFormat()}
@@ -177,17 +185,17 @@ func newAPIConfig(values userValues) huma.Config {
 	return config
 }
 
-// bodyTimeout is how long a request's body may take.
+// bodyTimeout is the time limit for reading a request's body.
 const bodyTimeout = 30 * time.Second
 
-// apiOperation is a route in short.
+// apiOperation is the short form of a route.
 type apiOperation struct {
 	id, method, path, tag, summary, text string
-	created                              bool // may answer 201 beside 200
+	created                              bool // may answer 201 besides 200
 	body                                 *huma.RequestBody
 }
 
-// registerOperation adds a route. It is the one place where errors become problems.
+// registerOperation adds a route. It is the only place where errors become problems.
 func registerOperation[I, O any](s *service, op apiOperation, handle func(context.Context, *I) (*O, error)) {
 	o := huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Tags: []string{op.tag}, Summary: op.summary, Description: op.text,
@@ -217,10 +225,10 @@ func registerOperation[I, O any](s *service, op apiOperation, handle func(contex
 	}
 }
 
-// bodyResponse is an answer that is nothing but its body.
+// bodyResponse is an answer that has only a body.
 type bodyResponse[T any] struct{ Body T }
 
-// statusResponse is a body with a status of its own.
+// statusResponse is an answer with a body and a status.
 type statusResponse[T any] struct {
 	Status int
 	Body   T
@@ -233,8 +241,7 @@ func statusOf(created bool) int {
 	return http.StatusOK
 }
 
-// httpExchange is the request and its answer, for the handlers that outlast the server's time
-// limits.
+// httpExchange is a request and its answer, for handlers that outlast the server's time limits.
 type httpExchange struct {
 	w http.ResponseWriter
 	r *http.Request
@@ -249,7 +256,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		inner.Header = r.Header.Clone()
 		inner.Header.Del("Content-Type")
 	}
-	defer func() { // logs and metrics ask the outer request for its route
+	defer func() { // logs and metrics read the route from the outer request
 		if inner.Pattern != "/" {
 			r.Pattern = inner.Pattern
 		}
@@ -257,15 +264,15 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.fast.ServeHTTP(w, inner)
 }
 
-// isForm reports whether a body counts as a form. No route takes one: it is what curl -d says of
-// any body, and without a type bodies are read as JSON.
+// isForm reports whether a body is declared to be a form. No route accepts one, but curl -d
+// declares any body so. Bodies without a type are read as JSON.
 func isForm(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "application/x-www-form-urlencoded"
 }
 
-// liftTimeLimits lifts the server's time limits from a request that waits; its context also ends
-// when the server begins to leave.
+// liftTimeLimits lifts the server's time limits from a request that waits. The returned context
+// also ends when the server begins to stop.
 func liftTimeLimits(ctx context.Context) (context.Context, context.CancelFunc) {
 	x := ctx.Value(exchangeKey{}).(httpExchange)
 	return stream.Stay(x.w, x.r)

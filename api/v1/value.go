@@ -71,14 +71,14 @@ func (s *service) streamValue(ctx context.Context, in *valueInput) (*huma.Stream
 		h.Set("ETag", api.ETag(value))
 		served := &streamedValue{Reader: content}
 		http.ServeContent(x.w, x.r, "", time.Time{}, served)
-		if served.err != nil { // compressed, half of it would look whole
+		if served.err != nil { // the answer is compressed, so half of it would look complete
 			api.NoteError(x.r, served.err)
 			panic(http.ErrAbortHandler)
 		}
 	}}, nil
 }
 
-// streamedValue is a value that is being answered, and why it could not be read to its end.
+// streamedValue is a value that is sent while it is read, and the error that stopped it.
 type streamedValue struct {
 	*payload.Reader
 	err error
@@ -161,7 +161,7 @@ func selectValue(of string, input, output, details json.RawMessage) json.RawMess
 	return details
 }
 
-// outputOfStep looks for a visit among the steps of a scope.
+// outputOfStep finds the output of a visit among the steps of a scope.
 func (s *service) outputOfStep(ctx context.Context, in *valueInput) (json.RawMessage, error) {
 	q := flow.StepQuery{Scope: in.Scope, Node: in.Step, Most: 100, Bytes: pageBytes}
 	var found *flow.StepView
@@ -191,11 +191,11 @@ func (s *service) outputOfStep(ctx context.Context, in *valueInput) (json.RawMes
 
 var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
-// checkedBytes is up to which size all that a value refers to is looked at before it is answered.
-// Of a larger one that is done as it is read.
+// checkedBytes is the size up to which all references in a value are checked before it is sent.
+// References in larger values are checked while they are read.
 const checkedBytes = 64 << 20
 
-// pointedAt is what a JSON pointer leads to.
+// pointedAt returns the part of a value that a JSON pointer selects.
 func (s *service) pointedAt(value json.RawMessage, pointer string) (json.RawMessage, error) {
 	if pointer == "" {
 		return value, nil

@@ -14,20 +14,20 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// Bodies and values of so many bytes are read with care for their size.
+// Sizes in bytes above which bodies and values are read in a way that saves memory.
 const (
 	largeBody  = 16 << 10
 	largeValue = 4 << 10
 )
 
-// userValues are the names of the members of bodies that hold any JSON of a user. The description
-// of a body says nothing about what is inside them, so a large one is not built to be compared with
-// it: a small value of its kind stands for it.
+// userValues holds the names of body fields that contain any JSON of a user. A schema does not
+// restrict their content, so a large value is not built for the comparison with the schema: a small
+// value of its kind replaces it.
 type userValues map[string]bool
 
 var rawType, rawListType = reflect.TypeFor[json.RawMessage](), reflect.TypeFor[[]json.RawMessage]()
 
-// noteFields finds the user values in the type of a body.
+// noteFields adds the user values in the type of a body.
 func (u userValues) noteFields(t reflect.Type) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
@@ -45,8 +45,8 @@ func (u userValues) noteFields(t reflect.Type) {
 	}
 }
 
-// unmarshalFast decodes a body as encoding/json does, only faster when it is large. Whatever is
-// wrong with a body is told by encoding/json.
+// unmarshalFast decodes a body like encoding/json, but faster if it is large. Faults in a body are
+// reported by encoding/json.
 func (u userValues) unmarshalFast(body []byte, to any) error {
 	if len(body) >= largeBody {
 		if compared, ok := to.(*any); ok && u.decodeOutline(body, compared) == nil || !ok && experimental.Unmarshal(body, to, asEncodingJSON) == nil {
@@ -57,10 +57,10 @@ func (u userValues) unmarshalFast(body []byte, to any) error {
 	return unmarshalBody(body, to)
 }
 
-// asEncodingJSON reads a body in one go: it is read twice only to tell what is wrong with it.
+// asEncodingJSON decodes a body in one pass. Only a faulty body is read again, to report the fault.
 var asEncodingJSON = experimental.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
-// decodeOutline decodes a body for the comparison with its description.
+// decodeOutline decodes a body for the comparison with its schema.
 func (u userValues) decodeOutline(body []byte, to *any) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body), asEncodingJSON)
 	v, err := u.decodeNext(dec, "")
@@ -75,7 +75,7 @@ func (u userValues) decodeOutline(body []byte, to *any) error {
 	return cmp.Or(err, errors.New("there is more behind the body's value"))
 }
 
-// decodeNext decodes the next value of a body, the member of this name of an object.
+// decodeNext decodes the next value of a body. name is its key in the enclosing object.
 func (u userValues) decodeNext(dec *jsontext.Decoder, name string) (any, error) {
 	kind := dec.PeekKind()
 	switch {
@@ -96,7 +96,7 @@ func (u userValues) decodeNext(dec *jsontext.Decoder, name string) (any, error) 
 	return u.decodeArray(dec)
 }
 
-// standIns are small values of each kind. An array that is large has elements.
+// standIns holds small values of each kind. A large array has elements, so its replacement has one.
 var standIns = map[jsontext.Kind]any{'{': map[string]any{}, '[': []any{nil}, '"': "", '0': 0.0}
 
 func (u userValues) decodeObject(dec *jsontext.Decoder) (any, error) {

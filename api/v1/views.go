@@ -14,7 +14,7 @@ import (
 
 const viewPath = "/v1/views/{view}"
 
-// maxViews is how many people can find their way among.
+// maxViews bounds the number of views, because people cannot find their way among more.
 const maxViews = 200
 
 func (s *service) viewRoutes() {
@@ -26,7 +26,7 @@ func (s *service) viewRoutes() {
 		summary: "Delete a list of tasks with a name, and tell what it was"}, s.deleteView)
 }
 
-// ViewPath names a view.
+// ViewPath identifies a view.
 type ViewPath struct {
 	View string `path:"view" minLength:"1" maxLength:"80" doc:"name of the view"`
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What workers say of themselves, and how they get their jobs. How they end them is in reports.go.
+// Routes with which workers register and get their jobs. Routes with which they end them are in
+// reports.go.
 
 func (s *service) workerRoutes() {
 	registerOperation(s, apiOperation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "workers",
@@ -44,7 +45,7 @@ func (s *service) workerRoutes() {
 		summary: "Read what was too large to come along with a job", text: "Only of a job that has not ended. With a token only the holder of the claim is told (409)."}, s.jobParams)
 }
 
-// WorkerPath names a worker.
+// WorkerPath identifies a worker.
 type WorkerPath struct {
 	Worker string `path:"worker" minLength:"1" maxLength:"256" doc:"id of the worker, of its own choice"`
 }
@@ -95,8 +96,8 @@ func (s *service) listWorkers(ctx context.Context, in *listWorkersInput) (*bodyR
 	return &bodyResponse[wire.Page[wire.KnownWorker]]{page}, nil
 }
 
-// afterWorker drops what comes before a worker, and that itself. When it is gone by now, those that
-// registered at its very time may be told again.
+// afterWorker returns the workers that follow a worker. If it was deleted, workers that registered
+// at the same time may be returned again.
 func afterWorker(known []persistence.Worker, at listCursor) []persistence.Worker {
 	for i, w := range known {
 		if w.ID == at.name {
@@ -122,7 +123,7 @@ func (s *service) toWorker(k *persistence.Worker) wire.KnownWorker {
 	return w
 }
 
-// isOnline reports whether a worker was heard of lately.
+// isOnline reports whether the last heartbeat of a worker is recent.
 func (s *service) isOnline(k *persistence.Worker) bool {
 	return s.Engine.Now().Sub(time.UnixMilli(k.LastHeartbeat)) <= s.WorkerTTL
 }
@@ -188,16 +189,16 @@ func (s *service) handleHeartbeat(ctx context.Context, in *heartbeatInput) (*bod
 	return &bodyResponse[wire.HeartbeatAnswer]{answer}, nil
 }
 
-// extendedClaims is what came of a heartbeat's claims.
+// extendedClaims is the result of extending the claims of a heartbeat.
 type extendedClaims struct {
 	engine.Extended
 	err      error
-	panicked string // with what, and where; it costs the request, as it does elsewhere
+	panicked string // panic value and stack; a panic ends the request, as it does elsewhere
 }
 
-// extendClaims prolongs the claims that a heartbeat names beside what else it does. Those may be
-// about to end while the sign of life waits for other members, and that one must not come late
-// because a claim's task is at a member that does not answer.
+// extendClaims extends the claims of a heartbeat concurrently with its other work. Claims may be
+// about to expire while the heartbeat waits for other members. And the heartbeat must not be late
+// because the task of a claim is on a member that does not answer.
 func (s *service) extendClaims(ctx context.Context, in *heartbeatInput) <-chan extendedClaims {
 	done := make(chan extendedClaims, 1)
 	if len(in.Body.Claims) == 0 {
@@ -217,8 +218,8 @@ func (s *service) extendClaims(ctx context.Context, in *heartbeatInput) <-chan e
 	return done
 }
 
-// checkNotes refuses what a note cannot be before anything is prolonged: afterwards nobody would
-// hear what is canceled.
+// checkNotes rejects invalid notes before any claim is extended. Afterwards an error would hide
+// which jobs are canceled.
 func checkNotes(held []wire.HeldClaim) error {
 	for i, c := range held {
 		if len(c.Note) > flow.MaxName {
@@ -236,12 +237,12 @@ func claimsOf(held []wire.HeldClaim) []engine.Claim {
 	return claims
 }
 
-// dropCanceled leaves out the claims that are none any longer.
+// dropCanceled removes claims that are no longer valid.
 func dropCanceled(held []wire.HeldClaim, canceled []string) []wire.HeldClaim {
 	return slices.DeleteFunc(held, func(c wire.HeldClaim) bool { return slices.Contains(canceled, c.Job) })
 }
 
-// recordNotes keeps what a worker calls the states of the jobs that it holds.
+// recordNotes stores the notes with which a worker describes the states of its jobs.
 func (s *service) recordNotes(ctx context.Context, held []wire.HeldClaim) error {
 	var orders engine.Orders
 	for _, c := range held {
@@ -269,7 +270,7 @@ func (s *service) recordNotes(ctx context.Context, held []wire.HeldClaim) error 
 	return nil
 }
 
-// storeLines keeps what workers have said about jobs that go on.
+// storeLines stores log lines of jobs that go on.
 func (s *service) storeLines(ctx context.Context, held []wire.HeldClaim) error {
 	for _, c := range held {
 		if len(c.Lines) == 0 {
@@ -304,7 +305,7 @@ func (s *service) pollJobs(ctx context.Context, in *pollInput) (*bodyResponse[wi
 	return &bodyResponse[wire.ClaimedJobs]{wire.ClaimedJobs{Jobs: toClaimedJobs(jobs)}}, nil
 }
 
-// pollOf asks for what a worker wants, and says where it does so.
+// pollOf returns the poll for a worker's wishes. where is the part of the request with them.
 func (s *service) pollOf(ctx context.Context, where, worker string, w *wire.Wanted) (engine.Poll, error) {
 	p := engine.Poll{Worker: worker, Services: w.Services, Labels: w.Labels, Max: w.Max, Unlisted: true}
 	if w.Flow != "" {

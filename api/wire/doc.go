@@ -1,3 +1,3 @@
-// Package wire holds the shapes that travel between Troupe and its clients, and nothing else: the
-// server and every client share these types, so neither can drift from the other.
+// Package wire holds the types that travel between Troupe and its clients, and nothing else. The
+// server and all Go clients share these types, so they cannot diverge.
 package wire

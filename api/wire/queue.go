@@ -2,59 +2,64 @@ package wire
 
 import "encoding/json"
 
-// QueuePoll asks for queue jobs. Only worker_id and services belong to the graph dialect; who sends
-// max, flow or labels, whatever their values, gets the list form of the answer: QueueTasks. Else it
-// is one QueueJob. In both forms 204 says that there is none.
+// QueuePoll is a request for queue jobs. Only worker_id and services belong to the graph dialect. A
+// request with max, flow or labels, with any value, gets the list form of the answer: QueueTasks.
+// Otherwise the answer is one QueueJob. In both forms 204 means that there is no job.
 type QueuePoll struct {
 	WorkerID string   `json:"worker_id"`
 	Services []string `json:"services"`
 
-	Max    int      `json:"max,omitempty"`    // jobs at most; 1, in the list form 10
-	WaitMS int64    `json:"wait_ms"`          // how long to wait for the first job; 0, in the list form 2000
-	Flow   string   `json:"flow,omitempty"`   // slug of the only flow whose jobs are wanted; without services all of its
-	Labels []string `json:"labels,omitempty"` // of the worker: a job that asks for labels goes to those who have them all
+	Max int `json:"max,omitempty"` // jobs at most; default 1, in the list form 10
+	// how long to wait for the first job; default 0, in the list form 2000
+	WaitMS int64 `json:"wait_ms"`
+	// slug of the only flow that jobs are wanted of; without services, all of its jobs
+	Flow string `json:"flow,omitempty"`
+	// of the worker: a job with labels goes to workers that have all of them
+	Labels []string `json:"labels,omitempty"`
 }
 
-// QueueTasks is the list form of a poll's answer.
+// QueueTasks is the list form of the answer to a poll.
 type QueueTasks struct {
 	Tasks []QueueTask `json:"tasks"`
 }
 
-// QueueTask is a queue job in a poller's hands, in the list form.
+// QueueTask is a claimed queue job, in the list form.
 type QueueTask struct {
 	ID string `json:"id"`
-	// Key is the idempotency key: the same for all attempts, while ID is another one for each.
-	Key       string          `json:"key"`
-	FlowSlug  string          `json:"flow_slug"` // "" of a flow without one
-	RunID     string          `json:"run_id"`    // id of the task that the job is of
-	StepSlug  string          `json:"step_slug"`
-	TaskIndex int             `json:"task_index"` // the unit's
-	TaskCount int             `json:"task_count"` // how many units the step had when the job was given out
+	// Key is the idempotency key. It is the same for all attempts, while ID differs.
+	Key       string `json:"key"`
+	FlowSlug  string `json:"flow_slug"` // "" if the flow has none
+	RunID     string `json:"run_id"`    // id of the job's task
+	StepSlug  string `json:"step_slug"`
+	TaskIndex int    `json:"task_index"` // index of the unit
+	// how many units the step had when the job was dispatched
+	TaskCount int             `json:"task_count"`
 	Input     json.RawMessage `json:"input"`
-	FlowInput json.RawMessage `json:"flow_input,omitempty"` // left out of a job that is one of many when it is large
+	// omitted if it is large and the job is one of many
+	FlowInput json.RawMessage `json:"flow_input,omitempty"`
 	Attempt   int             `json:"attempt"`
 	Timeout   float64         `json:"timeout"` // of the attempt, in seconds; 0 = none
 
 	Service string `json:"service"`
-	// Labels are those that the job asks for: its worker has them all.
+	// Labels holds the labels that the job requires. Its worker has all of them.
 	Labels []string        `json:"labels,omitempty"`
 	Params json.RawMessage `json:"params,omitempty"`
-	// ParamsKey is there instead of params that are large. QueueParams tells them, once for all
-	// jobs with the key.
+	// ParamsKey replaces params that are large. QueueParams returns them, once for all jobs with
+	// the key.
 	ParamsKey string `json:"params_key,omitempty"`
 	// Token proves the claim. Heartbeats and completions check it if it is sent.
 	Token string `json:"token"`
-	// VisibilityMS is how long the claim holds without a heartbeat.
+	// VisibilityMS is how long the claim lasts without a heartbeat.
 	VisibilityMS int64 `json:"visibility_ms"`
 }
 
-// QueueJob is a queue job in a poller's hands. Times are Unix seconds.
+// QueueJob is a claimed queue job. Times are Unix seconds.
 //
 // It carries the input twice, because its first clients read InputJSON: the text of
 // {"input":any,"params":{…},"run_id":s}.
 type QueueJob struct {
 	ID string `json:"id"`
-	// Key is the idempotency key: the same for all attempts, while ID is another one for each.
+	// Key is the idempotency key. It is the same for all attempts, while ID differs.
 	Key       string `json:"key"`
 	TaskID    string `json:"task_id"`
 	NodeKey   string `json:"node_key"`
@@ -71,41 +76,41 @@ type QueueJob struct {
 	RunID  string          `json:"run_id,omitempty"`
 	// Token proves the claim. Heartbeats and completions check it if it is sent.
 	Token string `json:"token,omitempty"`
-	// VisibilityMS is how long the claim holds without a heartbeat.
+	// VisibilityMS is how long the claim lasts without a heartbeat.
 	VisibilityMS int64 `json:"visibility_ms,omitempty"`
 }
 
-// QueueInput is what QueueJob.InputJSON is the text of.
+// QueueInput is the content of QueueJob.InputJSON.
 type QueueInput struct {
 	Input  json.RawMessage `json:"input"`
 	Params json.RawMessage `json:"params"`
 	RunID  string          `json:"run_id"`
 }
 
-// QueueParams asks for what a claimed job was not sent along.
+// QueueParams is a request for params that were not sent with a claimed job.
 type QueueParams struct {
 	QueueID string `json:"queue_id"`
 	Token   string `json:"token,omitempty"`
 }
 
-// QueueParamsAnswer is what it is.
+// QueueParamsAnswer is the answer to QueueParams.
 type QueueParamsAnswer struct {
 	Params    json.RawMessage `json:"params"`
 	FlowInput json.RawMessage `json:"flow_input"`
 }
 
-// QueueHeartbeat prolongs claims: one by queue_id (with its token, or as its worker), or several of
+// QueueHeartbeat extends claims: one by queue_id (with its token, or as its worker), or several of
 // one worker by queue_ids.
 type QueueHeartbeat struct {
 	QueueID  string   `json:"queue_id,omitempty"`
 	QueueIDs []string `json:"queue_ids,omitempty"`
 	Token    string   `json:"token,omitempty"`
 	WorkerID string   `json:"worker_id,omitempty"`
-	// Extend is for how many seconds from now; 0 = as long as a claim holds.
+	// Extend is the new duration in seconds from now; 0 is the default duration of a claim.
 	Extend float64 `json:"extend,omitempty"`
 }
 
-// IDs are the queue ids that are meant.
+// IDs returns the queue ids of the request.
 func (h *QueueHeartbeat) IDs() []string {
 	if h.QueueID == "" {
 		return h.QueueIDs
@@ -113,31 +118,31 @@ func (h *QueueHeartbeat) IDs() []string {
 	return append([]string{h.QueueID}, h.QueueIDs...)
 }
 
-// QueueHeartbeatAnswer says which of the claims nobody waits for any longer.
+// QueueHeartbeatAnswer reports which of the claims were withdrawn.
 type QueueHeartbeatAnswer struct {
 	OK       string   `json:"ok"`       // "1"
 	Canceled []string `json:"canceled"` // queue ids, never null
-	// Unheard are queue ids whose runs could not be reached for the moment: their claims last as
-	// long as before.
+	// Unheard holds queue ids with runs that could not be reached at the moment. Their claims are
+	// not extended.
 	Unheard []string `json:"unheard,omitempty"`
 }
 
-// QueueRelease gives back claims that their worker will not see to, so that others get the jobs at
-// once: one by queue_id and token, or several. What is no longer claimed with that token stays as
-// it is.
+// QueueRelease returns claims that their worker will not carry out, so that other workers get the
+// jobs immediately: one by queue_id and token, or several. A job that is no longer claimed with
+// that token is unchanged.
 type QueueRelease struct {
 	QueueID string       `json:"queue_id,omitempty"`
 	Token   string       `json:"token,omitempty"`
 	Claims  []QueueClaim `json:"claims,omitempty"`
 }
 
-// QueueClaim is a claim as the answer of a poll told it.
+// QueueClaim is a claim from the answer to a poll.
 type QueueClaim struct {
 	QueueID string `json:"queue_id"`
 	Token   string `json:"token"`
 }
 
-// All are the claims that are meant.
+// All returns the claims of the request.
 func (q *QueueRelease) All() []QueueClaim {
 	if q.QueueID == "" {
 		return q.Claims
@@ -145,23 +150,23 @@ func (q *QueueRelease) All() []QueueClaim {
 	return append([]QueueClaim{{q.QueueID, q.Token}}, q.Claims...)
 }
 
-// QueueComplete ends a claimed job. An empty or null error means it went well. It is answered with
-// OK also when it is late or repeated, and then has no effect.
+// QueueComplete ends a claimed job. An empty or null error means success. A late or repeated
+// request is answered with OK, too, and has no effect.
 type QueueComplete struct {
 	QueueID  string          `json:"queue_id"`
 	Result   json.RawMessage `json:"result"`
 	Error    string          `json:"error"`
-	Fatal    bool            `json:"fatal,omitempty"` // with an error: trying again is of no use
+	Fatal    bool            `json:"fatal,omitempty"` // with an error: a retry is useless
 	Token    string          `json:"token,omitempty"`
 	WorkerID string          `json:"worker_id,omitempty"`
 	RunID    string          `json:"run_id,omitempty"`
-	// Log is what the worker has to say about the job beside its result.
+	// Log is log output of the worker about the job.
 	Log string `json:"log,omitempty"`
-	// LogPath is accepted and never opened: paths are the worker's own.
+	// LogPath is accepted and never opened, because paths belong to the worker's machine.
 	LogPath string `json:"log_path,omitempty"`
 }
 
-// QueueUpdateRun tells what a worker calls the state of a claimed job's run.
+// QueueUpdateRun reports the worker's name for the state of a claimed job's run.
 type QueueUpdateRun struct {
 	RunID  string `json:"run_id"`
 	Status string `json:"status"`

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// The files v1*.go hold what travels over /v1. Values of users (params, shared, inputs, outputs)
-// are json.RawMessage, so that large numbers and the order of keys survive.
+// The files v1*.go hold the types of /v1. Values of users (params, shared, inputs, outputs) are
+// json.RawMessage, so that large numbers and the order of keys survive.
 
 // timeFormat is RFC 3339 with milliseconds, always in UTC, so that times of equal length sort as
 // texts.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
-// Time is a moment, in milliseconds.
+// Time is a point in time, in milliseconds.
 type Time struct{ time.Time }
 
-// Millis makes a Time of Unix milliseconds; 0 is no time.
+// Millis converts Unix milliseconds to a Time; 0 gives the zero Time.
 func Millis(ms int64) Time {
 	if ms == 0 {
 		return Time{}
@@ -42,7 +42,7 @@ type Page[T any] struct {
 	Searched Time `json:"searched_to,omitzero" doc:"of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there"`
 }
 
-// Info tells with whom one speaks.
+// Info describes the server.
 type Info struct {
 	Version string `json:"version" doc:"of Troupe" example:"1.0.0"`
 	Store   string `json:"store" doc:"where everything is kept" example:"sqlite"`
@@ -53,8 +53,8 @@ type Info struct {
 	LogURL   string `json:"log_url,omitempty" doc:"where people see the log lines of a task, likewise"`
 }
 
-// Problem is every answer that is no success: application/problem+json (RFC 9457) with what is
-// wrong, where, and what to do about it.
+// Problem is every answer that is no success: application/problem+json (RFC 9457) with the fault,
+// its place, and advice.
 type Problem struct {
 	Title  string `json:"title" doc:"the status in words"`
 	Status int    `json:"status" doc:"the HTTP status"`
@@ -70,7 +70,7 @@ type Problem struct {
 	Request  string              `json:"request,omitempty" doc:"id of the request in the server's log"`
 }
 
-// Error tells what is wrong, where, and what to do.
+// Error returns the fault, its place, and advice.
 func (p *Problem) Error() string {
 	if p.Detail != "" {
 		return p.Detail
@@ -78,7 +78,7 @@ func (p *Problem) Error() string {
 	return p.Title
 }
 
-// Explain makes the sentence of Detail from the parts.
+// Explain builds the sentence of Detail from the parts.
 func (p *Problem) Explain() {
 	var b strings.Builder
 	if p.Where != "" {
@@ -91,7 +91,7 @@ func (p *Problem) Explain() {
 	p.Detail = b.String()
 }
 
-// Fault is one of several things that are wrong with a request.
+// Fault is one of several faults of a request.
 type Fault struct {
 	What  string `json:"what"`
 	Where string `json:"where,omitempty"`

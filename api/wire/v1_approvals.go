@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// Approval is a decision that a task asks somebody for.
+// Approval is a decision that a task asks a person for.
 type Approval struct {
 	ID      string `json:"id"`
 	Task    string `json:"task"`
@@ -21,8 +21,8 @@ type Approval struct {
 	Action  string `json:"action,omitempty" doc:"that it was answered with; absent when it was a value that is none"`
 }
 
-// Question is an Approval with what whoever decides has to know. Of one that is not open any more
-// there is only the Approval.
+// Question is an Approval with everything needed to decide it. If it is no longer open, only the
+// Approval is set.
 type Question struct {
 	Approval
 	Text      string          `json:"text,omitempty" doc:"plain text"`
@@ -33,14 +33,14 @@ type Question struct {
 	Name      string          `json:"name,omitempty" doc:"who answers, as the link says by which this was read"`
 }
 
-// ShownValue is a value of the task that whoever decides sees.
+// ShownValue is a value of the task that is shown to the person deciding.
 type ShownValue struct {
 	Name  string          `json:"name"`
 	Ref   string          `json:"ref" example:"$shared.order"`
 	Value json.RawMessage `json:"value"`
 }
 
-// Answer answers an approval: with an action or a value.
+// Answer is an answer to an approval: an action or a value.
 type Answer struct {
 	Action  string          `json:"action,omitempty" maxLength:"256" doc:"approved, rejected, or another one that an edge of the node has" example:"approved"`
 	Value   json.RawMessage `json:"value,omitempty" doc:"in place of an action: what fits the form, or any JSON"`
@@ -48,19 +48,19 @@ type Answer struct {
 	By      string          `json:"by,omitempty" maxLength:"256" doc:"who answers, for the task's history: nobody checks it; a link says it itself" example:"ada"`
 }
 
-// Answered tells what became of an approval that was answered.
+// Answered is the result of answering an approval.
 type Answered struct {
 	Approval
 	Counts bool `json:"counts" doc:"false: somebody else answered before, as by and ended_at tell"`
 }
 
-// NewLink asks for a link by which somebody may answer one approval.
+// NewLink is a request for a link with which a person can answer one approval.
 type NewLink struct {
 	Name      string `json:"name" minLength:"1" maxLength:"256" doc:"who is to answer; what is answered by the link is kept with that name"`
 	ExpiresIn int64  `json:"expires_in,omitempty" minimum:"0" maximum:"7776000" doc:"seconds; 0 = a day; at most 90 days"`
 }
 
-// Link is one by which somebody may answer one approval, and do nothing else.
+// Link is a link with which a person can answer one approval, and do nothing else.
 type Link struct {
 	Path      string `json:"path" doc:"behind the address of any member, or of what stands before them" example:"/ui/approve/task-1.1.Cmdv#…"`
 	Token     string `json:"token" doc:"what stands behind the # of the path"`

@@ -1,6 +1,6 @@
 package wire
 
-// Cluster is who is a member of the cluster, as its store tells it at one moment.
+// Cluster lists the members of the cluster, as stored at one moment.
 type Cluster struct {
 	Name    string   `json:"name" doc:"of the cluster"`
 	Now     Time     `json:"now" doc:"the store's time"`
@@ -8,7 +8,7 @@ type Cluster struct {
 	Items   []Member `json:"items" doc:"in order of joining; never null"`
 }
 
-// Member is one life of a member.
+// Member is one incarnation of a member.
 type Member struct {
 	Name        string `json:"name"`
 	Incarnation string `json:"incarnation" doc:"names this life of the member: one that is started again has another"`
@@ -25,7 +25,7 @@ type Member struct {
 	Resting     int    `json:"resting" doc:"tasks of its shards that wait for a time, or for somebody"`
 }
 
-// Shards is who owns which of them.
+// Shards holds the owners of shards.
 type Shards struct {
 	Now   Time    `json:"now" doc:"the store's time"`
 	Items []Shard `json:"items" doc:"never null"`
@@ -41,7 +41,7 @@ type Shard struct {
 	Resting int    `json:"resting" doc:"tasks that wait for a time, or for somebody"`
 }
 
-// Move says that shards changed hands. What changes hands in portions is one move.
+// Move is a hand-off of shards. A hand-off in several portions is one move.
 type Move struct {
 	At     Time        `json:"at" doc:"when it began"`
 	Shards int         `json:"shards" doc:"how many"`
@@ -49,7 +49,7 @@ type Move struct {
 	To     MemberName  `json:"to"`
 }
 
-// MemberName is a member that may have gone.
+// MemberName identifies a member that may have left.
 type MemberName struct {
 	Incarnation string `json:"incarnation"`
 	Name        string `json:"name,omitempty" doc:"absent when it has gone for so long that nobody knows it"`

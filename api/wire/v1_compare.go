@@ -1,6 +1,6 @@
 package wire
 
-// Comparison puts what two tasks did beside each other.
+// Comparison is a comparison of the courses of two tasks.
 type Comparison struct {
 	A         TaskSummary `json:"a"`
 	B         TaskSummary `json:"b"`
@@ -23,7 +23,7 @@ type VisitPair struct {
 	Differs []string   `json:"differs" doc:"state, action, error, attempts, units, output: what is not the same where both were; never null"`
 }
 
-// VisitTold is how a visit of a node went.
+// VisitTold is the outcome of a visit of a node.
 type VisitTold struct {
 	State       string `json:"state" enum:"started,completed,failed,skipped"`
 	Action      string `json:"action,omitempty"`

@@ -1,6 +1,6 @@
 package wire
 
-// FlowDiff is how two versions of a flow differ.
+// FlowDiff holds the differences of two versions of a flow.
 type FlowDiff struct {
 	Flow     string       `json:"flow"`
 	From     int          `json:"from" doc:"number of the older version"`

@@ -1,7 +1,7 @@
 package wire
 
-// Digest is a task at a glance: how far each node of some of its scopes is, without values. It is
-// as large as the flow, however long the task has run.
+// Digest is a compact report of a task: the progress of each node in some of its scopes, without
+// values. Its size depends on the flow only, not on how long the task has run.
 type Digest struct {
 	Task      string        `json:"task"`
 	Flow      string        `json:"flow" doc:"slug of the flow, or its id when it has none"`
@@ -14,7 +14,7 @@ type Digest struct {
 	DigestHead
 }
 
-// DigestHead is what a digest says of the task as a whole.
+// DigestHead is the part of a digest that concerns the whole task.
 type DigestHead struct {
 	Seq       int64  `json:"seq" doc:"of the last row of the journal in this; follow the channel digest:ID from here on with after"`
 	State     string `json:"state" enum:"pending,running,completed,failed,canceling,canceled"`
@@ -25,7 +25,7 @@ type DigestHead struct {
 	Waits     []Wait `json:"waits" doc:"what it waits for; of many the first ones; never null"`
 }
 
-// ScopeDigest has the nodes of a scope, in the order in which a graph of the version has them.
+// ScopeDigest reports the nodes of a scope, in the order of the version's graph.
 type ScopeDigest struct {
 	Scope string   `json:"scope" doc:"empty = the task's root; ~ is where a task undoes and cleans up"`
 	Mode  string   `json:"mode" enum:"graph,dag"`
@@ -33,8 +33,8 @@ type ScopeDigest struct {
 	DigestColumns
 }
 
-// DigestColumns have one entry for each node, about its newest visit. A column of counts in which
-// all are 0 is absent.
+// DigestColumns has one entry per node in each column, for the newest visit of the node. A column
+// of counts that are all 0 is absent.
 type DigestColumns struct {
 	State    []int `json:"state" doc:"0 created, 1 started, 2 completed, 3 failed, 4 skipped; never null"`
 	Visit    []int `json:"visit" doc:"0 = it has not begun; never null"`
@@ -52,13 +52,13 @@ type DigestColumns struct {
 	Held   []int          `json:"held,omitempty" doc:"indexes of nodes that somebody does not let begin"`
 }
 
-// DigestChanges is what has become of a digest: the nodes that have changed, as they are now.
+// DigestChanges holds the changes of a digest: the nodes that have changed, in their new state.
 type DigestChanges struct {
 	DigestHead
 	Scopes []ScopeChanges `json:"scopes" doc:"those in which something has changed; never null"`
 }
 
-// ScopeChanges has the columns of the nodes that have changed.
+// ScopeChanges holds the columns of the nodes that have changed.
 type ScopeChanges struct {
 	Scope string `json:"scope"`
 	At    []int  `json:"at" doc:"their indexes among the scope's nodes; never null"`

@@ -16,7 +16,7 @@ type Flow struct {
 	Inputs json.RawMessage `json:"inputs,omitempty" doc:"what tasks of the newest version are started with, as a JSON Schema (2020-12) of an object; absent where nothing is declared, and in lists"`
 }
 
-// FlowSummary is how a flow goes.
+// FlowSummary is a summary of the recent tasks of a flow.
 type FlowSummary struct {
 	Since  Time        `json:"since" doc:"tasks are counted since then: the last 24 hours, and what has passed of the hour before"`
 	Tasks  TaskStats   `json:"tasks"`
@@ -44,15 +44,15 @@ type Version struct {
 	Definition json.RawMessage `json:"definition,omitempty" doc:"JSON object; only where a single version is asked for"`
 }
 
-// Publish is one form of publishing: the definition beside what else there is to say. The other
-// form is a body that is the definition itself, as JSON or YAML.
+// Publish is one form of publishing: the definition together with options. In the other form the
+// body is the definition itself, as JSON or YAML.
 type Publish struct {
 	Slug       string          `json:"slug,omitempty" pattern:"^[a-z0-9][a-z0-9._-]{0,127}$" doc:"what the flow is addressed by; else it is made from the definition's name"`
 	Definition json.RawMessage `json:"definition" doc:"an object, or a text that holds JSON or YAML"`
 	Strict     bool            `json:"strict,omitempty" doc:"true: warnings are errors, too; the same as the query parameter"`
 }
 
-// Published answers a publication.
+// Published is the answer to a publication.
 type Published struct {
 	Created  bool                `json:"created" doc:"false when the newest version had this very content"`
 	Flow     Flow                `json:"flow"`
@@ -60,7 +60,7 @@ type Published struct {
 	Warnings []DefinitionProblem `json:"warnings,omitempty"`
 }
 
-// Try asks for a task of a definition that is not published.
+// Try is a request for a task of a definition that is not published.
 type Try struct {
 	Definition     json.RawMessage   `json:"definition" doc:"an object, or a text that holds JSON or YAML"`
 	Slug           string            `json:"slug,omitempty" doc:"of the flow that it may once be a version of"`
@@ -70,7 +70,7 @@ type Try struct {
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same slug is the same task; may be sent as the header Idempotency-Key instead"`
 }
 
-// Tried answers a try.
+// Tried is the answer to a Try.
 type Tried struct {
 	ID       string              `json:"id" doc:"of the task"`
 	Created  bool                `json:"created" doc:"false when a task with this idempotency key had been started before"`
@@ -79,7 +79,7 @@ type Tried struct {
 	Warnings []DefinitionProblem `json:"warnings,omitempty"`
 }
 
-// DeletedFlow answers a deletion.
+// DeletedFlow is the answer to the deletion of a flow.
 type DeletedFlow struct {
 	Flow  string `json:"flow" doc:"slug of the flow, or its id when it had none"`
 	Tasks int    `json:"tasks" doc:"how many tasks were deleted with it"`
@@ -92,7 +92,7 @@ type Validation struct {
 	Graph    *Graph              `json:"graph,omitempty" doc:"where it was asked for and the definition can be understood"`
 }
 
-// DefinitionProblem is something wrong with a definition, and where.
+// DefinitionProblem is a fault of a definition and its place.
 type DefinitionProblem struct {
 	File     string `json:"file,omitempty" doc:"another file than that of the definition, which brings it in: path, line and column are in that"`
 	Path     string `json:"path,omitempty" example:"nodes.a.max_retries"`

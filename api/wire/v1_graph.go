@@ -1,7 +1,7 @@
 package wire
 
-// Graph is a version as a page draws it: all nodes in one list, those of a scope together and in
-// the order in which a digest tells them.
+// Graph is a version in the form for drawing: all nodes in one list, grouped by scope and in the
+// order of digests.
 type Graph struct {
 	Flow    string       `json:"flow,omitempty" doc:"slug of the flow, or its id; absent for what was not published"`
 	Version int          `json:"version,omitempty"`
@@ -44,7 +44,7 @@ type GraphNode struct {
 	Column     int      `json:"column,omitempty" doc:"from 1"`
 }
 
-// GraphEdge leads from one node to another.
+// GraphEdge is an edge from one node to another.
 type GraphEdge struct {
 	From   int    `json:"from" doc:"index of a node"`
 	To     int    `json:"to" doc:"index of a node; -1 = the scope ends"`

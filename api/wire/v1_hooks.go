@@ -2,8 +2,8 @@ package wire
 
 import "encoding/json"
 
-// HookSettings say what becomes of the deliveries to a hook: with a signal a task is signaled, else
-// one is started. What is called an expression is in CEL, over body, headers (names in lower case),
+// HookSettings defines the effect of deliveries to a hook. With a signal they signal a task,
+// otherwise they start one. Expressions are in CEL, over body, headers (names in lower case),
 // query, delivery and hook.
 type HookSettings struct {
 	Scheme  string            `json:"scheme,omitempty" enum:"standard,github,stripe" doc:"how deliveries are signed; standard = Standard Webhooks, with the headers webhook-id, webhook-timestamp and webhook-signature"`
@@ -19,7 +19,7 @@ type HookSettings struct {
 	Value   json.RawMessage   `json:"value,omitempty" doc:"what the signal sets its key to: JSON in which every text is an expression; absent = the body"`
 }
 
-// SetHook makes a hook, or changes one.
+// SetHook is a request to create or change a hook.
 type SetHook struct {
 	HookSettings
 	Disabled  bool   `json:"disabled,omitempty" doc:"its deliveries are refused"`
@@ -29,7 +29,7 @@ type SetHook struct {
 	Revision  int64  `json:"revision,omitempty" minimum:"0" doc:"of the hook that is to be changed: a conflict (409) when somebody else has changed it since; 0 = whichever it has"`
 }
 
-// Hook is a hook as it is shown: never with its secret.
+// Hook is a hook as it is shown, without its secret.
 type Hook struct {
 	Name string `json:"name"`
 	HookSettings
@@ -41,14 +41,14 @@ type Hook struct {
 	UpdatedAt      Time   `json:"updated_at"`
 }
 
-// HookSet answers a SetHook.
+// HookSet is the answer to a SetHook.
 type HookSet struct {
 	Hook
 	Created bool   `json:"created"`
 	Secret  string `json:"secret,omitempty" doc:"only when it was made now: it is shown this once"`
 }
 
-// Delivered answers a delivery.
+// Delivered is the answer to a delivery.
 type Delivered struct {
 	Hook     string `json:"hook"`
 	Delivery string `json:"delivery" doc:"its id"`

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// Job is an attempt while somebody has to carry it out, and afterwards what became of it.
+// Job is an attempt that a worker has to carry out, and later its outcome.
 type Job struct {
 	ID   string `json:"id" doc:"names the attempt"`
 	Key  string `json:"key" doc:"idempotency key for effects outside, such as a payment: the same for all attempts"`
@@ -23,7 +23,7 @@ type Job struct {
 	EndedAt   Time `json:"ended_at,omitzero"`
 }
 
-// Log is what a script or a worker printed while it carried out a job.
+// Log is the output of a script or a worker while it carried out a job.
 type Log struct {
 	Content string `json:"content"`
 }
@@ -36,7 +36,7 @@ type LogLine struct {
 	Part   bool   `json:"part,omitempty" doc:"the line goes on with the next one of its stream"`
 }
 
-// LogEntry is a line of a task's logs: what one of its attempts has printed.
+// LogEntry is a line of a task's logs, printed by one of its attempts.
 type LogEntry struct {
 	ID  string `json:"id" doc:"position among all lines of the task" example:"7.2"`
 	Job string `json:"job" doc:"id of the attempt's job"`
@@ -45,18 +45,18 @@ type LogEntry struct {
 	Missing *LogMissing `json:"missing,omitempty" doc:"what was before it in the attempt's log and is not kept any more"`
 }
 
-// LogMissing is how much of an attempt's log was cut away: of each the newest is kept.
+// LogMissing is the part of an attempt's log that was cut off. The newest part of each log is kept.
 type LogMissing struct {
 	Lines int64 `json:"lines"`
 	Chars int64 `json:"chars"`
 }
 
-// Release gives a claimed job back.
+// Release returns a claimed job to the queue.
 type Release struct {
 	Token string `json:"token" minLength:"1" maxLength:"256" doc:"of the claim, as the answer of the poll told it"`
 }
 
-// WaitingJob is a job in the queue: nobody has finished it yet.
+// WaitingJob is a job in the queue that is not finished.
 type WaitingJob struct {
 	ID         string `json:"id"`
 	Task       string `json:"task"`
@@ -66,7 +66,7 @@ type WaitingJob struct {
 	EnqueuedAt Time   `json:"enqueued_at"`
 }
 
-// Queue is what waits for the pollers of a service, claimed jobs included.
+// Queue counts the jobs for the pollers of a service, claimed jobs included.
 type Queue struct {
 	Service string `json:"service"`
 	Waiting int    `json:"waiting"`

@@ -1,6 +1,6 @@
 package wire
 
-// Overview is what those who operate the engine look at first, at one moment.
+// Overview is the state of the engine at one moment, for operators.
 type Overview struct {
 	Now      Time          `json:"now" doc:"the store's time of that moment"`
 	States   []StateTasks  `json:"states" doc:"all tasks by their state; never null"`
@@ -13,20 +13,20 @@ type Overview struct {
 	Members  *MemberCount  `json:"members,omitempty" doc:"absent where there is no cluster to tell of"`
 }
 
-// ListedTasks is how many tasks a list has, and which list that is.
+// ListedTasks is the number of tasks in a list, and the query of that list.
 type ListedTasks struct {
 	Count int    `json:"count" doc:"at most 10,000"`
 	Exact bool   `json:"exact" doc:"false: there are more"`
 	Query string `json:"query" doc:"GET /v1/tasks with this query lists them" example:"state=failed&ended_from=2026-01-02T12:00:00Z"`
 }
 
-// StateTasks is how many tasks are in a state.
+// StateTasks is the number of tasks in a state.
 type StateTasks struct {
 	State string `json:"state" enum:"pending,running,canceling,paused,completed,failed,canceled" doc:"paused ones are in their other state, too"`
 	ListedTasks
 }
 
-// RecentTasks is what happened since some time.
+// RecentTasks counts events since a point in time.
 type RecentTasks struct {
 	Window    string      `json:"window" enum:"1h,24h"`
 	Since     Time        `json:"since"`
@@ -35,14 +35,14 @@ type RecentTasks struct {
 	Failed    ListedTasks `json:"failed"`
 }
 
-// Failing is how tasks have failed of late.
+// Failing reports recent failures of tasks.
 type Failing struct {
 	Since  Time           `json:"since" doc:"tasks that have failed since then are in it: those of the last day, but the newest 500 at most"`
 	Tasks  int            `json:"tasks" doc:"how many those are"`
 	Groups []FailureGroup `json:"groups" doc:"the largest first; the first 50; a task without an error is in none; never null"`
 }
 
-// FailureGroup are failed tasks of one flow whose errors are alike.
+// FailureGroup is a group of failed tasks of one flow with similar errors.
 type FailureGroup struct {
 	Flow   string `json:"flow" doc:"slug of the flow, or its id when it has none"`
 	Node   string `json:"node,omitempty" doc:"that failed, by its path; absent when the error names none"`
@@ -53,7 +53,7 @@ type FailureGroup struct {
 	Query  string `json:"query" doc:"GET /v1/tasks with this query lists them"`
 }
 
-// SlowFlow is a flow whose tasks take longer than they did.
+// SlowFlow is a flow with tasks that take longer than before.
 type SlowFlow struct {
 	Flow   string `json:"flow" doc:"slug of the flow, or its id when it has none"`
 	P99    int64  `json:"p99_ms" doc:"of tasks of the last 24 hours"`
@@ -66,7 +66,7 @@ type WorkerCount struct {
 	Offline int `json:"offline"`
 }
 
-// MemberCount counts the members of the cluster by their state, and the shards that nobody owns.
+// MemberCount counts the members of the cluster by their state, and the shards without an owner.
 type MemberCount struct {
 	Living   int `json:"living"`
 	Draining int `json:"draining"`

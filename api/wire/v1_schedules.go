@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// ScheduleSpec says when tasks of a flow begin by the clock. Either cron or every says when.
+// ScheduleSpec is a schedule for tasks of a flow. Either cron or every sets the times.
 type ScheduleSpec struct {
 	Flow     string            `json:"flow" minLength:"1" maxLength:"128" doc:"slug of the flow, or its id"`
 	Cron     string            `json:"cron,omitempty" maxLength:"1000" doc:"minute, hour, day of the month, month and weekday as in crontab, with a sixth field for the second in front if there are six; or @hourly, @daily, @weekly, @monthly, @yearly" example:"30 2 * * 1-5"`
@@ -49,7 +49,7 @@ type Schedule struct {
 	UpdatedAt   Time         `json:"updated_at" doc:"when it was changed by somebody"`
 }
 
-// SetSchedule answers a ScheduleSpec.
+// SetSchedule is the answer to a ScheduleSpec.
 type SetSchedule struct {
 	Schedule
 	Created  bool     `json:"created" doc:"false when there was one of this name"`
@@ -57,8 +57,7 @@ type SetSchedule struct {
 	Notes    []string `json:"notes,omitempty" doc:"what the expression does that may surprise"`
 }
 
-// ClockChange is when the clock of a time zone is put forward or back, and what becomes of slots
-// then.
+// ClockChange is a change of the clock in a time zone, and its effect on slots.
 type ClockChange struct {
 	At     Time   `json:"at"`
 	Before string `json:"before" doc:"what the wall clock has come to then, with its distance from UTC" example:"2026-10-25T03:00:00+02:00"`
@@ -73,32 +72,32 @@ type Slot struct {
 	Notes []string `json:"notes,omitempty" doc:"what becomes of times of the wall clock before it that do not exist, or if it comes twice"`
 }
 
-// Slots are the next ones.
+// Slots holds the next slots.
 type Slots struct {
 	Items       []Slot       `json:"items" doc:"never null; fewer than asked for when there are no more"`
 	ClockChange *ClockChange `json:"clock_change,omitempty" doc:"the first change of the clock from then on; absent when there is none"`
 }
 
-// Trigger begins a task of a schedule now, whatever its slots and policies say.
+// Trigger is a request to start a task of a schedule now, regardless of its slots and policies.
 type Trigger struct {
 	Params         json.RawMessage `json:"params,omitempty" doc:"in place of those of the schedule"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task"`
 }
 
-// Backfill begins tasks for slots that have passed.
+// Backfill is a request to start tasks for past slots.
 type Backfill struct {
 	From   Time `json:"from" doc:"the first slot is then or later"`
 	To     Time `json:"to" doc:"all slots are before it, and have passed"`
 	DryRun bool `json:"dry_run,omitempty" doc:"tells the slots and starts nothing"`
 }
 
-// Backfilled answers a Backfill.
+// Backfilled is the answer to a Backfill.
 type Backfilled struct {
 	Items   []BackfilledSlot `json:"items" doc:"never null"`
 	Created int              `json:"created" doc:"how many tasks began"`
 }
 
-// BackfilledSlot is a slot that has passed, and its task.
+// BackfilledSlot is a past slot and its task.
 type BackfilledSlot struct {
 	Slot    Time   `json:"slot"`
 	Task    string `json:"task" doc:"id of the task; in a dry run that of the one that there is or would be"`

@@ -1,7 +1,6 @@
 package wire
 
-// Settings are what a member's HTTP side was configured with, defaults filled in. Nothing in them
-// is secret.
+// Settings is the configuration of a member's HTTP server, including defaults. It holds no secrets.
 type Settings struct {
 	Tokens        int      `json:"tokens" doc:"how many tokens the server was started with; 0: everybody who reaches it may do everything"`
 	TLS           bool     `json:"tls" doc:"whether the server proves itself with a certificate or asks for one"`

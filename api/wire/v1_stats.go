@@ -1,7 +1,7 @@
 package wire
 
-// FlowStats is how the tasks of a flow have gone in some time. Members count what they have stored,
-// and add it up every five seconds.
+// FlowStats holds statistics of the tasks of a flow in a time range. Members count stored changes,
+// and add the counts to the store every five seconds.
 type FlowStats struct {
 	Flow    string      `json:"flow" doc:"slug of the flow, or its id when it has none"`
 	Version int         `json:"version,omitempty" doc:"number of the only version that is meant; absent = all"`
@@ -11,7 +11,7 @@ type FlowStats struct {
 	Nodes   []NodeStats `json:"nodes" doc:"that tasks came to, by scope and key; never null"`
 }
 
-// TaskStats is how tasks have gone.
+// TaskStats counts tasks by their outcome.
 type TaskStats struct {
 	Started    int64  `json:"started"`
 	Completed  int64  `json:"completed"`
@@ -21,8 +21,8 @@ type TaskStats struct {
 	LastFailed string `json:"last_failed,omitempty" doc:"id of the task that failed last"`
 }
 
-// Times are quantiles of durations. They are within 9 % of what was measured, but for the longest
-// one, which is exact.
+// Times holds quantiles of durations. They are within 9 % of the measured values; the longest
+// duration is exact.
 type Times struct {
 	P50 int64 `json:"p50_ms" doc:"half took no longer"`
 	P95 int64 `json:"p95_ms"`
@@ -30,7 +30,7 @@ type Times struct {
 	Max int64 `json:"max_ms"`
 }
 
-// NodeStats is how a node goes.
+// NodeStats holds statistics of a node.
 type NodeStats struct {
 	Scope      string  `json:"scope,omitempty" doc:"as in the graph of the flow"`
 	Key        string  `json:"key" doc:"(other): nodes beyond those that are told apart"`
@@ -45,7 +45,7 @@ type NodeStats struct {
 	LastFailed string  `json:"last_failed,omitempty" doc:"id of the last task in which it failed"`
 }
 
-// StatsSeries is how tasks, or a node, have gone from time to time.
+// StatsSeries holds statistics of tasks, or of a node, over time.
 type StatsSeries struct {
 	Flow   string       `json:"flow,omitempty" doc:"slug of the flow, or its id; absent = all flows"`
 	Scope  string       `json:"scope,omitempty"`
@@ -56,7 +56,7 @@ type StatsSeries struct {
 	Points []StatsPoint `json:"points" doc:"one after the other without a gap, the oldest first; never null"`
 }
 
-// StatsPoint is what was counted from one time on, for as long as a step.
+// StatsPoint holds the counts of one time step.
 type StatsPoint struct {
 	At        Time  `json:"at"`
 	Started   int64 `json:"started" doc:"tasks; 0 of a node"`

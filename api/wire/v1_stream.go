@@ -2,32 +2,39 @@ package wire
 
 import "encoding/json"
 
-// StreamRequest is what a client says over the WebSocket of /v1/ws: exactly one of its fields.
+// StreamRequest is a client's message over the WebSocket of /v1/ws. It has exactly one of its
+// fields.
 type StreamRequest struct {
 	Subscribe   *Subscribe   `json:"subscribe,omitempty"`
 	Unsubscribe *Unsubscribe `json:"unsubscribe,omitempty"`
 }
 
-// Subscribe asks for what happens on a channel: task:{id of a task}, which has the events of /v1,
-// digest:{id of a task}, which has a Digest and then DigestChanges, tasks, which has TaskNews of
-// those that a filter picks (tasks:{any text} where there are several filters), or pgflow:run:{id
-// of a run}, which has the events of pgflow's clients.
+// Subscribe is a request for the events of a channel:
+//
+//   - task:{id of a task} has the events of /v1.
+//   - digest:{id of a task} has a Digest and then DigestChanges.
+//   - tasks has TaskNews of the tasks that a filter selects (tasks:{any text} if there are several
+//     filters).
+//   - pgflow:run:{id of a run} has the events of pgflow's clients.
 type Subscribe struct {
-	Channel string   `json:"channel"`
-	After   string   `json:"after,omitempty"`  // id of the last message that is known; of a digest its seq
-	Scopes  []string `json:"scopes,omitempty"` // of a digest: other ones than the root, which is / here
+	Channel string `json:"channel"`
+	// id of the last known message; for a digest, its seq
+	After string `json:"after,omitempty"`
+	// for a digest: the scopes other than the root, which is / here
+	Scopes []string `json:"scopes,omitempty"`
 
-	Filter *TaskFilter `json:"filter,omitempty"` // of tasks: which ones; absent = all
+	Filter *TaskFilter `json:"filter,omitempty"` // for tasks: the selected ones; absent = all
 }
 
-// Unsubscribe asks for no more of a channel.
+// Unsubscribe is a request to end a channel.
 type Unsubscribe struct {
 	Channel string `json:"channel"`
 }
 
-// StreamMessage is what the server says over the WebSocket. Event is one of those below, or of the
-// channel's own: on a task's channel event (data is an Event) and end (an End), on that of its
-// digest digest (a Digest), changes (DigestChanges) and end, on a run's those of its events.
+// StreamMessage is a server's message over the WebSocket. Event is one of those below, or one of
+// the channel: on a task's channel, event (data is an Event) and end (an End); on that of its
+// digest, digest (a Digest), changes (DigestChanges) and end; on a run's channel, those of its
+// events.
 type StreamMessage struct {
 	Channel string          `json:"channel,omitempty" doc:"absent when it is about a request that names none"`
 	Event   string          `json:"event" doc:"subscribed, refused, closed, or an event of the channel"`
@@ -37,8 +44,8 @@ type StreamMessage struct {
 
 // Events of every channel.
 const (
-	StreamSubscribed = "subscribed" // from now on nothing is missed
-	StreamRefused    = "refused"    // data is the Problem; what else there is goes on
+	StreamSubscribed = "subscribed" // nothing is missed from now on
+	StreamRefused    = "refused"    // data is the Problem; the connection goes on
 	StreamClosed     = "closed"     // the channel's last message; data is a Closed
 
 	StreamEvent = "event"
@@ -48,17 +55,17 @@ const (
 	StreamChanges = "changes"
 
 	StreamTasks = "tasks" // data is a TaskNews
-	StreamStale = "stale" // more has happened than is told: read the list again
+	StreamStale = "stale" // more has happened than is reported: read the list again
 )
 
-// Closed says why a channel has nothing more to say.
+// Closed is the reason for which a channel ended.
 type Closed struct {
 	Reason string `json:"reason"`
 }
 
 // Reasons of a Closed.
 const (
-	ClosedEnded        = "ended"        // it is over
-	ClosedUnsubscribed = "unsubscribed" // as was asked
-	ClosedInterrupted  = "interrupted"  // there may be more: subscribe again behind the last id
+	ClosedEnded        = "ended"        // the task is over
+	ClosedUnsubscribed = "unsubscribed" // on request
+	ClosedInterrupted  = "interrupted"  // there may be more: subscribe again after the last id
 )

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// Start begins a task of a flow.
+// Start is a request to start a task of a flow.
 type Start struct {
 	Flow           string            `json:"flow" minLength:"1" doc:"slug of the flow, or its id"`
 	Version        int               `json:"version,omitempty" minimum:"0" doc:"number of the version; 0 = the newest published one"`
@@ -14,7 +14,7 @@ type Start struct {
 	DryRun         bool              `json:"dry_run,omitempty" doc:"answers with what the task would do, and starts nothing"`
 }
 
-// Started answers a start.
+// Started is the answer to a Start.
 type Started struct {
 	ID        string     `json:"id,omitempty" doc:"absent after a dry run"`
 	Created   bool       `json:"created" doc:"false after a dry run, and when a task with this idempotency key had been started before"`
@@ -22,24 +22,24 @@ type Started struct {
 	Foresight *Foresight `json:"foresight,omitempty" doc:"of a dry run: what the task would do"`
 }
 
-// Starts begin several tasks at once.
+// Starts is a request to start several tasks.
 type Starts struct {
 	Starts []Start `json:"starts" minItems:"1" maxItems:"1000" doc:"each as if it were sent alone, but without wait_ms and dry_run"`
 }
 
-// StartedTasks answer Starts.
+// StartedTasks is the answer to Starts.
 type StartedTasks struct {
 	Items []StartedTask `json:"items" doc:"each in its place; never null"`
 }
 
-// StartedTask is what became of one of several starts.
+// StartedTask is the result of one of several starts.
 type StartedTask struct {
 	ID      string   `json:"id,omitempty" doc:"absent when it was refused"`
 	Created bool     `json:"created" doc:"false when a task with its idempotency key had been started before, and when it was refused"`
 	Problem *Problem `json:"problem,omitempty" doc:"why it was refused; the other ones are not concerned"`
 }
 
-// Fork asks for a task that goes on from the history of another one, which has ended.
+// Fork is a request for a task that continues from the history of another task, which has ended.
 type Fork struct {
 	Version        int                        `json:"version,omitempty" minimum:"0" doc:"number of the flow's version that the new task runs; 0 = the one of the other task"`
 	Newest         bool                       `json:"newest,omitempty" doc:"the newest published version"`
@@ -51,7 +51,8 @@ type Fork struct {
 	DryRun         bool                       `json:"dry_run,omitempty" doc:"answers with the plan and starts nothing"`
 }
 
-// Forked answers a Fork: what the new task keeps of the other one, and what it does again.
+// Forked is the answer to a Fork: the part of the other task that the new one keeps, and the part
+// it repeats.
 type Forked struct {
 	ID         string     `json:"id,omitempty" doc:"of the new task; absent after a dry run"`
 	Created    bool       `json:"created" doc:"false after a dry run, and when a task with this idempotency key had been started before"`
@@ -64,14 +65,14 @@ type Forked struct {
 	Foresight  *Foresight `json:"foresight,omitempty" doc:"of a dry run: what the new task would do"`
 }
 
-// Foresight is what a task would do that is not started.
+// Foresight is the predicted course of a task that is not started.
 type Foresight struct {
 	Steps []ForeseenStep `json:"steps" doc:"in the order in which they would begin; never null"`
 	State string         `json:"state,omitempty" doc:"in which it would end; absent when that depends on what is called or waited for"`
 	More  bool           `json:"more" doc:"there would be more than 1,000 steps, or 2,000 decisions"`
 }
 
-// ForeseenStep is one of its steps.
+// ForeseenStep is a step in a Foresight.
 type ForeseenStep struct {
 	Scope       string `json:"scope,omitempty"`
 	Node        string `json:"node"`
@@ -84,7 +85,7 @@ type ForeseenStep struct {
 	OutputBytes int    `json:"output_bytes,omitempty"`
 }
 
-// Rerun asks for a task that does again what another one does, or did, from the beginning.
+// Rerun is a request for a task that repeats another one from the beginning.
 type Rerun struct {
 	Version        int             `json:"version,omitempty" minimum:"0" doc:"number of the flow's version that the new task runs; 0 = the one of the other task"`
 	Newest         bool            `json:"newest,omitempty" doc:"the newest published version"`
@@ -93,7 +94,7 @@ type Rerun struct {
 	DryRun         bool            `json:"dry_run,omitempty" doc:"answers with what the task would do, and starts nothing"`
 }
 
-// Reran answers a Rerun.
+// Reran is the answer to a Rerun.
 type Reran struct {
 	ID        string     `json:"id,omitempty" doc:"of the new task; absent after a dry run"`
 	Created   bool       `json:"created" doc:"false after a dry run, and when a task with this idempotency key had been started before"`
@@ -102,7 +103,7 @@ type Reran struct {
 	Foresight *Foresight `json:"foresight,omitempty" doc:"of a dry run: what the new task would do"`
 }
 
-// ForkStep is a step of the history that a task goes on from.
+// ForkStep is a step of the history that a fork continues from.
 type ForkStep struct {
 	Scope       string `json:"scope,omitempty"`
 	Node        string `json:"node"`
@@ -136,7 +137,7 @@ type TaskSummary struct {
 	Warning    string            `json:"warning,omitempty" doc:"in the answer to a command: why it may not do what was meant"`
 }
 
-// TaskWait is a step that waits, and what for.
+// TaskWait is a step that waits, and the kind of its wait.
 type TaskWait struct {
 	For   string `json:"for" enum:"approval,event,timer,manual"`
 	Scope string `json:"scope,omitempty" doc:"absent = the task's root, else a path such as order#1/ship#2"`
@@ -147,7 +148,7 @@ type TaskWait struct {
 	Until Time   `json:"until,omitzero" doc:"when it ends by itself"`
 }
 
-// Task is a task as its journal says it is at this moment.
+// Task is a task in its current state according to its journal.
 type Task struct {
 	TaskSummary
 	Mode           string                     `json:"mode" enum:"graph,dag"`
@@ -163,21 +164,21 @@ type Task struct {
 	Seq            int64                      `json:"seq" doc:"of the last row of the journal in this answer; stream events from here on with after="`
 }
 
-// TaskCount is how many tasks there are.
+// TaskCount is a number of tasks.
 type TaskCount struct {
 	Count  int         `json:"count" doc:"at most 10,000, or 1,000 of a label and something else; with group_by the sum of the groups"`
 	Exact  bool        `json:"exact" doc:"false: there are more, or may be"`
 	Groups []TaskGroup `json:"groups" doc:"where group_by was sent; never null"`
 }
 
-// TaskGroup is how many tasks have something.
+// TaskGroup is the number of tasks in a group.
 type TaskGroup struct {
 	Key   string `json:"key" doc:"state, slug of a flow, or what a label says; empty = without that label"`
 	Count int    `json:"count"`
 	More  bool   `json:"more,omitempty" doc:"there are more, or may be"`
 }
 
-// FollowedError tells of failed steps of a node that its task went on after, because on_error says
+// FollowedError counts failed steps of a node after which the task went on, because on_error is
 // follow.
 type FollowedError struct {
 	Node  string `json:"node"`
@@ -187,7 +188,7 @@ type FollowedError struct {
 	At    Time   `json:"at"`
 }
 
-// Step is a node within a task: what it is there, or was.
+// Step is a node within a task, with its state there.
 type Step struct {
 	Scope     string          `json:"scope,omitempty" doc:"the task's root, or a path such as order#1/ship#2; ~ is where a task undoes and cleans up"`
 	Node      string          `json:"node" doc:"slug of the node; send it as step"`
@@ -255,31 +256,31 @@ type UnitStates struct {
 	Runs  []UnitRun `json:"runs" doc:"never null"`
 }
 
-// UnitRun is so many units in a row in the same state.
+// UnitRun is a number of consecutive units in the same state.
 type UnitRun struct {
 	Count int    `json:"count"`
 	State string `json:"state" enum:"pending,dispatched,running,completed,failed,canceled"`
 }
 
-// StepName names a step in a body: slugs hold / and :, which paths cannot.
+// StepName identifies a step in a body, because slugs may hold / and :, which paths cannot.
 type StepName struct {
 	Step  string `json:"step" minLength:"1" maxLength:"1000" doc:"slug of the step, such as review or B/list"`
 	Scope string `json:"scope,omitempty" maxLength:"20000" doc:"the scope it is in; absent = the task's root"`
 }
 
-// Append adds units to a fanout that has begun.
+// Append is a request to add units to a fanout that has begun.
 type Append struct {
 	StepName
 	Items []json.RawMessage `json:"items" minItems:"1" nullable:"false" doc:"one for each unit: its input"`
 	Route string            `json:"route,omitempty" enum:"push,queue,direct" doc:"must be the step's, if it is sent"`
 }
 
-// Appended answers with the indexes of the new units.
+// Appended is the answer to an Append, with the indexes of the new units.
 type Appended struct {
 	Units []int `json:"units"`
 }
 
-// Complete ends a unit whose route is direct: with an output, or with an error.
+// Complete ends a unit that has the route direct, with an output or an error.
 type Complete struct {
 	StepName
 	Unit   int             `json:"unit,omitempty" minimum:"0" doc:"absent = 0"`
@@ -287,31 +288,32 @@ type Complete struct {
 	Error  string          `json:"error,omitempty" doc:"why it failed; it is not tried again"`
 }
 
-// Completed answers it.
+// Completed is the answer to a Complete.
 type Completed struct {
 	Changed bool        `json:"changed" doc:"false when the unit had ended before"`
 	Task    TaskSummary `json:"task"`
 }
 
-// Cancel says how a task is canceled. Without a body what is in flight is withdrawn.
+// Cancel is a request to cancel a task. Without a body, work in flight is withdrawn.
 type Cancel struct {
 	Gently bool `json:"gently,omitempty" doc:"what has begun goes on, and the task ends when it is done; what no worker has begun is canceled at once, and so are waits and retries"`
 	Force  bool `json:"force,omitempty" doc:"also ends compensations and finally, when the task is at them"`
 }
 
-// Retry says what of a failed task is tried again. Without a body all that failed is.
+// Retry selects the part of a failed task that is retried. Without a body, everything that failed
+// is retried.
 type Retry struct {
 	Step string `json:"step,omitempty" maxLength:"1000" doc:"dag mode: the failed step of its root that alone is tried again, with what was skipped because of it"`
 }
 
-// Signal sets a key of a task's shared state and wakes whoever waits for it.
+// Signal sets a key of a task's shared state and wakes the steps that wait for it.
 type Signal struct {
 	Key   string          `json:"key" minLength:"1" maxLength:"256"`
 	Value json.RawMessage `json:"value,omitempty" doc:"any JSON; absent = null"`
 	By    string          `json:"by,omitempty" maxLength:"256" doc:"who sends it, for the task's history: nobody checks it, but the name of a token that an admin has made comes before it" example:"ada"`
 }
 
-// Place names a place in a task. Fields that do not apply are absent; Unit counts from 0.
+// Place is a place in a task. Fields that do not apply are absent; Unit counts from 0.
 type Place struct {
 	Scope   string `json:"scope,omitempty" doc:"absent = the task's root, else a path such as order#1/ship#2"`
 	Node    string `json:"node,omitempty"`
@@ -320,7 +322,7 @@ type Place struct {
 	Attempt int    `json:"attempt,omitempty"`
 }
 
-// Event is a fact about a task. Its history is the list of them.
+// Event is a fact about a task. The history of a task is the list of its events.
 type Event struct {
 	ID   string `json:"id" doc:"position in the task's history: journal row and place in it" example:"12.0"`
 	Seq  int64  `json:"seq" doc:"of the row of the journal; what was stored at once has one seq"`
@@ -355,7 +357,7 @@ type Event struct {
 	Request  string          `json:"request,omitempty" doc:"of the command this came of"`
 }
 
-// Run is a row of a task's history as people read it: an attempt, or the end of a step without one.
+// Run is an entry of a task's history for people: an attempt, or the end of a step without one.
 type Run struct {
 	Place
 	Job    string `json:"job,omitempty" doc:"id of the job, for attempts"`
@@ -380,7 +382,7 @@ type Run struct {
 	EndedAt   Time   `json:"ended_at,omitzero" doc:"absent while it runs"`
 }
 
-// Wait says what a task is waiting for, in words a person can act on.
+// Wait describes one reason why a task waits, in words a person can act on.
 type Wait struct {
 	Place
 	For    string `json:"for" enum:"job,claim,outside,retry,timer,signal,approval,completion,delay,resume,permit"`
@@ -396,7 +398,7 @@ type Wait struct {
 	Workers *int     `json:"workers,omitempty" doc:"how many workers that are online and registered offer the service and have the labels; 0 = it waits for somebody who starts one"`
 }
 
-// Waiting answers "why is it waiting?".
+// Waiting lists the reasons why a task waits.
 type Waiting struct {
 	State string `json:"state"`
 	Waits []Wait `json:"waits" doc:"empty when it has ended or has only just moved; never null"`

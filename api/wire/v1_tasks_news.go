@@ -1,7 +1,7 @@
 package wire
 
-// TaskNews is what has become of the tasks that a filter picks: as they are now, those that it has
-// begun to pick among them.
+// TaskNews holds changes of the tasks that a filter selects, in their new state. They include tasks
+// that the filter did not select before.
 type TaskNews struct {
 	Changed []TaskSummary `json:"changed" doc:"never null"`
 	New     int           `json:"new" doc:"how many of them the filter did not pick before"`

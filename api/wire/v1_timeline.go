@@ -1,6 +1,6 @@
 package wire
 
-// Timeline is when each visit of a scope was under way. All times are milliseconds after Base.
+// Timeline shows when each visit of a scope was under way. All times are milliseconds after Base.
 type Timeline struct {
 	Task     string         `json:"task"`
 	Scope    string         `json:"scope" doc:"empty = the task's root"`
@@ -33,7 +33,7 @@ type TimelineLane struct {
 	AttemptsCut int               `json:"attempts_cut,omitempty" doc:"attempts that are told nowhere, since the task has too many"`
 }
 
-// TimelineWait is a time in which nothing was done.
+// TimelineWait is a time in which a visit waited.
 type TimelineWait struct {
 	For   string `json:"for" enum:"approval,signal,timer,manual,worker,outside,retry,permit,delay,resume"`
 	Start int64  `json:"start"`
@@ -50,7 +50,7 @@ type TimelineAttempt struct {
 	State   string `json:"state" enum:"running,ok,error,timeout,canceled"`
 }
 
-// TimelineBin is a part of the time.
+// TimelineBin is a section of the timeline.
 type TimelineBin struct {
 	T       int64 `json:"t" doc:"when it begins"`
 	Running int   `json:"running" doc:"attempts that were under way in it"`

@@ -1,6 +1,6 @@
 package wire
 
-// Trace is a task as spans, in the JSON of OpenTelemetry's protocol: it may be sent as it is to a
+// Trace is a task as spans, in the JSON of OpenTelemetry's protocol. It can be sent unchanged to a
 // collector, as the body of POST /v1/traces.
 type Trace struct {
 	ResourceSpans []ResourceSpans `json:"resourceSpans"`
@@ -12,23 +12,23 @@ type ResourceSpans struct {
 	ScopeSpans []ScopeSpans `json:"scopeSpans"`
 }
 
-// SpanResource says whose spans they are.
+// SpanResource describes the service that the spans belong to.
 type SpanResource struct {
 	Attributes []SpanAttribute `json:"attributes"`
 }
 
-// ScopeSpans are the spans that one library tells.
+// ScopeSpans holds the spans that one library reports.
 type ScopeSpans struct {
 	Scope SpanScope `json:"scope"`
 	Spans []Span    `json:"spans"`
 }
 
-// SpanScope names who tells spans.
+// SpanScope names the library that reports spans.
 type SpanScope struct {
 	Name string `json:"name"`
 }
 
-// Span is something that took its time.
+// Span is an operation with a start and an end.
 type Span struct {
 	TraceID      string          `json:"traceId" doc:"16 bytes, in hexadecimal"`
 	SpanID       string          `json:"spanId" doc:"8 bytes, in hexadecimal"`
@@ -42,8 +42,8 @@ type Span struct {
 	Status       SpanStatus      `json:"status"`
 }
 
-// SpanLink points to a span of another trace: that of whoever started the task, where it has a
-// trace of its own.
+// SpanLink points to a span of another trace: that of the caller that started the task, if the task
+// has a trace of its own.
 type SpanLink struct {
 	TraceID    string `json:"traceId"`
 	SpanID     string `json:"spanId"`
@@ -62,7 +62,7 @@ type SpanAttribute struct {
 	Value SpanAttrValue `json:"value"`
 }
 
-// SpanAttrValue is a text, a number or a truth.
+// SpanAttrValue is a text, a number or a boolean.
 type SpanAttrValue struct {
 	Text   string `json:"stringValue,omitempty"`
 	Number string `json:"intValue,omitempty" doc:"a number, as a text"`

@@ -1,6 +1,6 @@
 package wire
 
-// View is a list of tasks that somebody has given a name. All see it.
+// View is a named list of tasks. All callers see it.
 type View struct {
 	Name      string `json:"name" example:"failed of late"`
 	Query     string `json:"query" doc:"of the page of tasks: /ui/tasks?QUERY" example:"state=failed&since=24h"`
@@ -8,7 +8,7 @@ type View struct {
 	UpdatedBy string `json:"updated_by,omitempty" doc:"name of the token by which it was set"`
 }
 
-// SetView sets a view.
+// SetView is a request to set a view.
 type SetView struct {
 	Query string `json:"query" maxLength:"4000" doc:"of the page of tasks: /ui/tasks?QUERY" example:"state=failed&since=24h"`
 }

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// Registration is what a worker tells about itself.
+// Registration is a worker's description of itself.
 type Registration struct {
 	Services []string `json:"services" minItems:"1" maxItems:"1000" doc:"what it can do"`
 	Labels   []string `json:"labels,omitempty" maxItems:"100" doc:"what it has, such as gpu: a job that asks for labels goes to workers that have them all"`
@@ -10,19 +10,19 @@ type Registration struct {
 	Secret   string   `json:"secret,omitempty" maxLength:"256" doc:"with a url: the engine sends it with every call, as Authorization: Bearer <secret>"`
 }
 
-// Registered answers it.
+// Registered is the answer to a Registration.
 type Registered struct {
 	OfflineAfterMS int64 `json:"offline_after_ms" doc:"a worker that has not been heard of for so long counts as offline; a heartbeat in a third of that time is often enough"`
 }
 
-// Heartbeat is a worker's sign of life. It keeps the leases of its claims.
+// Heartbeat is a worker's heartbeat. It extends the leases of its claims.
 type Heartbeat struct {
 	Load     int         `json:"load,omitempty" minimum:"0" doc:"jobs in progress"`
 	Claims   []HeldClaim `json:"claims,omitempty" maxItems:"1000" doc:"those whose leases are to be prolonged"`
 	ExtendMS int64       `json:"extend_ms,omitempty" minimum:"0" maximum:"86400000" doc:"for how long from now, in milliseconds; absent = as long as a lease of the job is"`
 }
 
-// HeldClaim is a claim as a worker knows it.
+// HeldClaim is a claim that a worker holds.
 type HeldClaim struct {
 	Job   string `json:"job" maxLength:"20000" doc:"its id"`
 	Token string `json:"token" minLength:"1" maxLength:"256" doc:"as it came with the job"`
@@ -30,20 +30,20 @@ type HeldClaim struct {
 	Said
 }
 
-// Said are lines that a job has printed since the last time.
+// Said holds the lines that a job has printed since the last report.
 type Said struct {
 	Lines     []LogLine `json:"lines,omitempty" maxItems:"10000" doc:"what the job has printed since the last time, in order"`
 	LinesFrom int64     `json:"lines_from,omitempty" minimum:"0" doc:"how many of the claim's lines were sent before; those that are there already are left out, so lines may be sent again"`
 }
 
-// HeartbeatAnswer tells a worker what has changed.
+// HeartbeatAnswer reports changes to a worker.
 type HeartbeatAnswer struct {
 	Registered bool     `json:"registered" doc:"false: nobody knows the worker, it is to register (again)"`
 	Canceled   []string `json:"canceled" doc:"ids of jobs that nobody waits for any longer, that others have, or that there are not: stop working on them; never null"`
 	Unheard    []string `json:"unheard,omitempty" doc:"ids of jobs whose tasks could not be reached for the moment: their claims last as long as before, send them again soon"`
 }
 
-// Wanted says which jobs a worker wants.
+// Wanted selects the jobs that a worker wants.
 type Wanted struct {
 	Services []string `json:"services" minItems:"1" maxItems:"1000" doc:"what jobs may be for"`
 	Labels   []string `json:"labels,omitempty" maxItems:"1000" doc:"of the worker: jobs that ask for others are not for it"`
@@ -51,18 +51,18 @@ type Wanted struct {
 	Max      int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"how many jobs at most; absent = 1. An answer has 8 MiB of them at most, or one job"`
 }
 
-// Poll asks for jobs. Those in the answer are claimed.
+// Poll is a request for jobs. Those in the answer are claimed.
 type Poll struct {
 	Wanted
 	WaitMS int64 `json:"wait_ms,omitempty" minimum:"0" maximum:"60000" doc:"how long to wait for the first job, in milliseconds; absent = not at all"`
 }
 
-// ClaimedJobs answer it.
+// ClaimedJobs is the answer to a Poll.
 type ClaimedJobs struct {
 	Jobs []ClaimedJob `json:"jobs" doc:"the longest waiting first; empty when there are none; never null"`
 }
 
-// ClaimedJob is a job in a worker's hands.
+// ClaimedJob is a job that a worker has claimed.
 type ClaimedJob struct {
 	ID   string `json:"id" doc:"names the attempt: the same whenever it is handed out again, another one for the next attempt"`
 	Key  string `json:"key" doc:"idempotency key for effects outside, such as a payment: the same for all attempts"`
@@ -88,24 +88,24 @@ type ClaimedJob struct {
 	LeaseUntil Time   `json:"lease_until" doc:"when others get the job if there is no heartbeat"`
 }
 
-// ClaimJob asks for one job.
+// ClaimJob is a request for one job.
 type ClaimJob struct {
 	Worker string `json:"worker" minLength:"1" maxLength:"256" doc:"id of the worker"`
 	Token  string `json:"token,omitempty" maxLength:"256" doc:"one of the caller's choice: with the same one the request may be sent again; absent = the answer has a new one"`
 }
 
-// JobParams are what was too large to be sent along with each job of a step.
+// JobParams holds the params that were too large to be sent with each job of a step.
 type JobParams struct {
 	Params   json.RawMessage `json:"params"`
 	RunInput json.RawMessage `json:"run_input" doc:"what the task was started with"`
 }
 
-// Numbers are what jobs tell of themselves.
+// Numbers holds the metrics that jobs report.
 type Numbers struct {
 	Metrics json.RawMessage `json:"metrics,omitempty" doc:"numbers that the job tells of itself, kept with the attempt whatever becomes of it: a list of {name, labels, count, sum, last}"`
 }
 
-// JobOutput ends a job that went well.
+// JobOutput ends a job with success.
 type JobOutput struct {
 	Worker string          `json:"worker,omitempty" maxLength:"256" doc:"who has carried it out"`
 	Token  string          `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
@@ -115,7 +115,7 @@ type JobOutput struct {
 	Said
 }
 
-// JobFailure ends a job that did not.
+// JobFailure ends a job with an error.
 type JobFailure struct {
 	Worker  string          `json:"worker,omitempty" maxLength:"256" doc:"who has tried it"`
 	Token   string          `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
@@ -127,7 +127,7 @@ type JobFailure struct {
 	Said
 }
 
-// Report says how a job ended: well, unless there is an error.
+// Report is the result of a job: a success, unless it has an error.
 type Report struct {
 	Job     string          `json:"job" maxLength:"20000" doc:"its id"`
 	Token   string          `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
@@ -140,26 +140,26 @@ type Report struct {
 	Said
 }
 
-// Reports are several at once.
+// Reports holds several reports.
 type Reports struct {
 	Reports []Report `json:"reports" minItems:"1" maxItems:"1000"`
 	Next    *Wanted  `json:"next,omitempty" doc:"jobs to claim beside that: of those that wait the oldest, and those that begin by what is reported; absent = none"`
 }
 
-// Reported answers a report.
+// Reported is the answer to a Report.
 type Reported struct {
 	Job     string   `json:"job"`
 	Changed bool     `json:"changed" doc:"false: it came late, or again, and had no effect"`
 	Problem *Problem `json:"problem,omitempty" doc:"of one of several: why it was refused"`
 }
 
-// ReportedJobs answer Reports.
+// ReportedJobs is the answer to Reports.
 type ReportedJobs struct {
 	Items []Reported   `json:"items" doc:"each in its place; never null"`
 	Jobs  []ClaimedJob `json:"jobs,omitempty" doc:"that were claimed; absent when there are none"`
 }
 
-// GiveBack returns claims that the worker will not see to.
+// GiveBack returns claims that the worker will not carry out.
 type GiveBack struct {
 	Claims []HeldClaim `json:"claims" minItems:"1" maxItems:"1000"`
 }

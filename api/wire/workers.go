@@ -14,37 +14,38 @@ type Worker struct {
 	Labels        []string `json:"labels,omitempty"`
 }
 
-// ExecRequest is what the engine posts to <worker url>/exec/<service>. The header Idempotency-Key
-// has the key, those below tell more about the job.
+// ExecRequest is the request that the engine posts to <worker url>/exec/<service>. The header
+// Idempotency-Key holds the key; the headers below describe the job further.
 type ExecRequest struct {
 	Input  json.RawMessage `json:"input"`
 	Params json.RawMessage `json:"params"`
 	Key    string          `json:"key"` // the same for all attempts
 }
 
-// Headers of an ExecRequest that say where its job comes from. Texts are escaped as in the path of
-// a URL.
+// Headers of an ExecRequest that describe the origin of its job. Texts are escaped as in the path
+// of a URL.
 const (
 	HeaderKey     = "Idempotency-Key" // the same for all attempts
 	HeaderJob     = "Troupe-Job"      // id of the attempt
 	HeaderTask    = "Troupe-Task"
-	HeaderFlow    = "Troupe-Flow" // slug; absent when the flow has none
+	HeaderFlow    = "Troupe-Flow" // slug; absent if the flow has none
 	HeaderStep    = "Troupe-Step"
 	HeaderUnit    = "Troupe-Unit"  // of the step, from 0
-	HeaderUnits   = "Troupe-Units" // how many it had when the job was given out
+	HeaderUnits   = "Troupe-Units" // how many units it had when the job was dispatched
 	HeaderAttempt = "Troupe-Attempt"
 
-	HeaderTrace      = "Traceparent" // of W3C Trace Context, also of requests to members
+	HeaderTrace      = "Traceparent" // as in W3C Trace Context; also in requests to members
 	HeaderTraceState = "Tracestate"
 )
 
-// HeaderBatch is in the answers of a worker that takes several jobs at once, posted to <worker
-// url>/exec as one ExecJob behind the other. In such a request it names the batch. The answer has a
-// line for each job as soon as it has ended: its place in the request, a blank, and its ExecAnswer.
+// HeaderBatch is in the answers of a worker that accepts several jobs at once. They are posted to
+// <worker url>/exec, one ExecJob after the other, and the header of such a request names the batch.
+// The answer has one line for each job, sent as the job ends: its index in the request, a blank,
+// and its ExecAnswer.
 const HeaderBatch = "Troupe-Batch"
 
-// ExecJob is one of several jobs, or says that nobody waits any longer for the one at a place of an
-// earlier request with the same name.
+// ExecJob is one job of a batch, or the cancellation of the job at an index of an earlier request
+// with the same batch name.
 type ExecJob struct {
 	Job       string `json:"job"` // its id
 	Service   string `json:"service"`
@@ -64,7 +65,8 @@ type ExecJob struct {
 type ExecAnswer struct {
 	Result  json.RawMessage `json:"result"`
 	Error   string          `json:"error,omitempty"`
-	Details json.RawMessage `json:"details,omitempty"` // of the error: any JSON
-	Metrics json.RawMessage `json:"metrics,omitempty"` // numbers that the job tells of itself: a list of {name, labels, count, sum, last}
-	Fatal   bool            `json:"fatal,omitempty"`   // with an error: trying again is of no use
+	Details json.RawMessage `json:"details,omitempty"` // details of the error: any JSON
+	// metrics that the job reports: a list of {name, labels, count, sum, last}
+	Metrics json.RawMessage `json:"metrics,omitempty"`
+	Fatal   bool            `json:"fatal,omitempty"` // with an error: a retry is useless
 }

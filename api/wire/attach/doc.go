@@ -1,5 +1,5 @@
-// Package attach has the protocol between attached workers and members. attach.proto describes it;
-// all else is generated.
+// Package attach is the protocol between attached workers and members. It is defined in
+// attach.proto; all other files are generated.
 package attach
 
 //go:generate go run ../../../internal/protogen -C ../../.. api/wire/attach/attach.proto
