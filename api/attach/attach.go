@@ -1,5 +1,5 @@
-// Package attach is the route that workers attach to: one stream for each, which stays for as long
-// as the worker does.
+// Package attach serves the route that workers attach to. Each worker has one stream, which lasts
+// as long as the worker.
 package attach
 
 import (
@@ -21,17 +21,17 @@ import (
 type Stream = interface {
 	Receive() (*wire.FromWorker, error)
 	Send(*wire.ToWorker) error
-	// HangUp makes a Receive that waits, and all later ones, fail.
+	// HangUp makes a waiting Receive, and all later ones, fail.
 	HangUp()
 }
 
-// Sessions is where workers attach.
+// Sessions serves attached workers.
 type Sessions interface {
-	// Serve is a worker's stream from its hello to its end. An error says why the worker is
-	// refused.
+	// Serve serves a worker's stream from its hello to its end. It returns an error if the worker
+	// is refused.
 	Serve(ctx context.Context, s Stream) error
-	// Leave tells all workers that nobody serves their streams any longer, Return that somebody
-	// does.
+	// Leave announces to all workers that their streams are no longer served; Return announces that
+	// they are served again.
 	Leave()
 	Return()
 }
@@ -42,19 +42,19 @@ type Workers struct {
 	MaxMessage int64 // bytes of one message of a worker
 }
 
-// Mount adds the route behind the tokens.
+// Mount adds the route, which needs a token.
 func (f Workers) Mount(s *api.Server) {
 	f.Sessions.Return()
 	path, serve := wire.NewWorkersHandler(f,
 		connect.WithReadMaxBytes(int(f.MaxMessage)),
-		connect.WithCompression("gzip", nil, nil)) // it would take more time than it saves
+		connect.WithCompression("gzip", nil, nil)) // compression would take more time than it saves
 	s.MountStream("POST "+path, f.withStay(packets.Answers(serve)))
 }
 
 type hangUpKey struct{}
 
-// withStay lifts the time limits of requests from a stream, and tells the workers when the server
-// begins to leave. The stream then goes on until its worker has nothing left to do.
+// withStay lifts the time limits of requests from a stream, and informs the workers when the server
+// begins to stop. The stream then continues until its worker has no work left.
 func (f Workers) withStay(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leaving, leave := stream.Stay(w, r)

@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// ApprovalQuery picks approvals.
+// ApprovalQuery selects approvals.
 type ApprovalQuery struct {
 	Paging
 	State string // open, answered, over; "" = open
 	Flow  string // slug or id
 	Task  string // id
-	Text  string // what the title says, or the id of the task begins with
+	Text  string // text in the title, or the beginning of the task's id
 }
 
-// Approvals lists what tasks ask people for.
+// Approvals lists the decisions that tasks ask people for.
 func (c *Client) Approvals(ctx context.Context, a ApprovalQuery) (*wire.Page[wire.Approval], error) {
 	q := a.Paging.queryValues()
 	setNonEmpty(q, "state", a.State)
@@ -27,13 +27,12 @@ func (c *Client) Approvals(ctx context.Context, a ApprovalQuery) (*wire.Page[wir
 	return getJSON[wire.Page[wire.Approval]](ctx, c, "/v1/approvals", q)
 }
 
-// Approval reads one, with what whoever decides has to know.
+// Approval reads an approval with everything needed to decide it.
 func (c *Client) Approval(ctx context.Context, id string) (*wire.Question, error) {
 	return getJSON[wire.Question](ctx, c, approvalPath(id), nil)
 }
 
-// AnswerApproval answers one. When somebody else did before, that one's answer counts, which is
-// what is told.
+// AnswerApproval answers an approval. If it has an answer already, that one counts and is returned.
 func (c *Client) AnswerApproval(ctx context.Context, id string, a wire.Answer) (*wire.Answered, error) {
 	body, err := encodeBody(a)
 	if err != nil {
@@ -42,7 +41,7 @@ func (c *Client) AnswerApproval(ctx context.Context, id string, a wire.Answer) (
 	return doCall[wire.Answered](ctx, c, apiCall{method: http.MethodPost, path: approvalPath(id), body: body, kind: "application/json", repeatable: true})
 }
 
-// LinkApproval makes a link by which somebody without a token may answer an approval.
+// LinkApproval creates a link with which a person without a token can answer an approval.
 func (c *Client) LinkApproval(ctx context.Context, id string, l wire.NewLink) (*wire.Link, error) {
 	body, err := encodeBody(l)
 	if err != nil {

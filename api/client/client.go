@@ -1,10 +1,9 @@
-// Package client is the Go client of /v1.
+// Package client is the Go client of /v1. Its types are those of api/wire.
 //
-// Promises: every refusal is an *Error that says what is wrong, where, and what to do; what may be
-// sent again without a second effect is sent again by itself when the server is full, leaves or
-// cannot be reached, and to another member at once when it knows several; a Watch or WatchAll goes
-// on where it broke off, without a gap and without an event twice, there too. Its types are those
-// of api/wire.
+// Every refusal is an *Error with the fault, its place, and advice. A request that can be repeated
+// without a second effect is retried if the server is full, stops or cannot be reached; if the
+// client knows several members, it tries another one immediately. A Watch or WatchAll resumes where
+// its connection broke off, also on another member, without a gap and without repeating an event.
 package client
 
 import (
@@ -26,32 +25,33 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Options of a Client. The zero value is useful.
+// Options configures a Client. The zero value is useful.
 type Options struct {
-	Token      string       // sent as "Authorization: Bearer …"
-	By         string       // what the caller calls itself in the histories of tasks that it signals
-	HTTPClient *http.Client // should have no timeout of its own, because waiting is part of some answers
-	Trust      Trust        // whom to believe over https; not beside an HTTPClient
-	// Retries is how often a request is sent again at most, each time to every address that is
-	// needed; 6, negative = never. A Watch reconnects as long as its context lives.
+	Token string // sent as "Authorization: Bearer …"
+	By    string // name of the caller in the histories of tasks that it signals
+	// should have no timeout of its own, because some answers take long on purpose
+	HTTPClient *http.Client
+	Trust      Trust // trust for https; not together with an HTTPClient
+	// Retries is the greatest number of retries of a request, each of which tries as many addresses
+	// as needed; 0 means 6, negative means none. A Watch reconnects as long as its context lives.
 	Retries int
-	// Timeout bounds one try of a request, what it is to wait for left aside; 60 s, or 20 s when
-	// there are other addresses to try.
+	// Timeout bounds one try of a request, without the time that the server waits on purpose. The
+	// default is 60 s, or 20 s if there are other addresses to try.
 	Timeout time.Duration
-	// Silence is how long a stream may say nothing, not even that it is alive, before a Watch
+	// Silence is how long a stream may send nothing, not even a heartbeat, before a Watch
 	// reconnects; 45 s.
 	Silence time.Duration
 }
 
-// Client speaks to one server, or to the members of one cluster. It is safe for concurrent use.
+// Client calls one server, or the members of one cluster. It is safe for concurrent use.
 type Client struct {
 	servers *serverList
 	opts    Options
 }
 
-// New makes a client of the server at an address such as http://127.0.0.1:8070. Addresses of
-// several members have commas between them: one is asked until it cannot be reached or is not able
-// to do its work (503), then the next one.
+// New returns a client of the server at an address such as http://127.0.0.1:8070. Addresses of
+// several members are separated by commas. The client uses one until it cannot be reached or is not
+// ready (503), then the next one.
 func New(addresses string, o Options) (*Client, error) {
 	to, err := parseServers(addresses)
 	if err != nil {
@@ -61,7 +61,7 @@ func New(addresses string, o Options) (*Client, error) {
 	if err := o.chooseHTTPClient(several); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	o.Token = strings.TrimSpace(o.Token) // a file has the end of a line behind it
+	o.Token = strings.TrimSpace(o.Token) // a token from a file ends with a newline
 	if o.Retries == 0 {
 		o.Retries = 6
 	}
@@ -76,7 +76,7 @@ func New(addresses string, o Options) (*Client, error) {
 	return &Client{servers: to, opts: o}, nil
 }
 
-// Close gives back the connections nobody uses.
+// Close closes idle connections.
 func (c *Client) Close() { c.opts.HTTPClient.CloseIdleConnections() }
 
 // apiCall is a request before it is sent.
@@ -86,14 +86,14 @@ type apiCall struct {
 	header       http.Header
 	body         []byte
 	kind         string        // of the body
-	repeatable   bool          // sending it again has no second effect
-	wait         time.Duration // the server may take this long on purpose
+	repeatable   bool          // repeating it has no second effect
+	wait         time.Duration // time that the server may wait on purpose
 }
 
-// doCall sends a call until it is answered, and decodes the answer. It pauses before it asks the
-// same server again.
+// doCall sends a call, with retries, and decodes the answer. It pauses before it asks the same
+// server again.
 func doCall[T any](ctx context.Context, c *Client, r apiCall) (*T, error) {
-	asked := 1 // addresses since the last pause
+	asked := 1 // addresses tried since the last pause
 	for try := 0; ; {
 		turn := c.servers.currentTurn()
 		answer, err := callOnce[T](ctx, c, turn, r)
@@ -129,7 +129,7 @@ func callOnce[T any](ctx context.Context, c *Client, turn int64, r apiCall) (*T,
 	return &answer, nil
 }
 
-// sendCall gives a response whose status is a success; any other is an *Error.
+// sendCall returns a response with a success status; any other response becomes an *Error.
 func (c *Client) sendCall(ctx context.Context, turn int64, r apiCall) (*http.Response, error) {
 	address := c.servers.addressAt(turn) + r.path
 	if len(r.query) > 0 {
@@ -159,8 +159,8 @@ func (c *Client) sendCall(ctx context.Context, turn int64, r apiCall) (*http.Res
 	return resp, nil
 }
 
-// mayRepeat reports whether to send a call again after an error. A refused connection has had no
-// effect.
+// mayRepeat reports whether a call may be sent again after an error. A refused connection has had
+// no effect.
 func (r *apiCall) mayRepeat(err error) bool {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return true
@@ -172,14 +172,14 @@ func (r *apiCall) mayRepeat(err error) bool {
 	return r.repeatable && !isDistrusted(err)
 }
 
-// Bounds of the time between two tries.
+// Bounds of the pause between two tries.
 const (
 	firstPause = 100 * time.Millisecond
 	maxPause   = 5 * time.Second
 )
 
-// backOff is the time before the next try: longer each time, never the same for all clients, and
-// not shorter than the server asks for.
+// backOff returns the pause before the next try. It grows with each try, is random so that clients
+// differ, and is at least the server's Retry-After.
 func backOff(try int, err error) time.Duration {
 	pause := min(firstPause<<min(try, 10), maxPause)
 	pause = pause/2 + rand.N(pause/2)
@@ -190,7 +190,7 @@ func backOff(try int, err error) time.Duration {
 	return pause
 }
 
-// encodeBody leaves the values of users as they are.
+// encodeBody encodes a body and leaves the values of users unchanged.
 func encodeBody(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -210,11 +210,11 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Error is a refusal: what is wrong, where, and what to do are in its text and in the fields of
-// wire.Problem, the kind among them for programs.
+// Error is a refusal. Its text and the fields of wire.Problem hold the fault, its place, and
+// advice; programs can use its kind.
 type Error struct {
 	wire.Problem
-	RetryAfter time.Duration // how long the server asks to wait; 0 = it does not say
+	RetryAfter time.Duration // Retry-After of the server; 0 if absent
 }
 
 func (e *Error) Error() string {
@@ -235,8 +235,8 @@ func isTemporary(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
-// KindOf is the kind of a refusal (invalid, not_found, conflict, limit, busy, denied, internal), ""
-// for any other error.
+// KindOf returns the kind of a refusal (invalid, not_found, conflict, limit, busy, denied,
+// internal); "" for any other error.
 func KindOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -245,19 +245,19 @@ func KindOf(err error) string {
 	return ""
 }
 
-// maxProblem bounds what is read of a refusal.
+// maxProblem is the greatest number of bytes read of a refusal.
 const maxProblem = 1 << 20
 
 func readError(resp *http.Response) error {
 	e := &Error{}
-	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // what is missing is made up for below
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // missing fields are filled in below
 	var plain struct{ Error string }
 	if json.Unmarshal(b, &e.Problem) != nil || e.Kind == "" {
-		_ = json.Unmarshal(b, &plain) // the server's shell answers so, and a proxy with anything
+		_ = json.Unmarshal(b, &plain) // the form of the server's shell; a proxy may send anything
 		e.What, e.Detail = plain.Error, plain.Error
 		e.Kind = kindOf(resp.StatusCode)
 	}
-	if bytes.Contains(b, []byte("HTTP request to an HTTPS server")) { // what Go's servers say to it
+	if bytes.Contains(b, []byte("HTTP request to an HTTPS server")) { // the message of Go's servers
 		e.What, e.Detail, e.Hint = "this address speaks TLS", "this address speaks TLS: write https://", "write https:// in place of http://"
 	}
 	e.Status = resp.StatusCode

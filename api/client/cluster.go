@@ -8,25 +8,25 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Members tells who is a member of the cluster, and how they are.
+// Members lists the members of the cluster and their state.
 func (c *Client) Members(ctx context.Context) (*wire.Cluster, error) {
 	return getJSON[wire.Cluster](ctx, c, "/v1/cluster/members", nil)
 }
 
-// Shards tells who owns which shards, or that of one task, and which have moved.
+// Shards returns the owners of all shards, or of one task's shard, and the recent moves.
 func (c *Client) Shards(ctx context.Context, task string) (*wire.Shards, error) {
 	q := url.Values{}
 	setNonEmpty(q, "task", task)
 	return getJSON[wire.Shards](ctx, c, "/v1/cluster/shards", q)
 }
 
-// Drain has a member, named by its name or incarnation, hand its tasks over and take none any more.
-// It lives on.
+// Drain makes a member, given by name or incarnation, hand over its tasks and accept none. The
+// member keeps running.
 func (c *Client) Drain(ctx context.Context, member string) (*wire.Member, error) {
 	return c.setDrain(ctx, http.MethodPost, member)
 }
 
-// Undrain has a member take tasks again.
+// Undrain makes a member accept tasks again.
 func (c *Client) Undrain(ctx context.Context, member string) (*wire.Member, error) {
 	return c.setDrain(ctx, http.MethodDelete, member)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Paging says which part of a list is meant. The zero value is its beginning.
+// Paging selects a part of a list. The zero value is its beginning.
 type Paging struct {
-	Cursor string // Next of the page before
+	Cursor string // Next of the previous page
 	Limit  int    // items at most; 0 = the server's choice
 }
 
@@ -61,7 +61,7 @@ func All[T any](read func(cursor string) (*wire.Page[T], error)) iter.Seq2[T, er
 	}
 }
 
-// largestPage is what servers give at most at once.
+// largestPage is the largest page that servers return.
 const largestPage = 500
 
 // collectAll reads a whole list.
@@ -76,15 +76,15 @@ func collectAll[T any](read func(cursor string) (*wire.Page[T], error)) ([]T, er
 	return all, nil
 }
 
-// getJSON is a call that may be sent as often as one likes.
+// getJSON makes a call that can be repeated without effect.
 func getJSON[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
 	return doCall[T](ctx, c, apiCall{method: http.MethodGet, path: path, query: query, repeatable: true})
 }
 
-// CheckOption says how a definition is to be checked.
+// CheckOption is an option for checking a definition.
 type CheckOption func(url.Values)
 
-// Strict has warnings count as errors.
+// Strict makes warnings count as errors.
 func Strict() CheckOption { return func(q url.Values) { q.Set("strict", "true") } }
 
 func checkQuery(options []CheckOption) url.Values {
@@ -95,8 +95,9 @@ func checkQuery(options []CheckOption) url.Values {
 	return q
 }
 
-// Publish makes a definition (JSON or YAML) the newest version of the flow with a slug; "" makes
-// the slug of the definition's name. The content of the newest version changes nothing.
+// Publish makes a definition (JSON or YAML) the newest version of the flow with a slug. An empty
+// slug is derived from the definition's name. Publishing the content of the newest version changes
+// nothing.
 func (c *Client) Publish(ctx context.Context, slug string, definition []byte, options ...CheckOption) (*wire.Published, error) {
 	r := apiCall{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug), query: checkQuery(options), body: nonEmptyDefinition(definition), kind: kindOfText(definition), repeatable: true}
 	if slug == "" {
@@ -105,16 +106,16 @@ func (c *Client) Publish(ctx context.Context, slug string, definition []byte, op
 	return doCall[wire.Published](ctx, c, r)
 }
 
-// After has a publication refused (409) unless this is the number of the newest version; 0 = there
-// is none.
+// After makes a publication fail (409) unless version is the number of the newest version; 0 means
+// that there is none.
 func After(version int) CheckOption {
 	return func(q url.Values) { q.Set("after", strconv.Itoa(version)) }
 }
 
-// Try starts a task of a definition (JSON or YAML) that stays unpublished. Without an idempotency
-// key it gets one of its own, so that it may be sent again and begins one task.
+// Try starts a task of a definition (JSON or YAML) without publishing it. If no idempotency key is
+// given, the client generates one, so that a retry starts no second task.
 func (c *Client) Try(ctx context.Context, definition []byte, t wire.Try) (*wire.Tried, error) {
-	t.Definition, _ = json.Marshal(string(definition)) // a text can always be written
+	t.Definition, _ = json.Marshal(string(definition)) // a string can always be marshaled
 	own := t.IdempotencyKey == ""
 	if own {
 		t.IdempotencyKey = crand.Text()
@@ -125,18 +126,18 @@ func (c *Client) Try(ctx context.Context, definition []byte, t wire.Try) (*wire.
 	}
 	tried, err := doCall[wire.Tried](ctx, c, apiCall{method: http.MethodPost, path: "/v1/try", body: body, kind: "application/json", repeatable: true})
 	if err == nil && own {
-		tried.Created = true // whichever of its tries it was
+		tried.Created = true // by one of the tries of this call
 	}
 	return tried, err
 }
 
-// Validate tells all problems of a definition. Nothing is kept.
+// Validate returns all problems of a definition and stores nothing.
 func (c *Client) Validate(ctx context.Context, definition []byte, options ...CheckOption) (*wire.Validation, error) {
 	return doCall[wire.Validation](ctx, c, apiCall{method: http.MethodPost, path: "/v1/validate", query: checkQuery(options), body: nonEmptyDefinition(definition), kind: kindOfText(definition), repeatable: true})
 }
 
-// nonEmptyDefinition makes an empty definition a text without anything in it: what is wrong with
-// that is told like every other problem, while a request without a body is refused as one.
+// nonEmptyDefinition replaces an empty definition by an empty line. The server then reports its
+// problem like any other, while it would reject a request without a body.
 func nonEmptyDefinition(definition []byte) []byte {
 	if len(definition) == 0 {
 		return []byte("\n")
@@ -156,15 +157,15 @@ func (c *Client) Flows(ctx context.Context, p Paging) (*wire.Page[wire.Flow], er
 	return c.FindFlows(ctx, FlowQuery{Paging: p})
 }
 
-// FlowQuery picks flows and says what is told of them.
+// FlowQuery selects flows and the details of the answer.
 type FlowQuery struct {
 	Paging
 	Text    string // in their slug, name or description
-	ByName  bool   // by slug; otherwise the newest first
-	Summary bool   // tell of each how it goes
+	ByName  bool   // sorted by slug; otherwise the newest first
+	Summary bool   // include a summary of each flow's recent tasks
 }
 
-// FindFlows lists some flows.
+// FindFlows lists the flows that a query selects.
 func (c *Client) FindFlows(ctx context.Context, f FlowQuery) (*wire.Page[wire.Flow], error) {
 	q := f.queryValues()
 	setNonEmpty(q, "q", f.Text)
@@ -192,13 +193,13 @@ func (c *Client) Version(ctx context.Context, flow string, number int) (*wire.Ve
 	return getJSON[wire.Version](ctx, c, versionPath(flow, number), nil)
 }
 
-// Graph draws a version; number 0 = the newest published one.
+// Graph returns the graph of a version; number 0 = the newest published one.
 func (c *Client) Graph(ctx context.Context, flow string, number int) (*wire.Graph, error) {
 	return getJSON[wire.Graph](ctx, c, versionPath(flow, number)+"/graph", nil)
 }
 
-// Diff tells how two versions of a flow differ; to 0 = the newest published one, from 0 = the one
-// before the other.
+// Diff returns the differences of two versions of a flow; to 0 = the newest published one, from 0 =
+// the version before to.
 func (c *Client) Diff(ctx context.Context, flow string, from, to int) (*wire.FlowDiff, error) {
 	q := url.Values{}
 	for name, number := range map[string]int{"from": from, "to": to} {
@@ -209,8 +210,8 @@ func (c *Client) Diff(ctx context.Context, flow string, from, to int) (*wire.Flo
 	return getJSON[wire.FlowDiff](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/diff", q)
 }
 
-// FlowOpenAPI describes how tasks of a version are started, and what follows, as an OpenAPI
-// document; number 0 = the newest published one.
+// FlowOpenAPI returns an OpenAPI document for starting and following tasks of a version; number 0 =
+// the newest published one.
 func (c *Client) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
 	text, err := getJSON[json.RawMessage](ctx, c, versionPath(flow, number)+"/openapi", nil)
 	if err != nil {
@@ -227,8 +228,8 @@ func versionPath(flow string, number int) string {
 	return "/v1/flows/" + url.PathEscape(flow) + "/versions/" + name
 }
 
-// DeleteFlow deletes a flow with its versions. One that has tasks is a conflict, unless they are to
-// be deleted, too.
+// DeleteFlow deletes a flow with its versions. It fails with a conflict if the flow has tasks,
+// unless tasks is true: then it deletes them, too.
 func (c *Client) DeleteFlow(ctx context.Context, flow string, tasks bool) (*wire.DeletedFlow, error) {
 	q := url.Values{}
 	if tasks {

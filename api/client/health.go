@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Ready asks whether the server can do its work; what keeps it from that is the error.
+// Ready returns nil if the server can do its work, and otherwise the reason.
 func (c *Client) Ready(ctx context.Context) error { return c.probePath(ctx, "/readyz") }
 
-// Alive asks whether the server's process answers.
+// Alive returns nil if the server's process answers.
 func (c *Client) Alive(ctx context.Context) error { return c.probePath(ctx, "/healthz") }
 
 func (c *Client) probePath(ctx context.Context, path string) error {
@@ -18,7 +18,7 @@ func (c *Client) probePath(ctx context.Context, path string) error {
 	return err
 }
 
-// Settings are what the member that answers was configured with, without secrets.
+// Settings returns the configuration of the answering member, without secrets.
 func (c *Client) Settings(ctx context.Context) (*wire.Settings, error) {
 	return getJSON[wire.Settings](ctx, c, "/v1/settings", nil)
 }

@@ -25,8 +25,8 @@ func (c *Client) Hook(ctx context.Context, name string) (*wire.Hook, error) {
 	return getJSON[wire.Hook](ctx, c, "/v1/hooks/"+url.PathEscape(name), nil)
 }
 
-// SetHook makes a hook, or changes one. It is not sent again by itself: a secret that is made is
-// told once.
+// SetHook creates or changes a hook. It is never retried automatically, because a generated secret
+// is returned only once.
 func (c *Client) SetHook(ctx context.Context, name string, h wire.SetHook) (*wire.HookSet, error) {
 	body, err := encodeBody(h)
 	if err != nil {
@@ -35,21 +35,21 @@ func (c *Client) SetHook(ctx context.Context, name string, h wire.SetHook) (*wir
 	return doCall[wire.HookSet](ctx, c, apiCall{method: http.MethodPut, path: "/v1/hooks/" + url.PathEscape(name), body: body, kind: "application/json"})
 }
 
-// DeleteHook deletes a hook, and tells what it was.
+// DeleteHook deletes a hook and returns its last state.
 func (c *Client) DeleteHook(ctx context.Context, name string) (*wire.Hook, error) {
 	return doCall[wire.Hook](ctx, c, apiCall{method: http.MethodDelete, path: "/v1/hooks/" + url.PathEscape(name)})
 }
 
-// Delivery is what is sent to a hook.
+// Delivery is a message to a hook.
 type Delivery struct {
-	ID   string    // deliveries with the same one are the same delivery; "" = another one each time
-	At   time.Time // when it is signed; zero = now
+	ID   string    // deliveries with the same id are the same delivery; "" = a new id each time
+	At   time.Time // time of the signature; zero = now
 	Kind string    // Content-Type of the body; "" = application/json
 	Body []byte
 }
 
-// Deliver sends something to a hook, signed with its secret in the form of Standard Webhooks. No
-// token is needed.
+// Deliver sends a delivery to a hook, signed with its secret in the form of Standard Webhooks. It
+// needs no token.
 func (c *Client) Deliver(ctx context.Context, hook, secret string, d Delivery) (*wire.Delivered, error) {
 	if d.ID == "" {
 		d.ID = "msg_" + rand.Text()
@@ -64,7 +64,7 @@ func (c *Client) Deliver(ctx context.Context, hook, secret string, d Delivery) (
 		body: d.Body, kind: d.Kind, repeatable: true})
 }
 
-// signHeaders makes the headers of Standard Webhooks.
+// signHeaders returns the headers of Standard Webhooks.
 func (d *Delivery) signHeaders(secret string) http.Header {
 	key := []byte(secret)
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
@@ -74,7 +74,7 @@ func (d *Delivery) signHeaders(secret string) http.Header {
 	}
 	at := strconv.FormatInt(d.At.Unix(), 10)
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(d.ID + "." + at + ".")) // it never fails
+	mac.Write([]byte(d.ID + "." + at + ".")) // Write never fails
 	mac.Write(d.Body)
 	h := http.Header{}
 	h.Set("Webhook-Id", d.ID)

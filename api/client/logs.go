@@ -9,15 +9,15 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// LogQuery picks lines of a task's logs. Zero fields do not filter.
+// LogQuery selects lines of a task's logs. Zero fields do not filter.
 type LogQuery struct {
 	Job     string // only of this job
-	Node    string // only of this node; one of a flow inside has its path before it
+	Node    string // only of this node; in a subflow, with its path in front
 	Unit    *int   // only of this unit, from 0
 	Attempt int    // only of this attempt, from 1
 	Stream  string // log, stdout, stderr
-	After   string // only behind the line with this id; "" = from the beginning
-	Limit   int    // how many lines a page has at most; 0 = as many as the server likes
+	After   string // only lines after the line with this id; "" = from the beginning
+	Limit   int    // lines per page at most; 0 = the server's choice
 }
 
 func (l LogQuery) queryValues() url.Values {
@@ -34,8 +34,8 @@ func (l LogQuery) queryValues() url.Values {
 	return q
 }
 
-// Logs reads a page of what a task's attempts have printed, in the order in which it was stored.
-// Its Next is the After of the next one; a page may be empty and have one.
+// Logs reads a page of the lines that a task's attempts have printed, in the order in which they
+// were stored. Its Next is the After of the next page; a page may be empty and still have a Next.
 func (c *Client) Logs(ctx context.Context, task string, l LogQuery) (*wire.Page[wire.LogEntry], error) {
 	q := l.queryValues()
 	setNonEmpty(q, "after", l.After)
@@ -45,8 +45,8 @@ func (c *Client) Logs(ctx context.Context, task string, l LogQuery) (*wire.Page[
 	return getJSON[wire.Page[wire.LogEntry]](ctx, c, taskPath(task, "/logs"), q)
 }
 
-// FollowLogs gives what a task's attempts print, from behind l.After on, as they do, and ends with
-// the task. It goes on like Watch when a connection breaks off.
+// FollowLogs returns lines after l.After as a task's attempts print them, and ends with the task.
+// Like Watch, it resumes when a connection breaks off.
 func (c *Client) FollowLogs(ctx context.Context, task string, l LogQuery) iter.Seq2[wire.LogEntry, error] {
 	return followStream(ctx, c, "following the logs of "+task, taskPath(task, "/logs/stream"), l.queryValues(), l.After, func(e *wire.LogEntry) string { return e.ID })
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Overview tells at once how everything is.
+// Overview returns a summary of the whole engine.
 func (c *Client) Overview(ctx context.Context) (*wire.Overview, error) {
 	return getJSON[wire.Overview](ctx, c, "/v1/overview", nil)
 }
 
-// StatsOf says which statistics are meant. The zero value is those of the last 24 hours, of all
-// flows and versions.
+// StatsOf selects statistics. The zero value selects the last 24 hours of all flows and versions.
 type StatsOf struct {
-	Window   string    // 1h, 24h or 7d up to now; in place of From
+	Window   string    // 1h, 24h or 7d up to now; instead of From
 	From, To time.Time // To zero = now
-	Version  int       // number of the only version that is meant; of FlowStats
+	Version  int       // number of the only version; for FlowStats
 
-	Flow, Scope, Node string // of StatsSeries: the only flow, or the node of it, that is meant
-	Step              string // of StatsSeries: 1m, 5m, 15m, 1h, 6h or 24h; "" = what suits the time
+	Flow, Scope, Node string // the only flow, or a node of it; for StatsSeries
+	// 1m, 5m, 15m, 1h, 6h or 24h; "" = chosen by the time range; for StatsSeries
+	Step string
 }
 
 func (o StatsOf) queryValues() url.Values {
@@ -41,12 +41,12 @@ func (o StatsOf) queryValues() url.Values {
 	return q
 }
 
-// FlowStats tells how the tasks of a flow, and its nodes, have gone.
+// FlowStats returns statistics of the tasks and nodes of a flow.
 func (c *Client) FlowStats(ctx context.Context, flow string, of StatsOf) (*wire.FlowStats, error) {
 	return getJSON[wire.FlowStats](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/stats", of.queryValues())
 }
 
-// StatsSeries tells how tasks, or a node, have gone from time to time.
+// StatsSeries returns statistics of tasks, or of a node, over time.
 func (c *Client) StatsSeries(ctx context.Context, of StatsOf) (*wire.StatsSeries, error) {
 	return getJSON[wire.StatsSeries](ctx, c, "/v1/stats", of.queryValues())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Schedules lists schedules by name, those of one flow or, for "", of all.
+// Schedules lists schedules by name, those of one flow, or all if flow is "".
 func (c *Client) Schedules(ctx context.Context, flow string, p Paging) (*wire.Page[wire.Schedule], error) {
 	q := p.queryValues()
 	setNonEmpty(q, "flow", flow)
@@ -26,33 +26,33 @@ func (c *Client) Schedule(ctx context.Context, name string) (*wire.Schedule, err
 
 func schedulePath(name, what string) string { return "/v1/schedules/" + url.PathEscape(name) + what }
 
-// SetSchedule makes a schedule, or changes it.
+// SetSchedule creates or changes a schedule.
 func (c *Client) SetSchedule(ctx context.Context, name string, spec wire.ScheduleSpec) (*wire.SetSchedule, error) {
 	return sendJSON[wire.SetSchedule](ctx, c, http.MethodPut, schedulePath(name, ""), nil, spec)
 }
 
-// DeleteSchedule deletes a schedule; its tasks stay as they are.
+// DeleteSchedule deletes a schedule; its tasks are not affected.
 func (c *Client) DeleteSchedule(ctx context.Context, name string) (*wire.Schedule, error) {
 	return doCall[wire.Schedule](ctx, c, apiCall{method: http.MethodDelete, path: schedulePath(name, ""), repeatable: true})
 }
 
-// EnableSchedule has a schedule fire.
+// EnableSchedule makes a schedule fire again.
 func (c *Client) EnableSchedule(ctx context.Context, name string) (*wire.Schedule, error) {
 	return doCall[wire.Schedule](ctx, c, apiCall{method: http.MethodPost, path: schedulePath(name, "/enable"), repeatable: true})
 }
 
-// DisableSchedule has a schedule fire no longer.
+// DisableSchedule stops a schedule from firing.
 func (c *Client) DisableSchedule(ctx context.Context, name string) (*wire.Schedule, error) {
 	return doCall[wire.Schedule](ctx, c, apiCall{method: http.MethodPost, path: schedulePath(name, "/disable"), repeatable: true})
 }
 
-// NextSlots tells the next slots of a schedule from a time on, the zero one = from now on; count 0
-// = the server's choice.
+// NextSlots returns the next slots of a schedule from a time on, zero = from now on; count 0 = the
+// server's choice.
 func (c *Client) NextSlots(ctx context.Context, name string, count int, from time.Time) (*wire.Slots, error) {
 	return getJSON[wire.Slots](ctx, c, schedulePath(name, "/next"), countQuery(count, from))
 }
 
-// PreviewSchedule tells the slots that a schedule would have. Nothing is kept.
+// PreviewSchedule returns the slots that a schedule would have, and stores nothing.
 func (c *Client) PreviewSchedule(ctx context.Context, spec wire.ScheduleSpec, count int, from time.Time) (*wire.Slots, error) {
 	return sendJSON[wire.Slots](ctx, c, http.MethodPost, "/v1/schedules-preview", countQuery(count, from), spec)
 }
@@ -68,8 +68,8 @@ func countQuery(count int, from time.Time) url.Values {
 	return q
 }
 
-// TriggerSchedule begins a task of a schedule now. Without a key of its own the request gets one,
-// so that it has its effect once.
+// TriggerSchedule starts a task of a schedule now. If no idempotency key is given, the client
+// generates one, so that a retry starts no second task.
 func (c *Client) TriggerSchedule(ctx context.Context, name string, t wire.Trigger) (*wire.Started, error) {
 	if t.IdempotencyKey == "" {
 		t.IdempotencyKey = crand.Text()
@@ -77,12 +77,12 @@ func (c *Client) TriggerSchedule(ctx context.Context, name string, t wire.Trigge
 	return sendJSON[wire.Started](ctx, c, http.MethodPost, schedulePath(name, "/trigger"), nil, t)
 }
 
-// BackfillSchedule begins tasks for slots that have passed, or tells in a dry run for which.
+// BackfillSchedule starts tasks for past slots; a dry run only returns the slots.
 func (c *Client) BackfillSchedule(ctx context.Context, name string, b wire.Backfill) (*wire.Backfilled, error) {
 	return sendJSON[wire.Backfilled](ctx, c, http.MethodPost, schedulePath(name, "/backfill"), nil, b)
 }
 
-// sendJSON sends what may be sent again.
+// sendJSON sends a request that can be repeated without a second effect.
 func sendJSON[T any](ctx context.Context, c *Client, method, path string, query url.Values, content any) (*T, error) {
 	body, err := encodeBody(content)
 	if err != nil {

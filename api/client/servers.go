@@ -10,14 +10,14 @@ import (
 	"sync/atomic"
 )
 
-// serverList are the addresses that a client knows. All of its requests go to one of them until
-// that one fails.
+// serverList holds the addresses that a client knows. All requests go to one address until it
+// fails.
 type serverList struct {
 	all      []string
-	switches atomic.Int64 // how often one was left for the next
+	switches atomic.Int64 // how often the client switched to the next address
 }
 
-// parseServers reads addresses with commas between them.
+// parseServers parses addresses separated by commas.
 func parseServers(text string) (*serverList, error) {
 	s := &serverList{}
 	for _, address := range strings.Split(text, ",") {
@@ -31,14 +31,15 @@ func parseServers(text string) (*serverList, error) {
 	return s, nil
 }
 
-// currentTurn says whose turn it is.
+// currentTurn returns the number of switches so far, which selects the address.
 func (s *serverList) currentTurn() int64 { return s.switches.Load() }
 
-// addressAt is the address whose turn it is.
+// addressAt returns the address that a turn selects.
 func (s *serverList) addressAt(turn int64) string { return s.all[turn%int64(len(s.all))] }
 
-// leaveServer makes it the turn of the next one, unless somebody else has done so, if an error says
-// that another member may do better. A caller that has given up says nothing about a server.
+// leaveServer switches to the next address if an error suggests that another member may succeed,
+// unless another goroutine has switched already. An error after the caller gave up is no reason to
+// switch.
 func (s *serverList) leaveServer(ctx context.Context, turn int64, err error) bool {
 	if ctx.Err() != nil || !isUnavailable(err) {
 		return false
@@ -47,7 +48,7 @@ func (s *serverList) leaveServer(ctx context.Context, turn int64, err error) boo
 	return len(s.all) > 1
 }
 
-// isUnavailable reports whether a server could not be reached, or was not able to do its work.
+// isUnavailable reports whether a server could not be reached or was not ready.
 func isUnavailable(err error) bool {
 	var refused *Error
 	if errors.As(err, &refused) {

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// StartAll begins many tasks, up to 1,000 at once, and tells what became of each in its place.
-// Those without an idempotency key get one, as with Start; those that the server was too busy for
-// are sent again, as often as any call is.
+// StartAll starts many tasks, up to 1,000 per request, and returns the result of each at its index.
+// Starts without an idempotency key get one, as with Start. Starts that the server was too busy for
+// are retried like any call.
 func (c *Client) StartAll(ctx context.Context, starts []wire.Start) ([]wire.StartedTask, error) {
 	starts, own := slices.Clone(starts), crand.Text()
 	given := make([]bool, len(starts))
@@ -34,12 +34,13 @@ func (c *Client) StartAll(ctx context.Context, starts []wire.Start) ([]wire.Star
 		}
 	}
 	for i := range items {
-		items[i].Created = items[i].Created || given[i] && items[i].Problem == nil // whichever of its tries it was
+		// by one of the tries of this call
+		items[i].Created = items[i].Created || given[i] && items[i].Problem == nil
 	}
 	return items, nil
 }
 
-// startThese sends some of many starts, and notes what they have come to.
+// startThese sends some of many starts and stores their results.
 func (c *Client) startThese(ctx context.Context, starts []wire.Start, places []int, items []wire.StartedTask) error {
 	var sent wire.Starts
 	for _, i := range places {

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Start begins a task. Without an idempotency key it gets one of its own, so that it may be sent
-// again and begins one task.
+// Start starts a task. If no idempotency key is given, the client generates one, so that a retry
+// starts no second task.
 func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error) {
 	own := s.IdempotencyKey == "" && !s.DryRun
 	if own {
@@ -28,34 +28,36 @@ func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error)
 	started, err := doCall[wire.Started](ctx, c, apiCall{method: http.MethodPost, path: "/v1/tasks", body: body, kind: "application/json",
 		repeatable: true, wait: waitDuration(s.WaitMS)})
 	if err == nil && own {
-		started.Created = true // whichever of its tries it was
+		started.Created = true // by one of the tries of this call
 	}
 	return started, err
 }
 
-// waitDuration is a wait. Longer ones than some minutes are refused by the server; this one is cut
-// so that a Duration can hold it.
+// waitDuration converts a wait time. The server rejects waits of more than some minutes; the value
+// is capped so that a Duration can hold it.
 func waitDuration(ms int64) time.Duration {
 	return time.Duration(min(ms, math.MaxInt32)) * time.Millisecond
 }
 
-// TaskQuery picks tasks. Zero fields do not filter.
+// TaskQuery selects tasks. Zero fields do not filter.
 type TaskQuery struct {
 	Paging
-	Flow                   string            // slug or id
-	Flows                  []string          // any of them
-	Version                int               // number of their version
-	IDPrefix               string            // what their ids begin with
-	Text                   string            // in their error, or what a label says, or what their id begins with
-	Failure                string            // the beginning of their error without its numbers, as Overview tells it
-	Node                   string            // graph mode: where the cursor is
+	Flow     string   // slug or id
+	Flows    []string // any of them
+	Version  int      // number of their version
+	IDPrefix string   // beginning of their ids
+	// text in their error or in a label, or beginning of their ids
+	Text string
+	// beginning of their error without its numbers, as in Overview
+	Failure                string
+	Node                   string            // graph mode: the node of the cursor
 	States                 []string          // any of them; paused only alone
-	Waits                  []string          // approval, event, timer, manual: any of them
-	Queued                 string            // a service: only those with jobs in its queue
+	Waits                  []string          // any of approval, event, timer, manual
+	Queued                 string            // a service: only tasks with jobs in its queue
 	Labels                 map[string]string // all of them
 	CreatedFrom, CreatedTo time.Time         // from inclusive, to exclusive
 	EndedFrom, EndedTo     time.Time
-	Shortest, Longest      time.Duration // from creation to end, of those that have ended
+	Shortest, Longest      time.Duration // from creation to end; ended tasks only
 	Sort                   string        // created, -ended or ended; "" = -created, the newest first
 }
 
@@ -93,8 +95,8 @@ func (t TaskQuery) queryValues() url.Values {
 	return q
 }
 
-// CountTasks counts what Tasks lists, up to 10,000, by state up to so many of each; by is state,
-// flow, label:NAME or "".
+// CountTasks counts the tasks that Tasks would list, up to 10,000. With by (state, flow or
+// label:NAME; "" = none) it counts groups, up to a limit for each.
 func (c *Client) CountTasks(ctx context.Context, q TaskQuery, by string) (*wire.TaskCount, error) {
 	q.Paging, q.Sort = Paging{}, ""
 	query := q.queryValues()
@@ -107,17 +109,17 @@ func (c *Client) Tasks(ctx context.Context, q TaskQuery) (*wire.Page[wire.TaskSu
 	return getJSON[wire.Page[wire.TaskSummary]](ctx, c, "/v1/tasks", q.queryValues())
 }
 
-// Task reads a task as it is at this moment.
+// Task reads the current state of a task.
 func (c *Client) Task(ctx context.Context, id string) (*wire.Task, error) {
 	return getJSON[wire.Task](ctx, c, taskPath(id, ""), nil)
 }
 
 func taskPath(id, what string) string { return "/v1/tasks/" + url.PathEscape(id) + what }
 
-// pollTime is how long one request of Wait may wait; proxies cut off what takes much longer.
+// pollTime is how long one request of Wait may wait. Proxies cut off much longer requests.
 const pollTime = 25 * time.Second
 
-// Wait reads a task when it has ended. A task that failed or was canceled is no error of Wait.
+// Wait waits until a task has ended, and reads it. A failed or canceled task is no error of Wait.
 func (c *Client) Wait(ctx context.Context, id string) (*wire.Task, error) {
 	q := url.Values{"wait_ms": {strconv.FormatInt(pollTime.Milliseconds(), 10)}}
 	for {
@@ -130,9 +132,9 @@ func (c *Client) Wait(ctx context.Context, id string) (*wire.Task, error) {
 
 type requestKey struct{}
 
-// WithRequest names the requests that are made with a context, so that a command may be given
-// again, by another process too, and has its effect once. Without it every command gets a name of
-// its own.
+// WithRequest sets the request id for the requests made with a context. A command with the same id
+// has its effect once, even if another process sends it again. Without it, every command gets an id
+// of its own.
 func WithRequest(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestKey{}, id)
 }
@@ -145,7 +147,7 @@ func postCommand[T any](ctx context.Context, c *Client, id, name string, body []
 	return postRequest[T](ctx, c, apiCall{path: taskPath(id, "/"+name), body: body})
 }
 
-// postRequest sends what has its effect once.
+// postRequest sends a request with an id, so that it has its effect once.
 func postRequest[T any](ctx context.Context, c *Client, r apiCall) (*T, error) {
 	name, ok := ctx.Value(requestKey{}).(string)
 	if !ok {
@@ -158,7 +160,7 @@ func postRequest[T any](ctx context.Context, c *Client, r apiCall) (*T, error) {
 	return doCall[T](ctx, c, r)
 }
 
-// postContent gives a command with a content.
+// postContent sends a command with content.
 func postContent[T any](ctx context.Context, c *Client, id, name string, content any) (*T, error) {
 	body, err := encodeBody(content)
 	if err != nil {
@@ -167,28 +169,28 @@ func postContent[T any](ctx context.Context, c *Client, id, name string, content
 	return postCommand[T](ctx, c, id, name, body)
 }
 
-// Cancel ends a task. One that has ended stays as it is.
+// Cancel cancels a task. A task that has ended is not changed.
 func (c *Client) Cancel(ctx context.Context, id string) (*wire.TaskSummary, error) {
 	return c.sendCommand(ctx, id, "cancel", nil)
 }
 
-// CancelHow ends a task gently or by force.
+// CancelHow cancels a task gently or by force.
 func (c *Client) CancelHow(ctx context.Context, id string, how wire.Cancel) (*wire.TaskSummary, error) {
 	return postContent[wire.TaskSummary](ctx, c, id, "cancel", how)
 }
 
-// Retry has a failed task go on where it failed.
+// Retry makes a failed task continue where it failed.
 func (c *Client) Retry(ctx context.Context, id string) (*wire.TaskSummary, error) {
 	return c.sendCommand(ctx, id, "retry", nil)
 }
 
-// RetryStep has a failed task of dag mode go on with one step that failed, and with what was
-// skipped because of it.
+// RetryStep makes a failed task of dag mode continue with one failed step, and with the steps that
+// were skipped because of it.
 func (c *Client) RetryStep(ctx context.Context, id, step string) (*wire.TaskSummary, error) {
 	return postContent[wire.TaskSummary](ctx, c, id, "retry", wire.Retry{Step: step})
 }
 
-// HoldStep keeps a step of dag mode that has yet to begin from beginning.
+// HoldStep prevents a step of dag mode that has not begun from beginning.
 func (c *Client) HoldStep(ctx context.Context, id string, step wire.StepName) (*wire.TaskSummary, error) {
 	return postContent[wire.TaskSummary](ctx, c, id, "hold", step)
 }
@@ -198,11 +200,11 @@ func (c *Client) ReleaseStep(ctx context.Context, id string, step wire.StepName)
 	return postContent[wire.TaskSummary](ctx, c, id, "release", step)
 }
 
-// bulkTime is how long a server lets many tasks answer.
+// bulkTime is how long a server waits for the answers of many tasks.
 const bulkTime = 20 * time.Second
 
-// Bulk retries, cancels, pauses or resumes many tasks. With the Next of its answer as Cursor it
-// goes on.
+// Bulk retries, cancels, pauses or resumes many tasks. To continue, pass the Next of its answer as
+// Cursor.
 func (c *Client) Bulk(ctx context.Context, b wire.Bulk) (*wire.BulkDone, error) {
 	body, err := encodeBody(b)
 	if err != nil {
@@ -211,7 +213,7 @@ func (c *Client) Bulk(ctx context.Context, b wire.Bulk) (*wire.BulkDone, error) 
 	return postRequest[wire.BulkDone](ctx, c, apiCall{path: "/v1/tasks/bulk", body: body, wait: bulkTime})
 }
 
-// Fork starts a task that goes on from the history of another one, or says what that would be.
+// Fork starts a task that continues from the history of another one. A dry run only predicts it.
 func (c *Client) Fork(ctx context.Context, id string, f wire.Fork) (*wire.Forked, error) {
 	if f.IdempotencyKey == "" && !f.DryRun {
 		f.IdempotencyKey = crand.Text()
@@ -219,7 +221,7 @@ func (c *Client) Fork(ctx context.Context, id string, f wire.Fork) (*wire.Forked
 	return postContent[wire.Forked](ctx, c, id, "fork", f)
 }
 
-// Rerun starts a task that does again what another one does, from the beginning.
+// Rerun starts a task that repeats another one from the beginning.
 func (c *Client) Rerun(ctx context.Context, id string, r wire.Rerun) (*wire.Reran, error) {
 	if r.IdempotencyKey == "" {
 		r.IdempotencyKey = crand.Text()
@@ -227,17 +229,17 @@ func (c *Client) Rerun(ctx context.Context, id string, r wire.Rerun) (*wire.Rera
 	return postContent[wire.Reran](ctx, c, id, "rerun", r)
 }
 
-// Append adds units to a fanout that has begun and gives their indexes.
+// Append adds units to a fanout that has begun and returns their indexes.
 func (c *Client) Append(ctx context.Context, id string, a wire.Append) (*wire.Appended, error) {
 	return postContent[wire.Appended](ctx, c, id, "append", a)
 }
 
-// Complete ends a unit whose route is direct, with an output or an error.
+// Complete ends a unit that has the route direct, with an output or an error.
 func (c *Client) Complete(ctx context.Context, id string, u wire.Complete) (*wire.Completed, error) {
 	return postContent[wire.Completed](ctx, c, id, "complete", u)
 }
 
-// Pause keeps anything new of a task from starting; what is in flight goes on.
+// Pause prevents new work of a task from starting; work in flight goes on.
 func (c *Client) Pause(ctx context.Context, id string) (*wire.TaskSummary, error) {
 	return c.sendCommand(ctx, id, "pause", nil)
 }
@@ -247,20 +249,20 @@ func (c *Client) Resume(ctx context.Context, id string) (*wire.TaskSummary, erro
 	return c.sendCommand(ctx, id, "resume", nil)
 }
 
-// Signal sets a key of a task's shared state to a JSON value and wakes whoever waits for it.
+// Signal sets a key of a task's shared state to a JSON value and wakes the steps that wait for it.
 func (c *Client) Signal(ctx context.Context, id, key string, value json.RawMessage) (*wire.TaskSummary, error) {
 	return postContent[wire.TaskSummary](ctx, c, id, "signal", wire.Signal{Key: key, Value: value, By: c.opts.By})
 }
 
-// Compare puts what two tasks did beside each other, node by node.
+// Compare compares the courses of two tasks, node by node.
 func (c *Client) Compare(ctx context.Context, a, b string) (*wire.Comparison, error) {
 	return getJSON[wire.Comparison](ctx, c, taskPath(a, "/compare/"+url.PathEscape(b)), nil)
 }
 
-// StepQuery picks steps of a task. Zero fields do not filter.
+// StepQuery selects steps of a task. Zero fields do not filter.
 type StepQuery struct {
 	Paging
-	Scope  string // below of the step it is inside; "" = the task's root
+	Scope  string // path of the scope; "" = the task's root
 	Step   string // slug
 	States []string
 }
@@ -280,7 +282,7 @@ func (c *Client) Steps(ctx context.Context, id string, q StepQuery) (*wire.Page[
 	return getJSON[wire.Page[wire.Step]](ctx, c, taskPath(id, "/steps"), q.queryValues())
 }
 
-// Units lists the units of a step; of its visits the one with a number, or the newest for 0.
+// Units lists the units of a step's visit; visit 0 = the newest.
 func (c *Client) Units(ctx context.Context, id string, q StepQuery, visit int) (*wire.Page[wire.Unit], error) {
 	query := q.queryValues()
 	if visit > 0 {
@@ -289,8 +291,7 @@ func (c *Client) Units(ctx context.Context, id string, q StepQuery, visit int) (
 	return getJSON[wire.Page[wire.Unit]](ctx, c, taskPath(id, "/units"), query)
 }
 
-// UnitStates tells the states of all units of a step at once; of its visits the one with a number,
-// or the newest for 0.
+// UnitStates returns the states of all units of a step's visit; visit 0 = the newest.
 func (c *Client) UnitStates(ctx context.Context, id, scope, step string, visit int) (*wire.UnitStates, error) {
 	q := url.Values{"step": {step}}
 	setNonEmpty(q, "scope", scope)
@@ -300,7 +301,7 @@ func (c *Client) UnitStates(ctx context.Context, id, scope, step string, visit i
 	return getJSON[wire.UnitStates](ctx, c, taskPath(id, "/units/states"), q)
 }
 
-// Events reads a task's history, oldest first, from behind an event on; "" = from the beginning.
+// Events reads a task's history after an event, oldest first; "" = from the beginning.
 func (c *Client) Events(ctx context.Context, id, after string, limit int) (*wire.Page[wire.Event], error) {
 	q := Paging{Limit: limit}.queryValues()
 	setNonEmpty(q, "after", after)
@@ -312,21 +313,21 @@ func (c *Client) Runs(ctx context.Context, id string, p Paging) (*wire.Page[wire
 	return getJSON[wire.Page[wire.Run]](ctx, c, taskPath(id, "/runs"), p.queryValues())
 }
 
-// Digest tells how far the nodes of a task's scopes are; none = its root, and where it undoes and
-// cleans up.
+// Digest returns the progress of the nodes in a task's scopes. Without scopes these are its root,
+// and the scope where it undoes and cleans up.
 func (c *Client) Digest(ctx context.Context, id string, scopes ...string) (*wire.Digest, error) {
 	return getJSON[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes})
 }
 
-// DigestAt is Digest of a task as it was when a row of its journal had been written: that of the
-// events with that Seq.
+// DigestAt returns the Digest of a task as it was after a row of its journal: the row whose events
+// have that Seq.
 func (c *Client) DigestAt(ctx context.Context, id string, row int64, scopes ...string) (*wire.Digest, error) {
 	return getJSON[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes, "at": {strconv.FormatInt(row, 10)}})
 }
 
-// TimelineQuery picks what is told of a timeline. Zero fields pick all.
+// TimelineQuery selects a part of a timeline. Zero fields select all.
 type TimelineQuery struct {
-	Scope    string // below of the step it is inside; "" = the task's root
+	Scope    string // path of the scope; "" = the task's root
 	From, To time.Time
 	Bins     int
 }
@@ -345,13 +346,12 @@ func (q TimelineQuery) queryValues() url.Values {
 	return values
 }
 
-// Timeline tells when the visits of a scope were under way.
+// Timeline returns when the visits of a scope were under way.
 func (c *Client) Timeline(ctx context.Context, id string, q TimelineQuery) (*wire.Timeline, error) {
 	return getJSON[wire.Timeline](ctx, c, taskPath(id, "/timeline"), q.queryValues())
 }
 
-// Value reads one value of a task as it is: of says which, such as params, shared, result, or
-// output of a step.
+// Value reads one full value of a task, such as params, shared, result, or output of a step.
 func (c *Client) Value(ctx context.Context, id, of string, at ValueQuery) (json.RawMessage, error) {
 	q := at.queryValues()
 	q.Set("of", of)
@@ -362,7 +362,7 @@ func (c *Client) Value(ctx context.Context, id, of string, at ValueQuery) (json.
 	return *value, nil
 }
 
-// ValueQuery says where a value is. The zero value is the task itself.
+// ValueQuery selects the place of a value. The zero value is the task itself.
 type ValueQuery struct {
 	Key         string // of shared
 	Scope, Step string
@@ -389,17 +389,17 @@ func (v ValueQuery) queryValues() url.Values {
 	return q
 }
 
-// Waiting tells why a task is waiting.
+// Waiting returns the reasons why a task waits.
 func (c *Client) Waiting(ctx context.Context, id string) (*wire.Waiting, error) {
 	return getJSON[wire.Waiting](ctx, c, taskPath(id, "/waiting"), nil)
 }
 
-// Job reads a job, also long after it ended.
+// Job reads a job, even long after its end.
 func (c *Client) Job(ctx context.Context, id string) (*wire.Job, error) {
 	return getJSON[wire.Job](ctx, c, "/v1/jobs/"+url.PathEscape(id), nil)
 }
 
-// Log reads what a job has printed.
+// Log reads the output of a job.
 func (c *Client) Log(ctx context.Context, job string) (string, error) {
 	log, err := getJSON[wire.Log](ctx, c, "/v1/jobs/"+url.PathEscape(job)+"/log", nil)
 	if err != nil {
@@ -408,7 +408,7 @@ func (c *Client) Log(ctx context.Context, job string) (string, error) {
 	return log.Content, nil
 }
 
-// Jobs lists the jobs in the queue, of some services or of all, the longest waiting first.
+// Jobs lists the jobs in the queue, of some services or of all. The longest waiting come first.
 func (c *Client) Jobs(ctx context.Context, p Paging, services ...string) (*wire.Page[wire.WaitingJob], error) {
 	q := p.queryValues()
 	for _, service := range services {
@@ -417,18 +417,18 @@ func (c *Client) Jobs(ctx context.Context, p Paging, services ...string) (*wire.
 	return getJSON[wire.Page[wire.WaitingJob]](ctx, c, "/v1/jobs", q)
 }
 
-// Queues tells how long the queues are that are not empty, in order of service.
+// Queues returns the lengths of all queues that are not empty, in order of service.
 func (c *Client) Queues(ctx context.Context) ([]wire.Queue, error) {
 	return collectAll(func(cursor string) (*wire.Page[wire.Queue], error) {
 		return getJSON[wire.Page[wire.Queue]](ctx, c, "/v1/queues", Paging{Cursor: cursor, Limit: largestPage}.queryValues())
 	})
 }
 
-// WorkerQuery picks workers. Zero fields do not filter.
+// WorkerQuery selects workers. Zero fields do not filter.
 type WorkerQuery struct {
 	Paging
-	IDPrefix string // what their ids begin with
-	Service  string // that they offer
+	IDPrefix string // beginning of their ids
+	Service  string // a service that they offer
 	State    string // online, offline
 }
 
@@ -440,7 +440,7 @@ func (w WorkerQuery) queryValues() url.Values {
 	return q
 }
 
-// Trace reads a task as spans, in the JSON that a collector of OpenTelemetry takes.
+// Trace reads a task as spans, in the JSON that OpenTelemetry collectors accept.
 func (c *Client) Trace(ctx context.Context, task string) (*wire.Trace, error) {
 	return getJSON[wire.Trace](ctx, c, "/v1/tasks/"+url.PathEscape(task)+"/trace", nil)
 }
@@ -462,7 +462,7 @@ func (c *Client) Worker(ctx context.Context, id string) (*wire.KnownWorker, erro
 	return getJSON[wire.KnownWorker](ctx, c, "/v1/workers/"+url.PathEscape(id), nil)
 }
 
-// Info tells with whom one speaks.
+// Info returns the version and the kind of the server.
 func (c *Client) Info(ctx context.Context) (*wire.Info, error) {
 	return getJSON[wire.Info](ctx, c, "/v1/info", nil)
 }

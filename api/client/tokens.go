@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Me tells who asks, and what as.
+// Me returns the identity and the role of the caller.
 func (c *Client) Me(ctx context.Context) (*wire.Me, error) {
 	return getJSON[wire.Me](ctx, c, "/v1/me", nil)
 }
@@ -18,7 +18,8 @@ func (c *Client) Tokens(ctx context.Context) (*wire.Page[wire.Token], error) {
 	return getJSON[wire.Page[wire.Token]](ctx, c, "/v1/tokens", nil)
 }
 
-// CreateToken makes a token. It is not sent again by itself: what it is is told once.
+// CreateToken creates a token. It is never retried automatically, because the token is returned
+// only once.
 func (c *Client) CreateToken(ctx context.Context, t wire.CreateToken) (*wire.TokenCreated, error) {
 	body, err := encodeBody(t)
 	if err != nil {
@@ -27,7 +28,7 @@ func (c *Client) CreateToken(ctx context.Context, t wire.CreateToken) (*wire.Tok
 	return doCall[wire.TokenCreated](ctx, c, apiCall{method: http.MethodPost, path: "/v1/tokens", body: body, kind: "application/json"})
 }
 
-// DeleteToken deletes a token by its id or name, and tells what it was.
+// DeleteToken deletes a token by its id or name, and returns its last state.
 func (c *Client) DeleteToken(ctx context.Context, token string) (*wire.Token, error) {
 	return doCall[wire.Token](ctx, c, apiCall{method: http.MethodDelete, path: "/v1/tokens/" + url.PathEscape(token)})
 }

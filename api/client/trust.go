@@ -11,18 +11,20 @@ import (
 	"time"
 )
 
-// Trust is files of PEM that say whom a client believes over TLS, and how it proves itself. The
-// zero value believes the authorities of the system and has no certificate.
+// Trust names PEM files with the authorities that a client trusts over TLS, and with its own
+// certificate. The zero value trusts the authorities of the system and has no certificate.
 type Trust struct {
-	CA        string // authorities to believe in place of the system's; read once
-	Cert, Key string // certificate to show to who asks for one, and its key; read for each connection, so they may change
+	CA string // authorities to trust instead of the system's; read once
+	// client certificate, shown on request, and its key; read for each connection, so they may
+	// change
+	Cert, Key string
 }
 
 // dialTime is how long a host may take to accept a connection.
 const dialTime = 5 * time.Second
 
-// Transport is the standard library's with that trust, which waits less long for a host that is not
-// there.
+// Transport returns a transport like the standard library's with this trust. It waits a shorter
+// time for a host that does not answer.
 func (t Trust) Transport() (*http.Transport, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second}).DialContext
@@ -60,19 +62,19 @@ func (t Trust) tlsConfig() (*tls.Config, error) {
 		return &pair, err
 	}
 	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair() }
-	_, err := pair() // what cannot be used is told at once
+	_, err := pair() // reports unusable files immediately
 	return cfg, err
 }
 
-// isDistrusted says that a server will be believed no more the next time: its certificate is not
-// good, or it has none.
+// isDistrusted reports whether a retry cannot help because the server's certificate is invalid, or
+// it has none.
 func isDistrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// chooseHTTPClient chooses the HTTP client. Who knows one server and trusts as everybody does
-// shares the connections of everybody.
+// chooseHTTPClient sets the HTTP client. With one server and the default trust it shares the
+// default client's connections.
 func (o *Options) chooseHTTPClient(several bool) error {
 	switch {
 	case o.HTTPClient != nil && o.Trust != (Trust{}):

@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Views lists the lists of tasks that people have given names, in order of name.
+// Views lists the named lists of tasks, in order of name.
 func (c *Client) Views(ctx context.Context) (*wire.Page[wire.View], error) {
 	return getJSON[wire.Page[wire.View]](ctx, c, "/v1/views", nil)
 }
 
-// SetView gives the list of tasks that a query of the page of tasks finds a name.
+// SetView saves a query of the tasks page under a name.
 func (c *Client) SetView(ctx context.Context, name, query string) (*wire.View, error) {
 	body, err := encodeBody(wire.SetView{Query: query})
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *Client) SetView(ctx context.Context, name, query string) (*wire.View, e
 	return doCall[wire.View](ctx, c, apiCall{method: http.MethodPut, path: viewPath(name), body: body, kind: "application/json", repeatable: true})
 }
 
-// DeleteView deletes a view, and tells what it was.
+// DeleteView deletes a view and returns its last state.
 func (c *Client) DeleteView(ctx context.Context, name string) (*wire.View, error) {
 	return doCall[wire.View](ctx, c, apiCall{method: http.MethodDelete, path: viewPath(name)})
 }

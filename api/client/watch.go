@@ -16,15 +16,16 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Watch gives a task's events as they happen, from behind an event on ("" = from the beginning),
-// and ends with the task. A connection that breaks off or falls silent is replaced by another one,
-// to the next member if there are several, that goes on behind the last event. It ends with an
-// error when the server refuses, or ctx ends.
+// Watch returns a task's events as they happen, starting after an event ("" = from the beginning),
+// and ends with the task. A connection that breaks off or is silent is replaced by another one, to
+// the next member if there are several, which continues after the last event. Watch ends with an
+// error if the server refuses, or ctx ends.
 func (c *Client) Watch(ctx context.Context, task, after string) iter.Seq2[wire.Event, error] {
 	return followStream(ctx, c, "watching "+task, taskPath(task, "/stream"), nil, after, func(e *wire.Event) string { return e.ID })
 }
 
-// followStream gives what a stream tells, each with an id to go on from.
+// followStream returns the messages of a stream. Each has an id from which the stream can be
+// resumed.
 func followStream[T any](ctx context.Context, c *Client, what, path string, query url.Values, after string, id func(*T) string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		w := &streamWatcher[T]{c: c, path: path, query: query, after: after, id: id, yield: yield}
@@ -48,7 +49,7 @@ func followStream[T any](ctx context.Context, c *Client, what, path string, quer
 	}
 }
 
-// isFinal reports whether connecting again is of no use.
+// isFinal reports whether reconnecting is useless.
 func isFinal(err error) bool {
 	var refused *Error
 	return errors.As(err, &refused) && !isTemporary(refused.Status) && refused.Status < http.StatusInternalServerError
@@ -60,15 +61,15 @@ type streamWatcher[T any] struct {
 	query    url.Values
 	after    string
 	id       func(*T) string
-	failures int  // connections in a row that brought nothing
-	finished bool // the task has ended, or nobody wants to hear more
+	failures int  // consecutive connections without a message
+	finished bool // the task has ended, or the caller has stopped
 	yield    func(T, error) bool
 }
 
-// errBroken: the stream stopped without the message that ends it.
+// errBroken reports that the stream stopped without its final message.
 var errBroken = errors.New("the stream broke off")
 
-// followConnection follows one connection to its end.
+// followConnection reads one connection to its end.
 func (w *streamWatcher[T]) followConnection(ctx context.Context, turn int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -100,7 +101,7 @@ func (w *streamWatcher[T]) handleMessage(kind string, data []byte) error {
 	case kind == "end":
 		w.finished = true
 		return nil
-	case kind != "" || len(data) == 0: // a newer server may know other kinds
+	case kind != "" || len(data) == 0: // a newer server may send other kinds
 		return nil
 	}
 	var e T
@@ -112,7 +113,7 @@ func (w *streamWatcher[T]) handleMessage(kind string, data []byte) error {
 	return nil
 }
 
-// readMessage reads up to the empty line that ends a message. A message that is cut off is none.
+// readMessage reads up to the empty line that ends a message. A message that is cut off is dropped.
 func readMessage(in *bufio.Reader, alive func()) (kind string, data []byte, err error) {
 	for {
 		line, err := in.ReadBytes('\n')

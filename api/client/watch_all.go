@@ -17,17 +17,17 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Told is what WatchAll tells of a task: an event, or how it has ended.
+// Told is an item of WatchAll: an event of a task, or its end.
 type Told struct {
 	Task  string
 	Event *wire.Event
 	End   *wire.End
 }
 
-// WatchAll gives the events of several tasks over one connection, each from behind an event on (""
-// = from the beginning), and ends with the last of them. What is wrong with one task is an error
-// that names it, and the others go on; an error without a task is the last thing told. A server
-// follows at most 100 for one connection. Connections that break off are replaced as with Watch.
+// WatchAll returns the events of several tasks over one connection, each starting after an event
+// ("" = from the beginning), and ends with the last of them. An error with a task concerns only
+// that task; the others continue. An error without a task is the last item. A server follows at
+// most 100 tasks per connection. Connections that break off are replaced as with Watch.
 func (c *Client) WatchAll(ctx context.Context, after map[string]string) iter.Seq2[Told, error] {
 	return func(yield func(Told, error) bool) {
 		w := &allWatcher{c: c, after: maps.Clone(after), yield: yield}
@@ -52,15 +52,15 @@ func (c *Client) WatchAll(ctx context.Context, after map[string]string) iter.Seq
 
 type allWatcher struct {
 	c        *Client
-	after    map[string]string // of the tasks that go on
-	failures int               // connections in a row that brought nothing
-	finished bool              // nobody wants to hear more
+	after    map[string]string // tasks that have not ended
+	failures int               // consecutive connections without a message
+	finished bool              // the caller has stopped
 	yield    func(Told, error) bool
 }
 
 const taskChannel = "task:"
 
-// followConnection follows one connection to its end.
+// followConnection reads one connection to its end.
 func (w *allWatcher) followConnection(ctx context.Context, turn int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -71,7 +71,7 @@ func (w *allWatcher) followConnection(ctx context.Context, turn int64) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.CloseNow() }() // what it was for is over
+	defer func() { _ = conn.CloseNow() }() // the connection is no longer needed
 	for _, task := range slices.Sorted(maps.Keys(w.after)) {
 		request, err := encodeBody(wire.StreamRequest{Subscribe: &wire.Subscribe{Channel: taskChannel + task, After: w.after[task]}})
 		if err != nil {
@@ -94,7 +94,7 @@ func (w *allWatcher) followConnection(ctx context.Context, turn int64) error {
 	return nil
 }
 
-// maxMessage bounds what a server may say at once: an event holds an output and little more.
+// maxMessage bounds the size of one message: an event holds an output and little more.
 const maxMessage = 64 << 20
 
 func (c *Client) dialSocket(ctx context.Context, turn int64, alive func()) (*websocket.Conn, error) {
@@ -138,14 +138,14 @@ func (w *allWatcher) handleMessage(text []byte) error {
 		return w.handleRefusal(told, m.Data)
 	case wire.StreamClosed:
 		return w.handleClosed(task, m.Data)
-	default: // a newer server may know others
+	default: // a newer server may send others
 		return nil
 	}
 	w.finished = !w.yield(told, nil)
 	return nil
 }
 
-// handleRefusal tells what is wrong with one task, unless it may be right the next time.
+// handleRefusal yields the error of one task, unless a retry may succeed.
 func (w *allWatcher) handleRefusal(told Told, data []byte) error {
 	e := &Error{}
 	if err := json.Unmarshal(data, &e.Problem); err != nil {
@@ -159,8 +159,7 @@ func (w *allWatcher) handleRefusal(told Told, data []byte) error {
 	return nil
 }
 
-// handleClosed is what remains of a task that was deleted; one that was interrupted is subscribed
-// to again.
+// handleClosed ends a task that was deleted, and subscribes again to one that was interrupted.
 func (w *allWatcher) handleClosed(task string, data []byte) error {
 	var closed wire.Closed
 	if err := json.Unmarshal(data, &closed); err != nil {

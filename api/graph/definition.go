@@ -10,9 +10,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// definitionOf takes YAML if there is some, else JSON, and refuses what no task could run, with
-// everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML, and with
-// the profile of its clients. The slug is that of the flow it is a version of, "" if that has none.
+// definitionOf prepares a version from the YAML if there is some, otherwise from the JSON. It
+// rejects a definition that no task could run, with all its problems. The stored form is JSON: as
+// it was sent, or converted from the YAML, with the profile of this dialect's clients. slug is that
+// of the version's flow; "" if it has none.
 func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string, strict bool) (*persistence.Prepared, error) {
 	p := persistence.Publication{Slug: slug, Strict: strict, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Secret: g.Secret, Func: g.Func, Parse: define.ParseJSON, Profile: define.ProfilePocketflow}
 	if y := b.Text("DefinitionYAML"); y != "" {
@@ -22,7 +23,8 @@ func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string, stri
 		p.Definition, p.Parse = []byte(y), define.ParseYAML
 	}
 	d, _ := p.Parse(p.Definition)
-	if len(bytes.TrimSpace(p.Definition)) == 0 || d != nil && d.Start == "" && d.Mode == "" && !namesProfileOfDags(d) { // a dag has to say that it is one
+	// a dag must declare its mode
+	if len(bytes.TrimSpace(p.Definition)) == 0 || d != nil && d.Start == "" && d.Mode == "" && !namesProfileOfDags(d) {
 		return nil, badRequest(noStart)
 	}
 	ready, problems, err := persistence.Prepare(ctx, g.Store, p)
@@ -40,7 +42,7 @@ func namesProfileOfDags(d *define.Definition) bool {
 	return d.Profile != "" && d.Profile != define.ProfileTroupe && d.Profile != define.ProfilePocketflow
 }
 
-// definitionError tells what is wrong with a definition.
+// definitionError converts problems of a definition to an error.
 func definitionError(problems define.Problems) error {
 	errs := slices.DeleteFunc(problems, func(p define.Problem) bool { return p.Severity != define.SeverityError })
 	if len(errs) == 1 && errs[0].Msg == noStart {
@@ -49,5 +51,5 @@ func definitionError(problems define.Problems) error {
 	return errs
 }
 
-// noStart is what the first clients are told about a flow that does not say where to begin.
+// noStart is the message that the first clients expect for a flow without a start.
 const noStart = "no start"

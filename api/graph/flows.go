@@ -29,13 +29,13 @@ type graphVersion struct {
 	Status     string `json:"status"`
 }
 
-// createdVersion answers a publication. Clients of the original read its id alone.
+// createdVersion is the answer to a publication. Clients of the original product read only its id.
 type createdVersion struct {
 	ID       string                   `json:"id"`
 	Warnings []wire.DefinitionProblem `json:"warnings,omitempty"`
 }
 
-// toSeconds turns the store's milliseconds into the dialect's seconds.
+// toSeconds converts the store's milliseconds to the dialect's seconds.
 func toSeconds(ms int64) int64 { return ms / int64(time.Second/time.Millisecond) }
 
 func (g *graph) createFlow(w http.ResponseWriter, r *http.Request) error {
@@ -121,7 +121,7 @@ func (g *graph) listVersions(w http.ResponseWriter, r *http.Request) error {
 	for i := range versions {
 		v, unknown := g.Store.Version(r.Context(), versions[i].ID)
 		if api.Missing(unknown) {
-			continue // it was deleted meanwhile
+			continue // it was deleted
 		}
 		if err = unknown; err == nil {
 			err = list.Add(toGraphVersion(v))
@@ -148,7 +148,7 @@ func (g *graph) getVersion(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// toGraphVersion gives a definition back as it was sent.
+// toGraphVersion returns a version with its definition as it was sent.
 func toGraphVersion(v *persistence.Version) graphVersion {
 	return graphVersion{v.ID, v.FlowID, v.Number, string(define.CutProfile(v.Definition, define.ProfilePocketflow)), v.Status}
 }

@@ -1,7 +1,6 @@
 // Package graph serves the PocketFlow dialect: flows in graph mode, their tasks and runs, workers,
-// and the queue. Its words are task, run (an attempt) and waiting_queue; fields are found whatever
-// the case of their names, and bodies that cannot be read count as empty, as its first clients need
-// it.
+// and the queue. Its words are task, run (an attempt) and waiting_queue. For its first clients,
+// names of fields match in any case, and bodies that cannot be read count as empty.
 package graph
 
 import (
@@ -11,10 +10,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// graph serves the PocketFlow dialect: thin handlers that decode, call and encode.
+// graph is the dialect's family of routes. Its handlers only decode, call and encode.
 type graph struct{ api.Member }
 
-// New serves the dialect from a member.
+// New returns the dialect's routes for a member.
 func New(m api.Member) api.Family {
 	return &graph{m.OrDefault()}
 }
@@ -49,7 +48,7 @@ func (g *graph) routeTable() map[string]api.Handler {
 	}
 }
 
-// Mount serves every route.
+// Mount adds all routes.
 func (g *graph) Mount(s *api.Server) {
 	for path, h := range g.routeTable() {
 		s.MountCompatible(path, api.CommonMethods, s.Shared(path, withErrors(h)))
@@ -64,7 +63,7 @@ func notFound(text string) error {
 	return &api.Refusal{Status: http.StatusNotFound, Kind: flow.NotFound, Text: text}
 }
 
-// withErrors has errors answered in this dialect.
+// withErrors answers errors in the form of this dialect.
 func withErrors(h api.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/api"
 )
 
-// queryNumber reads a number of the query; what is no number counts as absent.
+// queryNumber reads a number from the query; anything else counts as absent.
 func queryNumber(r *http.Request, name string, otherwise int) int {
 	n, err := strconv.Atoi(r.URL.Query().Get(name))
 	if err != nil {
@@ -16,7 +16,7 @@ func queryNumber(r *http.Request, name string, otherwise int) int {
 	return n
 }
 
-// parsePaging reads which page is asked for. Nobody needs more than maxPageSize rows at once.
+// parsePaging reads the requested page. A page has at most maxPageSize rows.
 func parsePaging(r *http.Request) (page, size int) {
 	page, size = queryNumber(r, "page", 1), queryNumber(r, "page_size", 10)
 	if page < 1 || page > maxPages {

@@ -2,8 +2,8 @@ package graph
 
 import "regexp"
 
-// These errors name what was looked for. Clients of these routes compare them with texts that do
-// not.
+// Errors that name the object that was not found. Clients of these routes compare them with texts
+// without the name.
 var named = []struct {
 	pattern *regexp.Regexp
 	plain   string
@@ -12,7 +12,7 @@ var named = []struct {
 	{regexp.MustCompile(`fatal error: this member has no function [^"]*`), "fatal error"},
 }
 
-// plainError is an error in the words of these routes.
+// plainError returns an error in the words of these routes.
 func plainError(text string) string {
 	for _, n := range named {
 		text = n.pattern.ReplaceAllString(text, n.plain)

@@ -26,7 +26,7 @@ func (g *graph) pollQueue(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	job := jobs[0]
-	if job.Job.ParamsKey != "" { // whoever asks for one job gets them along with it
+	if job.Job.ParamsKey != "" { // a request for one job gets the params with it
 		known, err := g.findHeld(r.Context(), job.Job.Task, job.Job.Address, job.Token)
 		if err != nil {
 			return err
@@ -36,8 +36,8 @@ func (g *graph) pollQueue(w http.ResponseWriter, r *http.Request) error {
 	return writeJob(w, q.WorkerID, job)
 }
 
-// readPoll tells a worker what is wrong with its poll: an answer without jobs would keep it polling
-// in vain for ever.
+// readPoll rejects a faulty poll. An answer without jobs would let the worker poll for ever without
+// result.
 func readPoll(r *http.Request) (q wire.QueuePoll, err error) {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -47,7 +47,7 @@ func readPoll(r *http.Request) (q wire.QueuePoll, err error) {
 	switch {
 	case b.Bad:
 		return q, badRequest("bad request: " + b.Problem().Error())
-	case q.Services == nil: // an empty list gets no job, as its clients expect
+	case q.Services == nil: // an empty list gets no job, as clients expect
 		return q, badRequest(`services is missing: say what jobs may be for, as in {"worker_id": "w1", "services": ["resize"]}`)
 	}
 	return q, nil
@@ -64,7 +64,7 @@ func writeJob(w http.ResponseWriter, worker string, c engine.Claimed) error {
 	}
 	job.InputJSON = string(text)
 	if c.Job.ParamsKey != "" {
-		job.Params = nil // they are in there
+		job.Params = nil // InputJSON contains them
 	}
 	api.WriteJSON(w, http.StatusOK, job)
 	return nil
@@ -92,7 +92,7 @@ func (g *graph) completeJob(w http.ResponseWriter, r *http.Request) error {
 		q = wire.QueueComplete{QueueID: b.Text("queue_id"), Result: b.Raw("result"), Error: b.Text("error"),
 			Token: b.Text("token"), RunID: b.Text("run_id"), Log: b.Text("log")}
 		b.Into("fatal", &q.Fatal)
-		b.Text("log_path") // checked like the others, and never opened
+		b.Text("log_path") // the type is checked as for other fields; the path is never opened
 		worker = b.Text("worker_id")
 	})
 	if err != nil {
@@ -112,7 +112,7 @@ func (g *graph) completeJob(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
-// sendParams tells a worker what was too large to go along with each job.
+// sendParams answers with the params that were too large to be sent with each job.
 func (g *graph) sendParams(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueParams
 	err := api.ReadStrict(r, func(b *api.Body) {
@@ -133,7 +133,8 @@ func (g *graph) sendParams(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// findHeld is a job as its task has it. With a token, only the one that was claimed with it.
+// findHeld returns a job from the state of its task. With a token, it returns only the job claimed
+// with that token.
 func (g *graph) findHeld(ctx context.Context, task string, a flow.Address, token string) (flow.Job, error) {
 	v, err := g.Reader.View(ctx, task)
 	if api.Missing(err) {
@@ -151,7 +152,7 @@ func (g *graph) findHeld(ctx context.Context, task string, a flow.Address, token
 	return job, nil
 }
 
-// handleExtend prolongs claims.
+// handleExtend extends claims.
 func (g *graph) handleExtend(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueHeartbeat
 	err := api.ReadStrict(r, func(b *api.Body) {
@@ -171,8 +172,8 @@ func (g *graph) handleExtend(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// extendClaims answers with the ids of those jobs that nobody waits for any longer, or whose runs
-// were not to be reached, as they were asked for.
+// extendClaims answers with the ids of jobs that were withdrawn, and of jobs with unreachable runs,
+// in the form in which they were sent.
 func (g *graph) extendClaims(r *http.Request, q wire.QueueHeartbeat) (answer wire.QueueHeartbeatAnswer, err error) {
 	by, err := api.ExtendBy(q.Extend)
 	if err != nil {
@@ -242,7 +243,7 @@ func (g *graph) releaseClaims(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
-// updateRun answers 200 for runs that are over or were never there, as workers expect.
+// updateRun answers 200 even for runs that have ended or never existed, as workers expect.
 func (g *graph) updateRun(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueUpdateRun
 	err := api.ReadStrict(r, func(b *api.Body) {

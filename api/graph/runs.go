@@ -58,14 +58,14 @@ func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 	return list.End(r, err, "]")
 }
 
-// This dialect has no pages: all runs of a task are one answer, which is put together of parts.
+// This dialect has no pages: all runs of a task are one answer, which is read in parts.
 const (
 	runsAtOnce = 2000
 	runsBytes  = 4 << 20
 )
 
-// controlParams returns the params of a task that decide what its nodes wait for: those of the
-// profile pocketflow do.
+// controlParams returns the params of a task that control the waits of its nodes. Only the profile
+// pocketflow has such params.
 func controlParams(s *flow.State) json.RawMessage {
 	if s.Plan.Root.Pocketflow {
 		return s.Params
@@ -83,7 +83,7 @@ func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
 		StartedAt: toSeconds(n.StartedAt), FinishedAt: toSeconds(n.EndedAt), WorkerID: n.Worker, WorkerURL: n.URL,
 	}
 	if n.Kind == flow.RunAttempt && child == "" {
-		r.Action = "" // of an executor it is told by the task alone
+		r.Action = "" // for an executor node, only the task shows the action
 	}
 	if n.Queue {
 		r.WorkerID, r.WorkerURL = "queue", "queue"
@@ -94,8 +94,8 @@ func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
 	return r
 }
 
-// displayPlace says where this dialect shows an address: at the node of the task's own graph, and
-// below that the path of children.
+// displayPlace returns the place at which this dialect shows an address: the node in the task's own
+// graph, and the path of children below it.
 func displayPlace(a flow.Address) (node, child string) {
 	node = a.Node
 	for parent, ok := flow.ParentOf(a.Scope); ok; parent, ok = flow.ParentOf(parent.Scope) {
@@ -112,8 +112,8 @@ func joinPath(a, b string) string {
 	return a + "/" + b
 }
 
-// runStatus is an attempt's status in this dialect. What a worker calls it comes before what we
-// know.
+// runStatus returns an attempt's status in this dialect. The worker's own name for the state has
+// precedence.
 func runStatus(n *flow.NodeRun) string {
 	switch n.Status {
 	case flow.AttemptTimeout:
@@ -144,7 +144,7 @@ func subStatus(n *flow.NodeRun) string {
 	return ""
 }
 
-// prepOf repeats what the node was told about its input or its waiting.
+// prepOf returns the node's settings for its input or its wait.
 func prepOf(n *flow.NodeRun, params json.RawMessage) json.RawMessage {
 	prep := map[string]any{}
 	if n.Node == nil || n.Kind == flow.RunCancel {
@@ -175,8 +175,8 @@ func prepOf(n *flow.NodeRun, params json.RawMessage) json.RawMessage {
 	return encodeValue(prep)
 }
 
-// paramOf is a parameter as the step obeyed it: at the root the task's wins if it is controlling,
-// in a subflow the node's does.
+// paramOf returns the parameter that the step used: at the root a controlling param of the task has
+// precedence, in a subflow that of the node.
 func paramOf(n *flow.NodeRun, task json.RawMessage, name string) json.RawMessage {
 	first, second := task, n.Node.Params
 	if n.Scope != "" {
@@ -205,7 +205,8 @@ func orZero(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// getLog serves what the store keeps of an attempt. It opens no file, whatever a worker named.
+// getLog returns the stored log of an attempt. It never opens a file, even if a worker has named
+// one.
 func (g *graph) getLog(w http.ResponseWriter, r *http.Request) error {
 	id := r.URL.Query().Get("run_id")
 	if id == "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// sharedOf is a scope's shared state with `_rt`, the place where this dialect shows how far the
-// active node is. It is made for the reader and stored nowhere.
+// sharedOf returns a scope's shared state with `_rt`, which shows the progress of the active node
+// in this dialect. `_rt` is computed on reading and not stored.
 func sharedOf(sc *flow.Scope) map[string]any {
 	shared := make(map[string]any, len(sc.Shared)+1)
 	for k, v := range sc.Shared {
@@ -20,7 +20,7 @@ func sharedOf(sc *flow.Scope) map[string]any {
 	return shared
 }
 
-// encodeValue prints what is made of valid JSON values and plain data, so it cannot fail.
+// encodeValue encodes a value built from valid JSON and plain data, so it cannot fail.
 func encodeValue(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -34,12 +34,13 @@ type rtStart struct {
 }
 
 type rtUnits struct {
-	Done     map[string]json.RawMessage `json:"done"`
-	Errs     map[string]string          `json:"errs"`
-	Idx      *int                       `json:"idx,omitempty"` // foreach: the next item, one after the other
-	Max      int                        `json:"max"`
-	Mode     string                     `json:"mode"`
-	Strategy string                     `json:"strategy"`
+	Done map[string]json.RawMessage `json:"done"`
+	Errs map[string]string          `json:"errs"`
+	// foreach: the next item; items run one after the other
+	Idx      *int   `json:"idx,omitempty"`
+	Max      int    `json:"max"`
+	Mode     string `json:"mode"`
+	Strategy string `json:"strategy"`
 }
 
 type rtSubflow struct {
@@ -50,7 +51,7 @@ type rtSubflow struct {
 	NextTryAt *int64         `json:"next_try_at,omitempty"` // Unix milliseconds
 }
 
-// progressOf is what `_rt` says about an active step; nil for steps without progress of their own.
+// progressOf returns the progress of an active step for `_rt`; nil if the step has none.
 func progressOf(st *flow.Step) (key string, progress any) {
 	if st == nil {
 		return "", nil

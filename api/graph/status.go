@@ -9,10 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// waitingQueue is this dialect's word for a running task that can only go on when a poller is done.
+// waitingQueue is this dialect's status of a running task that cannot continue until a poller has
+// finished a job.
 const waitingQueue = "waiting_queue"
 
-// statusText is a task's status in this dialect.
+// statusText returns a task's status in this dialect.
 func statusText(s *flow.State) string {
 	if waitsForQueue(s) {
 		return waitingQueue
@@ -20,7 +21,7 @@ func statusText(s *flow.State) string {
 	return string(s.Status)
 }
 
-// waitsForQueue reports whether queue jobs are all that is in flight in a task, on any depth.
+// waitsForQueue reports whether only queue jobs are in flight in a task, at any depth.
 func waitsForQueue(s *flow.State) bool {
 	if s.Status != flow.TaskRunning || s.Paused() {
 		return false
@@ -34,21 +35,21 @@ func waitsForQueue(s *flow.State) bool {
 	}
 	for i := range st.Units {
 		if live := st.Units[i].Live; live != nil && live.Carrier != "" {
-			return false // a member carries it
+			return false // a member carries it out
 		}
 	}
 	return true
 }
 
 // pageOfTasks lists tasks, newest change first. `running` and `waiting_queue` are one status in the
-// store: which of its tasks wait for a poller is told by the queue.
+// store; the queue shows which tasks wait for a poller.
 func (g *graph) pageOfTasks(ctx context.Context, status, version string, offset, limit int) ([]persistence.TaskRow, int, error) {
 	f := persistence.TaskFilter{VersionID: version, ByUpdate: true, Offset: offset, Limit: limit}
 	if status == "" {
 		return g.plainPage(ctx, f)
 	}
 	stored := api.StateOf(status)
-	if stored == "" { // nobody has it
+	if stored == "" { // no task has this status
 		return nil, 0, nil
 	}
 	f.Statuses = []string{string(stored)}
@@ -67,10 +68,11 @@ func (g *graph) plainPage(ctx context.Context, f persistence.TaskFilter) ([]pers
 	return rows, total, err
 }
 
-// queueScan bounds how many queue entries are looked at to tell waiting tasks from running ones.
+// queueScan bounds the number of queue entries that are read to tell waiting tasks from running
+// ones.
 const queueScan = 10_000
 
-// runningPage walks the running tasks and keeps those that wait for a poller, or those that do not.
+// runningPage lists the running tasks that wait for a poller, or those that do not.
 func (g *graph) runningPage(ctx context.Context, f persistence.TaskFilter, waiting bool) ([]persistence.TaskRow, int, error) {
 	waits, err := g.tasksAtQueue(ctx, f.VersionID)
 	if err != nil {
@@ -107,7 +109,7 @@ func (g *graph) runningPage(ctx context.Context, f persistence.TaskFilter, waiti
 	return rows, total, nil
 }
 
-// tasksAtQueue finds the tasks that wait for pollers alone.
+// tasksAtQueue returns the tasks that wait only for pollers.
 func (g *graph) tasksAtQueue(ctx context.Context, version string) (map[string]bool, error) {
 	rows, err := g.Store.QueueRows(ctx, nil, 0, "", queueScan)
 	if err != nil {

@@ -33,7 +33,7 @@ type graphTask struct {
 	UpdatedAt      int64        `json:"updated_at"`
 }
 
-// graphTaskDetail repeats two fields in the spelling that the command-line client looks for.
+// graphTaskDetail repeats two fields in the spelling that the command-line client reads.
 type graphTaskDetail struct {
 	graphTask
 	SharedAgain printer.Text `json:"SharedJSON"`
@@ -82,8 +82,8 @@ func isObject(text string) bool {
 	return json.Unmarshal([]byte(text), &fields) == nil && fields != nil
 }
 
-// versionFor finds what is to be run: a flow's version by its number, else its newest published
-// one. The id of a version counts only when no flow is named; the first clients send both.
+// versionFor returns the version to run: a flow's version by its number, or its newest published
+// one. The id of a version counts only if no flow is named, because the first clients send both.
 func (g *graph) versionFor(ctx context.Context, b *api.Body) (string, error) {
 	flowID, versionID := b.Text("FlowID"), b.Text("FlowVersionID")
 	if flowID == "" && versionID != "" {
@@ -169,7 +169,8 @@ func (g *graph) signalTask(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
-// runOnce is kept for its answers: every task here moves by itself as soon as it can.
+// runOnce exists for compatibility of its answers: a task here continues by itself as soon as it
+// can.
 func (g *graph) runOnce(w http.ResponseWriter, r *http.Request) error {
 	v, err := g.Reader.View(r.Context(), r.URL.Query().Get("id"))
 	if api.Missing(err) {

@@ -29,8 +29,7 @@ func (g *graph) registerWorker(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
-// handleHeartbeat answers 404 to a worker that is not known, so that it can tell it has to register
-// again.
+// handleHeartbeat answers 404 to an unknown worker, so that it registers again.
 func (g *graph) handleHeartbeat(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -42,8 +41,7 @@ func (g *graph) handleHeartbeat(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
-// deregisterWorker takes a worker's goodbye. Like a heartbeat it is answered with 404 when nobody
-// knows the worker.
+// deregisterWorker removes a worker. As with a heartbeat, an unknown worker gets 404.
 func (g *graph) deregisterWorker(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -68,7 +66,7 @@ func (g *graph) listWorkers(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// allocateWorker names the least loaded worker; of equals the one that registered first.
+// allocateWorker returns the least loaded worker; among equals, the one that registered first.
 func (g *graph) allocateWorker(w http.ResponseWriter, r *http.Request) error {
 	service := r.URL.Query().Get("service")
 	workers, err := g.liveWorkers(r, service, g.WorkerTTL)
@@ -82,7 +80,8 @@ func (g *graph) allocateWorker(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// liveWorkers lists who offers a service ("" = any) and was heard of within ttl (negative = ever).
+// liveWorkers lists the workers that offer a service ("" = any) and sent a heartbeat within ttl
+// (negative = ever).
 func (g *graph) liveWorkers(r *http.Request, service string, ttl time.Duration) ([]wire.Worker, error) {
 	all, err := g.Registry.List(r.Context())
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// transitionFeed tells whoever listens every transition of every run. It follows the journals of
-// runs, which any member can, wherever their tasks are; nobody pays for it while nobody listens. A
-// listener that is slow is sent away, since the others do not wait for it.
+// transitionFeed sends every transition of every run to its listeners. It follows the journals of
+// runs, which any member can do, wherever their tasks are. Without listeners it does nothing. A
+// slow listener is disconnected, because the others do not wait for it.
 type transitionFeed struct {
 	d         *dialect
 	mu        sync.Mutex
 	listeners map[*feedListener]bool
-	stop      context.CancelFunc // of following; nil = nobody listens
+	stop      context.CancelFunc // stops following; nil without listeners
 	runs      map[string]*runTransitions
 }
 
@@ -30,29 +30,30 @@ type feedListener struct {
 	slow     context.CancelFunc
 }
 
-// Bounds of the feed.
+// Limits of the feed.
 const (
-	feedBuffer  = 1000  // messages that wait for a listener
-	feedRuns    = 10000 // that are followed at once
+	feedBuffer  = 1000  // messages that wait for one listener
+	feedRuns    = 10000 // runs that are followed at once
 	feedPause   = 200 * time.Millisecond
 	feedPage    = 200
-	feedPatient = 10 * time.Second // for one message to be read
+	feedPatient = 10 * time.Second // time for one message to be read
 )
 
-// serveSocket upgrades a request. Nothing that a client says means anything here.
+// serveSocket upgrades a request. It ignores messages from the client.
 func (f *transitionFeed) serveSocket(w http.ResponseWriter, r *http.Request) {
 	leaving, leave := stream.Stay(w, r)
 	defer leave()
 	ctx, slow := context.WithCancel(leaving)
 	defer slow()
 	l := &feedListener{make(chan json.RawMessage, feedBuffer), slow}
-	f.addListener(ctx, l) // before the client hears that it listens
+	f.addListener(ctx, l) // before the client learns that it is subscribed
 	defer f.removeListener(l)
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // the guard in front has looked at its Origin
+	// the guard in front has checked its Origin
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		return // it has been answered
+		return // Accept has answered
 	}
-	defer func() { _ = conn.CloseNow() }() // of a connection that is closed it says so
+	defer func() { _ = conn.CloseNow() }() // returns an error if the connection is closed already
 	ctx = conn.CloseRead(ctx)
 	for {
 		select {
@@ -73,7 +74,7 @@ func writeMessage(ctx context.Context, conn *websocket.Conn, m json.RawMessage) 
 	return conn.Write(ctx, websocket.MessageText, m)
 }
 
-// addListener has a listener hear what happens from now on. The first one has the runs be followed.
+// addListener adds a listener for events from now on. The first one starts following the runs.
 func (f *transitionFeed) addListener(ctx context.Context, l *feedListener) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,9 +97,9 @@ func (f *transitionFeed) removeListener(l *feedListener) {
 	}
 }
 
-// sendAll tells all who listen.
+// sendAll sends a message to all listeners.
 func (f *transitionFeed) sendAll(m any) {
-	text, _ := json.Marshal(m) // texts are always marshaled
+	text, _ := json.Marshal(m) // these messages can always be marshaled
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for l := range f.listeners {
@@ -110,8 +111,8 @@ func (f *transitionFeed) sendAll(m any) {
 	}
 }
 
-// watchRuns looks for runs that have begun or gone on, and follows them. Of runs that are older
-// than it the past is not told.
+// watchRuns finds runs that have begun or continued, and follows them. Events from before the watch
+// are not sent.
 func (f *transitionFeed) watchRuns(ctx context.Context, since int64) {
 	tick := time.NewTicker(feedPause)
 	defer tick.Stop()
@@ -120,7 +121,8 @@ func (f *transitionFeed) watchRuns(ctx context.Context, since int64) {
 		if !whole {
 			whole = f.scanRuns(ctx, persistence.TaskFilter{Statuses: api.Unfinished}, since, &seen) == nil
 		}
-		_ = f.scanRuns(ctx, persistence.TaskFilter{ByUpdate: true}, since, &seen) // else the store is asked again
+		// after an error the next tick reads again
+		_ = f.scanRuns(ctx, persistence.TaskFilter{ByUpdate: true}, since, &seen)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -128,8 +130,8 @@ func (f *transitionFeed) watchRuns(ctx context.Context, since int64) {
 	}
 }
 
-// overlap is how much of what was seen is looked at again: what is stored last may bear an earlier
-// time.
+// overlap is the time range that is read again in milliseconds, because a row stored later may
+// carry an earlier time.
 const overlap = 2000
 
 func (f *transitionFeed) scanRuns(ctx context.Context, which persistence.TaskFilter, since int64, seen *int64) error {
@@ -155,14 +157,14 @@ func (f *transitionFeed) scanRuns(ctx context.Context, which persistence.TaskFil
 	return nil
 }
 
-// followRun tells what happens to a run until it has ended. One that goes on after its end is
-// followed again.
+// followRun sends the transitions of a run until it has ended. A run that continues after its end
+// is followed again.
 func (f *transitionFeed) followRun(ctx context.Context, row *persistence.TaskRow, since int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := f.runs[row.ID]
 	switch {
-	case ctx.Err() != nil: // the runs may be another watch's by now
+	case ctx.Err() != nil: // a newer watch may own the runs by now
 		return
 	case t != nil && (t.followed || t.updated == row.UpdatedAt), t == nil && !f.makeRoom():
 		return
@@ -181,7 +183,7 @@ func (f *transitionFeed) followRun(ctx context.Context, row *persistence.TaskRow
 	}()
 }
 
-// makeRoom makes room for one more run: those that have ended are forgotten first.
+// makeRoom makes room for one more run by dropping runs that have ended.
 func (f *transitionFeed) makeRoom() bool {
 	if len(f.runs) < feedRuns {
 		return true
@@ -194,7 +196,7 @@ func (f *transitionFeed) makeRoom() bool {
 	return len(f.runs) < feedRuns
 }
 
-// beginWithRetry begins, as soon as the store answers.
+// beginWithRetry calls beginRun until the store answers.
 func (f *transitionFeed) beginWithRetry(ctx context.Context, t *runTransitions, row *persistence.TaskRow, since int64) error {
 	for {
 		err := f.beginRun(ctx, t, row, since)
@@ -207,7 +209,7 @@ func (f *transitionFeed) beginWithRetry(ctx context.Context, t *runTransitions, 
 	}
 }
 
-// beginRun reads how far a run is that had begun before.
+// beginRun reads the progress of a run that had begun before.
 func (f *transitionFeed) beginRun(ctx context.Context, t *runTransitions, row *persistence.TaskRow, since int64) error {
 	plan, err := f.d.Reader.Plan(ctx, row.VersionID)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-// newRunID makes the id of a run; of the same seed it is the same, "" = of none.
+// newRunID returns the id of a run. The same seed gives the same id; "" gives a random one.
 func newRunID(seed string) string {
 	id := uuid.Must(uuid.NewV7())
 	if seed != "" {
@@ -21,14 +21,14 @@ func newRunID(seed string) string {
 	return ork.RunID(id)
 }
 
-// runSpace is the name space of ids that are made of idempotency keys.
+// runSpace is the UUID name space of ids derived from idempotency keys.
 var runSpace = uuid.MustParse("2d6f51f7-3f0e-5f0a-9a3c-6b0c0a0d9e11")
 
-// ofTasks begins the ids of runs that were not started over these routes, such as by a schedule. In
-// this dialect they go without it.
+// ofTasks is the prefix of ids of runs that were not started over these routes, such as by a
+// schedule. This dialect shows them without it.
 const ofTasks = "task-"
 
-// publicRunID is the id of a run as clients of Ork know it: a UUID.
+// publicRunID returns the id of a run as clients of Ork know it: a UUID.
 func publicRunID(run string) string {
 	if bare := strings.TrimPrefix(run, ofTasks); uuid.Validate(bare) == nil {
 		return bare
@@ -36,12 +36,12 @@ func publicRunID(run string) string {
 	return run
 }
 
-// runID is the run of a request's path.
+// runID returns the run in a request's path.
 func (d *dialect) runID(r *http.Request) string {
 	return d.storedRunID(r.Context(), r.PathValue("run"))
 }
 
-// storedRunID is the id that the store knows a run by.
+// storedRunID returns the id of a run in the store.
 func (d *dialect) storedRunID(ctx context.Context, run string) string {
 	id, err := uuid.Parse(run)
 	if err != nil || strings.HasPrefix(run, ofTasks) {
@@ -55,7 +55,7 @@ func (d *dialect) storedRunID(ctx context.Context, run string) string {
 	return id.String()
 }
 
-// checkRunID refuses what is neither a UUID nor an id of ours.
+// checkRunID rejects an id that is neither a UUID nor one of ours.
 func checkRunID(id string) error {
 	if _, err := uuid.Parse(strings.TrimPrefix(id, ofTasks)); err != nil {
 		return flow.Errorf(flow.Invalid, "the id %.60q is no UUID", id)
@@ -63,7 +63,7 @@ func checkRunID(id string) error {
 	return nil
 }
 
-// trimID is the UUID in an id of a flow or a version.
+// trimID returns the UUID in an id of a flow or a version.
 func trimID(id string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(id, "flow-"), "ver-")
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// serveLogs tells what a task has printed, each line with the stream that it came from; with
-// follow, what it prints, until it has ended.
+// serveLogs returns the output of a task, each line with the stream that it came from. With follow
+// it continues until the task has ended.
 func (d *dialect) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	l, err := d.logOf(r)
 	if err != nil {
@@ -33,21 +33,21 @@ func (d *dialect) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	return l.followLog(ctx, w, http.NewResponseController(w), func(ctx context.Context) (bool, error) { return d.logOver(ctx, r, l) })
 }
 
-// taskLog is what is read of the logs of a run.
+// taskLog is a reader of the logs of a run's task.
 type taskLog struct {
 	store   persistence.Logs
 	run     string
 	of      *runTask
 	attempt int // 0 = all
 	after   int64
-	open    logSource // whose line has not ended yet
+	open    logSource // the source of a line that has not ended yet
 }
 
-// logSource is a stream of an attempt; the zero one is none.
+// logSource is a stream of an attempt; the zero value is none.
 type logSource struct{ job, stream string }
 
-// matchesAttempt reports whether an attempt is one that is asked for. That is not known of one that
-// has begun since the task was read, while the one that is asked for has not.
+// matchesAttempt reports whether an attempt is a requested one. This is unknown for an attempt that
+// started after the task was read, if the requested one has not started.
 func (l *taskLog) matchesAttempt(a flow.Address) (yes, known bool) {
 	switch all := l.of.attempts; {
 	case a.Scope != "" || a.Node != l.of.key || a.Unit != l.of.unit:
@@ -61,7 +61,7 @@ func (l *taskLog) matchesAttempt(a flow.Address) (yes, known bool) {
 	}
 }
 
-// logOf reads which log is asked for.
+// logOf returns the requested log.
 func (d *dialect) logOf(r *http.Request) (*taskLog, error) {
 	t, attempt, err := d.findLogTask(r.Context(), r)
 	if err != nil {
@@ -70,7 +70,7 @@ func (d *dialect) logOf(r *http.Request) (*taskLog, error) {
 	return &taskLog{run: d.runID(r), of: t, attempt: attempt}, nil
 }
 
-// findLogTask is the task that a request names, and which of its attempts; 0 = all.
+// findLogTask returns the task that a request names, and the attempt; 0 = all.
 func (d *dialect) findLogTask(ctx context.Context, r *http.Request) (*runTask, int, error) {
 	id, name := d.runID(r), r.PathValue("name")
 	h, err := d.Reader.History(ctx, id)
@@ -98,10 +98,10 @@ func (d *dialect) findLogTask(ctx context.Context, r *http.Request) (*runTask, i
 	return nil, 0, flow.Errorf(flow.NotFound, "run %.140q has no task %.140q with the index %d", id, name, numbers["index"])
 }
 
-// logParts is how many chunks of a log are read at once.
+// logParts is the number of chunks of a log that are read at once.
 const logParts = 32
 
-// writeNew tells what there is behind what was told before.
+// writeNew writes the lines after those written before.
 func (l *taskLog) writeNew(ctx context.Context, w io.Writer) error {
 	for {
 		parts, err := l.store.ReadLog(ctx, persistence.LogFilter{Task: l.run, After: l.after, Limit: logParts})
@@ -112,7 +112,7 @@ func (l *taskLog) writeNew(ctx context.Context, w io.Writer) error {
 			_, a, err := flow.ParseJobID(parts[i].Job)
 			yes, known := l.matchesAttempt(a)
 			if !known && err == nil {
-				return nil // the task is to be read again first
+				return nil // the task has to be read again first
 			}
 			l.after = parts[i].Number
 			if !yes || err != nil {
@@ -128,8 +128,8 @@ func (l *taskLog) writeNew(ctx context.Context, w io.Writer) error {
 	}
 }
 
-// writePart writes lines with their streams. A line that has no end yet goes on where its stream
-// does, and ends where another one prints: long lines are kept in pieces.
+// writePart writes lines with their streams. A line without an end continues with the next chunk of
+// its stream, and is ended when another stream prints: long lines are stored in pieces.
 func (l *taskLog) writePart(w io.Writer, p *persistence.LogPart) error {
 	var b strings.Builder
 	if p.Oldest {
@@ -152,11 +152,11 @@ func (l *taskLog) writePart(w io.Writer, p *persistence.LogPart) error {
 	return err
 }
 
-// logPause is how often a log that is followed is looked at.
+// logPause is the pause between two reads of a followed log.
 const logPause = 150 * time.Millisecond
 
-// followLog tells what comes until it is over. What was printed last may be stored a moment later
-// than the end.
+// followLog writes new lines until over returns true. The last output may be stored a moment after
+// the end.
 func (l *taskLog) followLog(ctx context.Context, w io.Writer, c *http.ResponseController, over func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(logPause)
 	defer tick.Stop()
@@ -169,7 +169,7 @@ func (l *taskLog) followLog(ctx context.Context, w io.Writer, c *http.ResponseCo
 			err = c.Flush()
 		}
 		if err != nil || last && ended {
-			return nil // the answer has begun: there is nobody to tell
+			return nil // the answer has begun, so the error cannot be sent
 		}
 		last = ended
 		select {
@@ -180,7 +180,7 @@ func (l *taskLog) followLog(ctx context.Context, w io.Writer, c *http.ResponseCo
 	}
 }
 
-// logOver reads the task again, and says whether nothing more will be printed, unless the run is
+// logOver reads the task again and reports whether its output is complete, unless the run is
 // retried.
 func (d *dialect) logOver(ctx context.Context, r *http.Request, l *taskLog) (bool, error) {
 	t, attempt, err := d.findLogTask(ctx, r)

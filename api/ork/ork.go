@@ -1,10 +1,10 @@
 // Package ork serves the dialect of Ork's clients: workflows, their runs and the tasks of runs. Its
-// words are workflow (flow), snapshot (version), run (task), task (step, or each unit of one that
-// has several), success and cancelled; ids are UUIDs.
+// words are workflow (flow), snapshot (version), run (task), task (step, or each unit of a step
+// with several), success and cancelled; ids are UUIDs.
 //
-// What it promises: a workflow is published under its own name, in Ork's YAML or JSON, and
-// everything in answers bears the names that were written; a run is shown by the version that it
-// runs; errors are JSON. Reading order: ork.go, workflows.go, runs.go, tasks.go.
+// A workflow is published under its own name, in Ork's YAML or JSON, and answers use the names from
+// its file. A run is shown with the version that it runs. Errors are JSON. Reading order: ork.go,
+// workflows.go, runs.go, tasks.go.
 package ork
 
 import (
@@ -22,28 +22,30 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// dialect is thin handlers that decode, call and encode.
+// dialect is the family of routes. Its handlers only decode, call and encode.
 type dialect struct {
 	api.Member
 	Options
 	feed *transitionFeed
 }
 
-// Options say what a member does with workflow files.
+// Options configures how a member treats workflow files.
 type Options struct {
-	Root     string   // that the roots of workflows have to be inside; "" = they may be anywhere
-	Programs Programs // nil = the member starts none, and looks at no files: whoever registers a workflow is not to learn which files its host has
-	Workers  string   // file in place of the workers.yaml beside workflows; "" = there is none
+	Root string // folder that must contain the roots of workflows; "" allows any
+	// nil means that the member starts no programs and reads no files, so that a caller cannot find
+	// out which files its host has
+	Programs Programs
+	Workers  string // file that replaces the workers.yaml beside workflows; "" if there is none
 }
 
-// Programs are started by the member.
+// Programs runs the programs of workflows.
 type Programs interface {
-	// Inspect tells what the functions of a Python program take and return, in the form of
-	// ork.Signatures.
+	// Inspect returns the parameters and results of the functions of a Python program, in the form
+	// of ork.Signatures.
 	Inspect(context.Context, *flow.Program) (json.RawMessage, error)
 }
 
-// New serves the dialect from a member.
+// New returns the dialect's routes for a member.
 func New(m api.Member, o Options) api.Family {
 	d := &dialect{Member: m.OrDefault(), Options: o}
 	d.feed = &transitionFeed{d: d, listeners: map[*feedListener]bool{}}
@@ -69,8 +71,8 @@ func (d *dialect) routeTable() map[string]api.On {
 	}
 }
 
-// claimedRoutes are routes on paths that another dialect owns: they are for this one when the run
-// is.
+// claimedRoutes returns routes on paths that another dialect owns. They serve requests about runs
+// of this dialect.
 func (d *dialect) claimedRoutes() map[string]api.On {
 	post := func(h api.Handler) api.On { return api.On{"POST": h} }
 	return map[string]api.On{
@@ -81,7 +83,7 @@ func (d *dialect) claimedRoutes() map[string]api.On {
 	}
 }
 
-// Mount serves every route.
+// Mount adds all routes.
 func (d *dialect) Mount(s *api.Server) {
 	for path, route := range d.routeTable() {
 		s.MountCompatible(path, route.Allowed(), d.withErrors(api.Methods(notAllowed, route)))
@@ -104,7 +106,7 @@ func (d *dialect) isOrkRun(r *http.Request) bool {
 	return err == nil && plan.Profile == flow.ProfileOrk
 }
 
-// errorBody is what an error looks like.
+// errorBody is the body of an error.
 type errorBody struct {
 	Error    string                   `json:"error"`
 	Message  string                   `json:"message"`
@@ -112,7 +114,8 @@ type errorBody struct {
 	Problems []wire.DefinitionProblem `json:"problems,omitempty"`
 }
 
-// withErrors has errors answered in this dialect. What is too much is a bad request here.
+// withErrors answers errors in the form of this dialect. Here a request that is too large is a bad
+// request.
 func (d *dialect) withErrors(h api.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := h(w, r)
@@ -133,7 +136,7 @@ func (d *dialect) withErrors(h api.Handler) http.Handler {
 	})
 }
 
-// addProblems tells problems one by one, and of the first one its place.
+// addProblems adds all problems, and the place of the first error.
 func (s *errorBody) addProblems(problems define.Problems) {
 	for _, p := range problems {
 		if s.Path == "" && p.Severity == define.SeverityError {
@@ -143,7 +146,7 @@ func (s *errorBody) addProblems(problems define.Problems) {
 	}
 }
 
-// decodeBody reads a body, which must be a JSON object; none is an empty one.
+// decodeBody reads a body, which must be a JSON object. A missing body counts as an empty object.
 func decodeBody(r *http.Request, v any) error {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -184,10 +187,10 @@ func pageOf[T any](items []T, total, limit, offset int) listPage[T] {
 	return listPage[T]{items, total, limit, offset, len(items) < total-offset}
 }
 
-// maxPage is how much of a list is told at once.
+// maxPage is the greatest number of items in a page.
 const maxPage = 200
 
-// parsePaging reads which part of a list is asked for.
+// parsePaging reads the requested part of a list.
 func parsePaging(r *http.Request, usual int) (limit, offset int, err error) {
 	limit, offset = usual, 0
 	for name, to := range map[string]*int{"limit": &limit, "offset": &offset} {
@@ -202,7 +205,7 @@ func parsePaging(r *http.Request, usual int) (limit, offset int, err error) {
 	return min(max(limit, 1), maxPage), offset, nil
 }
 
-// timeOrNull is a time, null when there is none.
+// timeOrNull converts a time; nil if there is none.
 func timeOrNull(ms int64) *wire.Time {
 	if ms == 0 {
 		return nil

@@ -18,15 +18,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What registering a workflow comes to.
+// Outcomes of registering a workflow.
 const (
 	created   = "created"
 	replaced  = "replaced"
 	unchanged = "unchanged"
 )
 
-// registerWorkflow publishes a workflow under its name. The same one from another folder is the
-// same version, as long as that one's folder is there. Strict refuses a workflow that has warnings.
+// registerWorkflow publishes a workflow under its name. The same workflow from another folder is
+// the same version, as long as the first folder exists. strict rejects a workflow that has
+// warnings.
 func (d *dialect) registerWorkflow(ctx context.Context, p *registration, root string, strict bool) (*registerResult, error) {
 	w, problems := d.translateWorkflow(ctx, p.text, root)
 	if err := problems.Err(); err != nil {
@@ -71,8 +72,8 @@ func (d *dialect) registerWorkflow(ctx context.Context, p *registration, root st
 	return answer, nil
 }
 
-// inspecting is how long the functions of one file may take to say what they are, which is as long
-// as importing it takes.
+// inspecting is the time limit for reading the signatures of one file's functions, which takes as
+// long as importing it.
 const inspecting = 30 * time.Second
 
 func (d *dialect) translateWorkflow(ctx context.Context, text []byte, root string) (*ork.Workflow, define.Problems) {
@@ -92,7 +93,7 @@ func (d *dialect) translateWorkflow(ctx context.Context, text []byte, root strin
 	return ork.Translate(text, o)
 }
 
-// workersFile is what the server's operator says of workers, as it is now.
+// workersFile returns the operator's current file about workers.
 func (d *dialect) workersFile() (f ork.Beside, err error) {
 	if d.Workers == "" {
 		return f, nil
@@ -112,8 +113,8 @@ func (d *dialect) inspectProgram(ctx context.Context, p *flow.Program) (s ork.Si
 	return s, json.Unmarshal(said, &s)
 }
 
-// fileIn reports whether a file is below a root. Of what is elsewhere nothing is told: whoever
-// registers a workflow is not to learn which files the server has.
+// fileIn reports whether a file is below a root. Files elsewhere are never reported, so that a
+// caller cannot find out which files the server has.
 func fileIn(path, root string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(root, path)
@@ -129,13 +130,14 @@ func fileIn(path, root string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isBelow reports whether a path leads to something in a folder, or to that itself.
+// isBelow reports whether a path is a folder or something in it.
 func isBelow(path, folder string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// sameElsewhere is the workflow with the root of its newest version, if that makes it the same.
+// sameElsewhere returns the workflow with the root of its newest version, if that makes the two
+// equal.
 func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text []byte, here string, w *ork.Workflow, problems define.Problems) (*ork.Workflow, define.Problems, error) {
 	v, err := d.Store.FindVersion(ctx, f.ID, 0)
 	if api.Missing(err) {
@@ -144,7 +146,8 @@ func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text [
 		return nil, nil, err
 	}
 	root, has := rootIn(v.Definition)
-	if now, _ := rootIn(w.Definition); strings.HasPrefix(now, here) { // of a model it is a folder below the workflow's
+	// the root of a model is a folder below the workflow's
+	if now, _ := rootIn(w.Definition); strings.HasPrefix(now, here) {
 		root = strings.TrimSuffix(root, now[len(here):])
 	}
 	if d.Programs == nil {
@@ -159,7 +162,7 @@ func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text [
 	return w, problems, nil
 }
 
-// rootIn is the root of the first program of a definition.
+// rootIn returns the root of the first program of a definition.
 func rootIn(definition []byte) (string, bool) {
 	nodes, _ := expr.Field(definition, "nodes")
 	members, _ := expr.Members(nodes)
@@ -171,9 +174,10 @@ func rootIn(definition []byte) (string, bool) {
 	return "", false
 }
 
-// rootOf is the folder of a workflow, which has to be inside the server's.
+// rootOf returns the folder of a workflow, which must be inside the server's.
 func (d *dialect) rootOf(path string) (string, error) {
-	if d.Programs == nil || d.Root == "" && (path == "" || filepath.IsAbs(path)) { // it may be anywhere
+	// any folder is allowed
+	if d.Programs == nil || d.Root == "" && (path == "" || filepath.IsAbs(path)) {
 		return path, nil
 	}
 	base, err := filepath.Abs(d.Root)

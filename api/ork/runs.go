@@ -26,7 +26,7 @@ type runItem struct {
 	FinishedAt *wire.Time `json:"finished_at"`
 }
 
-// runDetails is a run as it is read by itself.
+// runDetails is a single run with its details.
 type runDetails struct {
 	runItem
 	Error      *string         `json:"error"`
@@ -46,7 +46,7 @@ const (
 	cancelled  = "cancelled"
 )
 
-// statusOf is the state of a run, by what its row or its journal says of it.
+// statusOf returns the state of a run from its row or its journal.
 func statusOf(status flow.TaskStatus, isPaused, isCanceled bool) string {
 	switch {
 	case isCanceled, status == flow.TaskCanceling, status == flow.TaskCanceled:
@@ -65,7 +65,7 @@ func statusOf(status flow.TaskStatus, isPaused, isCanceled bool) string {
 
 func statusIn(s *flow.State) string { return statusOf(s.Status, s.Paused(), s.CancelAt != 0) }
 
-// What started a run, and the label that tells it.
+// Triggers of a run, and the label that holds the trigger.
 const (
 	triggerLabel = "triggered_by"
 	byHand       = "manual"
@@ -84,8 +84,8 @@ func runOf(row *persistence.TaskRow) runItem {
 	return r
 }
 
-// startedAt is when a run began to run: with its creation, unless its flow says how many may do so
-// at once.
+// startedAt returns when a run began to run. That is its creation, unless its flow limits how many
+// runs may do so at once.
 func (d *dialect) startedAt(ctx context.Context, row *persistence.TaskRow, status flow.TaskStatus) *wire.Time {
 	if status == flow.TaskPending {
 		return nil
@@ -94,13 +94,13 @@ func (d *dialect) startedAt(ctx context.Context, row *persistence.TaskRow, statu
 		return timeOrNull(row.CreatedAt)
 	}
 	began, err := d.Reader.Began(ctx, row.ID)
-	if err != nil { // one that cannot be read is listed by what its row tells
+	if err != nil { // a run that cannot be read is listed with the data of its row
 		return nil
 	}
 	return timeOrNull(began)
 }
 
-// startRun begins a run of the workflow that the body names.
+// startRun starts a run of the workflow named in the body.
 func (d *dialect) startRun(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Workflow string `json:"workflow"`
@@ -112,7 +112,7 @@ func (d *dialect) startRun(w http.ResponseWriter, r *http.Request) error {
 	return d.beginRun(w, r, q.Workflow, q.startRequest, byPage, http.StatusOK)
 }
 
-// startNamed begins a run of the workflow that the path names.
+// startNamed starts a run of the workflow named in the path.
 func (d *dialect) startNamed(w http.ResponseWriter, r *http.Request) error {
 	var q startRequest
 	if err := decodeBody(r, &q); err != nil {
@@ -121,14 +121,15 @@ func (d *dialect) startNamed(w http.ResponseWriter, r *http.Request) error {
 	return d.beginRun(w, r, r.PathValue("name"), q, byHand, http.StatusCreated)
 }
 
-// startRequest is what a run is started with.
+// startRequest holds the input of a new run.
 type startRequest struct {
 	Input json.RawMessage `json:"input"`
 	RunID string          `json:"run_id"`
 	Key   string          `json:"idempotency_key"`
 }
 
-// newRunID of the run: the one that was sent, or made of the key; else another one each time.
+// newRunID returns the id of the run: the one that was sent, one derived from the key, or a random
+// one.
 func (q *startRequest) newRunID(flowID string) (string, error) {
 	switch {
 	case q.RunID != "" && q.Key != "":
@@ -148,7 +149,7 @@ func (q *startRequest) newRunID(flowID string) (string, error) {
 	return newRunID(""), nil
 }
 
-// startedRun is a run that has been started.
+// startedRun is the answer to a start.
 type startedRun struct {
 	RunID  string `json:"run_id"`
 	Status string `json:"status"`
@@ -205,7 +206,7 @@ func noRun(id string, err error) error {
 	return err
 }
 
-// parseFilter reads which runs are asked for.
+// parseFilter reads which runs are requested.
 func parseFilter(r *http.Request) (f persistence.TaskFilter, err error) {
 	q := r.URL.Query()
 	f.FlowSlug = q.Get("workflow")
@@ -279,13 +280,13 @@ func (d *dialect) getRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// shapeOf is the workflow as the run has it.
+// shapeOf returns the workflow in the version that the run uses.
 func (d *dialect) shapeOf(row *persistence.TaskRow, p *flow.Plan) workflowDetails {
 	return workflowDetails{workflowItem: workflowItem{ID: trimID(row.FlowID), Name: row.FlowSlug, Executor: "dag", Project: here, Region: here},
 		SnapshotID: trimID(row.VersionID), Version: row.VersionNumber, Tasks: tasksIn(p)}
 }
 
-// runDetailsOf tells of a run what its journal says.
+// runDetailsOf returns the details of a run from its journal.
 func runDetailsOf(row *persistence.TaskRow, h *flow.History, tasks []runTask) runDetails {
 	s := h.State
 	w := runDetails{runItem: runOf(row), Input: api.OrNull(s.Params), SnapshotID: trimID(row.VersionID)}
@@ -299,7 +300,7 @@ func runDetailsOf(row *persistence.TaskRow, h *flow.History, tasks []runTask) ru
 	return w
 }
 
-// firstFailure is the task that finally failed before all others.
+// firstFailure returns the task that finally failed first.
 func firstFailure(tasks []runTask) (first *runTask) {
 	for i := range tasks {
 		t := &tasks[i]

@@ -16,8 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// workflowSchedule is when runs of a workflow begin by the clock. Its schedule has the workflow's
-// name.
+// workflowSchedule is the schedule of a workflow. It has the workflow's name.
 type workflowSchedule struct {
 	Schedule *string    `json:"schedule"`
 	Timezone *string    `json:"schedule_timezone"`
@@ -36,7 +35,7 @@ func timedBy(s *persistence.Schedule) workflowSchedule {
 	return workflowSchedule{textOrNull(cron), textOrNull(s.Spec.Timezone), s.Enabled, timeOrNull(s.NextSlot())}
 }
 
-// scheduleOf is the schedule of a workflow, nil when it has none.
+// scheduleOf returns the schedule of a workflow; nil if it has none.
 func (d *dialect) scheduleOf(ctx context.Context, f *persistence.Flow) (*persistence.Schedule, error) {
 	s, err := d.Store.Schedule(ctx, f.Slug)
 	switch {
@@ -50,14 +49,14 @@ func (d *dialect) scheduleOf(ctx context.Context, f *persistence.Flow) (*persist
 	return s, nil
 }
 
-// schedulePatch is what is to become of a schedule: what is absent stays as it is, a schedule that
-// is null goes.
+// schedulePatch is a change of a schedule. Absent fields stay unchanged; a null schedule is
+// deleted.
 type schedulePatch struct {
 	Schedule json.RawMessage `json:"schedule"`
 	Enabled  *bool           `json:"enabled"`
 }
 
-// patchSchedule changes when runs of a workflow begin by the clock, until the workflow is replaced.
+// patchSchedule changes the schedule of a workflow until the workflow is replaced.
 func (d *dialect) patchSchedule(w http.ResponseWriter, r *http.Request) error {
 	var q schedulePatch
 	if err := decodeBody(r, &q); err != nil {
@@ -112,13 +111,13 @@ func (d *dialect) changeSchedule(ctx context.Context, f *persistence.Flow, q *sc
 	if found != nil {
 		c.Spec, c.Params, c.Labels = found.Spec, found.Params, found.Labels
 		if found.Version == 0 {
-			c.Version = 0 // it was set by hand, and stays so
+			c.Version = 0 // it was set by hand and stays so
 		}
 	}
 	if isText {
 		c.Spec.Cron, c.Spec.EveryMS = cron, 0
 		if c.Spec.OrDefault().Cron == "" {
-			c.Spec.DST = "" // of expressions alone
+			c.Spec.DST = "" // only for expressions
 		}
 	}
 	set, _, err := persistence.SetSchedule(ctx, d.Store, c)

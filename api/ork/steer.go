@@ -19,7 +19,7 @@ func (d *dialect) resumeRun(w http.ResponseWriter, r *http.Request) error {
 	return d.sendCommand(w, r, flow.Resume{}, "")
 }
 
-// sendCommand gives a command to a run. That it is as wanted already is no reason to refuse.
+// sendCommand sends a command to a run. It succeeds if the run is in the wanted state already.
 func (d *dialect) sendCommand(w http.ResponseWriter, r *http.Request, cmd flow.Command, wanted string) error {
 	id := d.runID(r)
 	_, refused := d.Engine.Do(r.Context(), engine.Order{Task: id, Command: cmd})
@@ -37,7 +37,7 @@ func (d *dialect) sendCommand(w http.ResponseWriter, r *http.Request, cmd flow.C
 	return nil
 }
 
-// cancelRun lets what is under way go on, unless that is forced to an end, too.
+// cancelRun cancels a run. Work in flight goes on, unless force ends it, too.
 func (d *dialect) cancelRun(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Force bool `json:"force"`
@@ -61,8 +61,8 @@ func (d *dialect) cancelRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// retryRun has a run go on where it failed: with all tasks that failed, or with one of them and
-// what depends on it.
+// retryRun makes a run continue where it failed: with all failed tasks, or with one of them and the
+// tasks that depend on it.
 func (d *dialect) retryRun(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Task string `json:"task"`
@@ -90,8 +90,8 @@ func (d *dialect) retryRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// resetSince returns the tasks that are not what they were any more. Those that a cancel has cut
-// short were shown as canceled.
+// resetSince returns the tasks with a changed state. Those that a cancel cut short were shown as
+// canceled.
 func resetSince(before, after *flow.State) []string {
 	reset := []string{}
 	for i, n := range after.Root.Plan.Dag.List {
@@ -127,7 +127,7 @@ func (d *dialect) resumeTask(w http.ResponseWriter, r *http.Request) error {
 	return d.holdTask(w, r, func(a flow.Address) flow.Command { return flow.ReleaseStep{Address: a} })
 }
 
-// holdTask keeps a pending task from starting, or lets it start.
+// holdTask prevents a pending task from starting, or allows it again.
 func (d *dialect) holdTask(w http.ResponseWriter, r *http.Request, command func(flow.Address) flow.Command) error {
 	id := r.PathValue("task")
 	run, node, unit, err := ork.ParseTaskID(id)
@@ -149,7 +149,7 @@ func (d *dialect) holdTask(w http.ResponseWriter, r *http.Request, command func(
 	return nil
 }
 
-// findTask is one of a run, which an id was asked for.
+// findTask returns the task of a run with the given id.
 func (d *dialect) findTask(ctx context.Context, id, run string, node, unit int) (*runTask, error) {
 	none := flow.Errorf(flow.NotFound, "there is no task %.140q: GET /runs/RUN/tasks lists the ids of those of a run", id)
 	h, err := d.Reader.History(ctx, run)

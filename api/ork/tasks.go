@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-// runTask is a task of a run: a step, or each unit of one that has several.
+// runTask is a task of a run: a step, or a unit of a step with several.
 type runTask struct {
 	ID            string          `json:"id"`
 	Name          string          `json:"name"`
@@ -34,9 +34,9 @@ type runTask struct {
 	Execution     *string         `json:"execution_name"`
 	Reason        *string         `json:"reason"`
 	Params        json.RawMessage `json:"params"`
-	Logs          *string         `json:"logs"` // where they are; null = there was no attempt
+	Logs          *string         `json:"logs"` // address of its logs; null if there was no attempt
 
-	key   string // of its node
+	key   string // key of its node
 	node  int    // its index in the plan
 	unit  int
 	base  int // attempts of earlier visits
@@ -46,13 +46,13 @@ type runTask struct {
 	attempts []flow.Address
 }
 
-// taskBuilder puts the tasks of a run together.
+// taskBuilder builds the tasks of a run.
 type taskBuilder struct {
 	h     *flow.History
 	steps [][]runTask // by node
 }
 
-// tasksOf are the tasks of a run, in the order of its file; those of one step in order of their
+// tasksOf returns the tasks of a run in the order of its file; those of one step in order of their
 // indexes.
 func tasksOf(h *flow.History) []runTask {
 	if h.State.Root == nil || h.State.Root.Plan.Dag == nil {
@@ -68,7 +68,7 @@ func tasksOf(h *flow.History) []runTask {
 	all := []runTask{}
 	for i := range t.steps {
 		if t.nodePlan(i).Dag.For >= 0 {
-			continue // it was made for another one
+			continue // created for another task
 		}
 		for j := range t.steps[i] {
 			t.finishTask(i, &t.steps[i][j])
@@ -80,8 +80,8 @@ func tasksOf(h *flow.History) []runTask {
 
 func (t *taskBuilder) nodePlan(node int) *flow.PlanNode { return t.h.State.Root.Plan.Dag.List[node] }
 
-// beginStep makes the tasks of a step as they are before anything has happened to them. One that
-// has no units, or not yet, is one task.
+// beginStep creates the tasks of a step in their initial state. A step without units, or without
+// them so far, is one task.
 func (t *taskBuilder) beginStep(node int) {
 	plan, view := t.nodePlan(node), t.h.State.NodeView(node)
 	count := view.Units.Total
@@ -90,7 +90,7 @@ func (t *taskBuilder) beginStep(node int) {
 	}
 	if plan.Kind != flow.KindFanout || count == 0 {
 		if plan.Kind == flow.KindFanout && view.Status == flow.StepCreated {
-			return // how many there will be is not known yet
+			return // their number is not known yet
 		}
 		t.steps[node] = []runTask{t.newTask(node, 0)}
 		return
@@ -98,7 +98,7 @@ func (t *taskBuilder) beginStep(node int) {
 	for i := range count {
 		one := t.newTask(node, i)
 		one.ParallelIndex, one.ParallelCount = &i, &count
-		if r := plan.Dag.Repeats; plan.Dag.Items != nil && r > 0 { // so many for each item
+		if r := plan.Dag.Repeats; plan.Dag.Items != nil && r > 0 { // r units for each item
 			index := i % r
 			one.ParallelIndex, one.ParallelCount = &index, &r
 		}
@@ -118,7 +118,7 @@ func (t *taskBuilder) newTask(node, unit int) runTask {
 
 var null = json.RawMessage("null")
 
-// addAttempt tells of one more attempt. They come in order.
+// addAttempt adds an attempt to its task. Attempts come in order.
 func (t *taskBuilder) addAttempt(r *flow.NodeRun) {
 	if r.Kind != flow.RunAttempt || r.Scope != "" || r.Node == nil || r.Node.Dag == nil {
 		return
@@ -155,8 +155,7 @@ func (t *taskBuilder) addAttempt(r *flow.NodeRun) {
 	}
 }
 
-// logsOf is where the logs of a task are read: there may be far more of them than of everything
-// else.
+// logsOf returns the address of a task's logs, which may be much larger than everything else.
 func (t *taskBuilder) logsOf(one *runTask) *string {
 	path := "/api/runs/" + url.PathEscape(publicRunID(t.h.State.Task)) + "/tasks/" + url.PathEscape(one.Name) + "/logs"
 	if one.ParallelIndex != nil && replicatedNode(t.h.State.Plan) == nil {
@@ -165,9 +164,9 @@ func (t *taskBuilder) logsOf(one *runTask) *string {
 	return &path
 }
 
-// beganAt is when an attempt's carrier began with it, 0 when it has not: that is stored of
-// programs, of what is begun outside or tells by files, and of what others fetch. Others begin at
-// once.
+// beganAt returns when work on an attempt began; 0 if it has not. That time is stored for programs,
+// for externals, for workers that report by files, and for jobs that workers fetch. All other
+// attempts begin immediately.
 func beganAt(r *flow.NodeRun) int64 {
 	switch here := r.Node.Exec.Type; {
 	case here == flow.ExecQueue:
@@ -178,7 +177,7 @@ func beganAt(r *flow.NodeRun) int64 {
 	return r.StartedAt
 }
 
-// errorText is an error in Ork's words.
+// errorText returns an error in Ork's words.
 func errorText(text string) string {
 	if strings.HasPrefix(text, "timeout: no result within ") {
 		return "execution timeout"
@@ -186,7 +185,7 @@ func errorText(text string) string {
 	return text
 }
 
-// finishTask adds what is known of the step as a whole, and of the run.
+// finishTask adds the data of the whole step and of the run.
 func (t *taskBuilder) finishTask(node int, one *runTask) {
 	s := t.h.State
 	n := &s.Root.Nodes[node]

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-// runUpdated and taskUpdated are what listeners hear.
+// runUpdated and taskUpdated are the messages to listeners.
 type runUpdated struct {
 	Type   string `json:"type"`
 	RunID  string `json:"run_id"`
@@ -22,23 +22,23 @@ type taskUpdated struct {
 	Status string `json:"status"`
 }
 
-// taskUnit is a task of a run: the node, by its index, and which of its units.
+// taskUnit is a task of a run: the index of its node, and its unit.
 type taskUnit struct{ node, index int }
 
-// runTransitions tells what the events of a run mean to its state and to those of its tasks.
+// runTransitions derives state changes of a run and its tasks from the run's events.
 type runTransitions struct {
 	run      string
 	plan     *flow.Plan
-	seq      int64 // of the last row that was told
+	seq      int64 // number of the last row that was sent
 	now      string
 	status   map[taskUnit]string
-	cutShort map[int]bool // nodes that an end of the run has kept from ending themselves
+	cutShort map[int]bool // nodes that ended because the run ended
 	send     func(any)
 	followed bool
 	updated  int64
 }
 
-// loadState takes over how far a run is.
+// loadState sets the current progress of a run.
 func (t *runTransitions) loadState(h *flow.History) {
 	t.now = statusIn(h.State)
 	for _, one := range tasksOf(h) {
@@ -88,7 +88,7 @@ func (t *runTransitions) applyEvent(e *flow.Event) {
 	}
 }
 
-// taskNode is one that a task of the run stands for.
+// taskNode returns a node that is a task of the run.
 func (t *runTransitions) taskNode(key string) *flow.PlanNode {
 	if n := t.plan.Root.Nodes[key]; n != nil && n.Dag != nil && n.Dag.For < 0 {
 		return n
@@ -127,12 +127,13 @@ func (t *runTransitions) applyStepEvent(e *flow.Event, n *flow.PlanNode) {
 	}
 }
 
-// beginsAtOnce says that nobody tells when he begins with an attempt: he does when it is given out.
+// beginsAtOnce reports whether an attempt counts as begun when it is dispatched, because its
+// carrier does not report the beginning.
 func beginsAtOnce(x *flow.Exec) bool {
 	return x.Type != flow.ExecQueue && x.Type != flow.ExecDirect && x.Type != flow.ExecOutside && !x.Type.Started() && !x.ByFiles()
 }
 
-// endOf is the state of a task after the end of an attempt.
+// endOf returns the state of a task after the end of an attempt.
 func endOf(e *flow.Event) string {
 	switch {
 	case flow.AttemptStatus(e.Status) == flow.AttemptOK:
@@ -145,7 +146,7 @@ func endOf(e *flow.Event) string {
 	return failed
 }
 
-// stepEnded tells of tasks that had nobody to carry them out.
+// stepEnded reports the end of tasks that had no attempt.
 func (t *runTransitions) stepEnded(u taskUnit, status flow.StepStatus) {
 	word := map[flow.StepStatus]string{flow.StepSkipped: skipped, flow.StepFailed: failed, flow.StepCompleted: success}[status]
 	known := false
@@ -162,7 +163,7 @@ func (t *runTransitions) stepEnded(u taskUnit, status flow.StepStatus) {
 	}
 }
 
-// announceTasks tells of the tasks that there will be whatever happens.
+// announceTasks reports the tasks that exist in any case.
 func (t *runTransitions) announceTasks() {
 	if t.plan.Root.Dag == nil {
 		return
@@ -182,8 +183,8 @@ func (t *runTransitions) announceTasks() {
 	}
 }
 
-// resetRetried tells of the tasks that are tried again: all that did not succeed, or one with what
-// depends on it, and what was cut short.
+// resetRetried reports the tasks that are retried: all that did not succeed, or one with its
+// dependents, and the tasks that were cut short.
 func (t *runTransitions) resetRetried(key string) {
 	chosen := map[int]bool{}
 	if n := t.plan.Root.Nodes[key]; n != nil && n.Dag != nil {
@@ -202,7 +203,7 @@ func (t *runTransitions) resetRetried(key string) {
 	clear(t.cutShort)
 }
 
-// moveTasks has the tasks of a node that are in one state be in another one.
+// moveTasks changes tasks of a node from one state to another.
 func (t *runTransitions) moveTasks(word string, node int, was string) {
 	for at, is := range t.status {
 		if at.node == node && is == was {
@@ -211,7 +212,7 @@ func (t *runTransitions) moveTasks(word string, node int, was string) {
 	}
 }
 
-// endTasks has tasks that are in some states be in another one, because their run ends.
+// endTasks changes the state of tasks in given states because their run ends.
 func (t *runTransitions) endTasks(word string, of ...string) {
 	for at, is := range t.status {
 		if slices.Contains(of, is) {
@@ -230,7 +231,7 @@ func (t *runTransitions) endRun(status flow.TaskStatus) {
 	t.setRunStatus(statusOf(status, false, false))
 }
 
-// setRunStatus tells the run's state if it is another one.
+// setRunStatus reports the run's state if it has changed.
 func (t *runTransitions) setRunStatus(status string) {
 	if t.now != status {
 		t.now = status
@@ -238,7 +239,7 @@ func (t *runTransitions) setRunStatus(status string) {
 	}
 }
 
-// setTaskStatus tells the state of a task if it is another one.
+// setTaskStatus reports the state of a task if it has changed.
 func (t *runTransitions) setTaskStatus(u taskUnit, status string) {
 	if t.status[u] != status {
 		t.status[u] = status

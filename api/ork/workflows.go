@@ -45,7 +45,7 @@ type taskOf struct {
 	Executor  string   `json:"executor"`
 }
 
-// here stands for project and region, which a server of ours has none of.
+// here is the value for project and region, which our servers do not have.
 const here = "local"
 
 func (d *dialect) listWorkflows(w http.ResponseWriter, r *http.Request) error {
@@ -68,7 +68,7 @@ func (d *dialect) listWorkflows(w http.ResponseWriter, r *http.Request) error {
 	items := []workflowItem{}
 	for i := range all {
 		item, _, err := d.describeWorkflow(r.Context(), &all[i])
-		if err != nil && !api.Missing(err) { // one without a version has nothing to tell
+		if err != nil && !api.Missing(err) { // a workflow without a version has no details
 			return err
 		}
 		items = append(items, item.workflowItem)
@@ -77,7 +77,7 @@ func (d *dialect) listWorkflows(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// describeWorkflow tells of a flow by its newest version.
+// describeWorkflow returns the details of a flow's newest version.
 func (d *dialect) describeWorkflow(ctx context.Context, f *persistence.Flow) (*workflowDetails, *persistence.Version, error) {
 	s := &workflowDetails{workflowItem: workflowItem{ID: trimID(f.ID), Name: f.Slug, Description: textOrNull(f.Description),
 		Executor: "dag", Project: here, Region: here}, Tasks: []taskOf{}}
@@ -101,7 +101,7 @@ func (d *dialect) describeWorkflow(ctx context.Context, f *persistence.Flow) (*w
 	return s, v, nil
 }
 
-// replicatedNode is the one node of a workflow that is no graph, nil for another one.
+// replicatedNode returns the only node of a workflow that is no graph; nil for other workflows.
 func replicatedNode(p *flow.Plan) *flow.PlanNode {
 	if p.Profile != flow.ProfileOrk || p.Root.Dag == nil || len(p.Root.Dag.List) != 1 {
 		return nil
@@ -113,7 +113,8 @@ func replicatedNode(p *flow.Plan) *flow.PlanNode {
 	return nil
 }
 
-// jobOf is the job of a workflow that is no graph, which its tasks find among their variables.
+// jobOf returns the job name of a workflow that is no graph. Its tasks have it as an environment
+// variable.
 func jobOf(n *flow.PlanNode) string {
 	if p := n.Exec.Program; p != nil {
 		return p.Env["job_name"]
@@ -125,8 +126,8 @@ func jobOf(n *flow.PlanNode) string {
 	return job
 }
 
-// tasksIn are the tasks of a plan. Of a graph they are told in no order that means anything, so
-// they are left out.
+// tasksIn returns the tasks of a plan. Tasks of a plan in graph mode have no meaningful order, so
+// they are omitted.
 func tasksIn(p *flow.Plan) []taskOf {
 	list := []taskOf{}
 	if p.Root.Dag == nil {
@@ -146,7 +147,7 @@ func tasksIn(p *flow.Plan) []taskOf {
 	return list
 }
 
-// dependsOn are the tasks that one waits for.
+// dependsOn returns the tasks that a node waits for.
 func dependsOn(sc *flow.PlanScope, n *flow.PlanNode) []string {
 	names := []string{}
 	for _, dep := range n.Dag.Deps {
@@ -155,7 +156,7 @@ func dependsOn(sc *flow.PlanScope, n *flow.PlanNode) []string {
 	return names
 }
 
-// executorOf is what Ork calls who carries a task out.
+// executorOf returns Ork's name for the executor of a node.
 func executorOf(n *flow.PlanNode) string {
 	switch n.Exec.Type {
 	case flow.ExecProcess, flow.ExecPython, flow.ExecLibrary, flow.ExecWorker, flow.ExecContainer:
@@ -187,8 +188,8 @@ func (d *dialect) findFlow(ctx context.Context, name string) (*persistence.Flow,
 	return f, err
 }
 
-// deleteWorkflow deletes a workflow with its runs. One that is running is in the way, unless that
-// is forced.
+// deleteWorkflow deletes a workflow with its runs. A running run prevents that, unless it is
+// forced.
 func (d *dialect) deleteWorkflow(w http.ResponseWriter, r *http.Request) error {
 	f, err := d.findFlow(r.Context(), r.PathValue("name"))
 	if err != nil {
@@ -210,7 +211,7 @@ func (d *dialect) deleteWorkflow(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// registration is what somebody wants to register: {yaml, root, replace, strict}, or the workflow
+// registration is a request to register a workflow: {yaml, root, replace, strict}, or the workflow
 // itself.
 type registration struct {
 	YAML    string `json:"yaml"`
@@ -218,7 +219,7 @@ type registration struct {
 	Region  string `json:"region"`
 	Root    string `json:"root"`
 	Replace *bool  `json:"replace"`
-	// Strict refuses a workflow that has warnings: true or false.
+	// Strict rejects a workflow that has warnings: true or false.
 	Strict json.RawMessage `json:"strict"`
 	text   []byte
 }
@@ -246,7 +247,7 @@ func readPublication(r *http.Request) (*registration, error) {
 	return p, nil
 }
 
-// withoutFields is a JSON object without some of its fields.
+// withoutFields returns a JSON object without some of its fields.
 func withoutFields(text []byte, fields ...string) []byte {
 	members, _ := expr.Members(text)
 	b := []byte{'{'}
@@ -262,7 +263,7 @@ func withoutFields(text []byte, fields ...string) []byte {
 	return append(b, '}')
 }
 
-// registerResult says what became of a workflow.
+// registerResult is the result of registering a workflow.
 type registerResult struct {
 	Name       string                   `json:"name"`
 	ID         string                   `json:"id"`

@@ -8,17 +8,16 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// pgDefinition is a definition as it was sent and as it is kept.
+// pgDefinition is a definition in the form in which it was sent and in the stored form.
 type pgDefinition struct {
 	written []byte // JSON or YAML
 	text    []byte // JSON, with its profile
 }
 
-// reading is how definitions are read here: in pgflow's words, and without fields that mean
-// nothing.
+// reading configures the parser: pgflow's words, and no fields without a meaning.
 var reading = define.Reading{Pgflow: true, Known: true}
 
-// readDefinition takes a definition as JSON, or as a text of JSON or YAML.
+// readDefinition reads a definition from JSON, or from a text of JSON or YAML.
 func readDefinition(sent json.RawMessage) (pgDefinition, error) {
 	text := bytes.TrimSpace(sent)
 	if len(text) == 0 || string(text) == "null" {
@@ -42,7 +41,7 @@ func readDefinition(sent json.RawMessage) (pgDefinition, error) {
 	return d, nil
 }
 
-// parseWritten reads what was written, so that whatever is wrong is told with its place there.
+// parseWritten parses the definition as it was sent, so that problems have their place in it.
 func (d pgDefinition) parseWritten([]byte) (*define.Definition, error) {
 	return reading.Parse(d.written)
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// sseHeartbeat is how often a silent stream shows that it is alive.
+// sseHeartbeat is the interval of heartbeats on a silent stream.
 const sseHeartbeat = 15 * time.Second
 
-// streamEvents streams what happens to a run as server-sent events.
+// streamEvents sends the events of a run as server-sent events.
 func (p *pgflow) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	run := runID(r)
 	opened, err := stream.ServeSSE(w, r, sseHeartbeat, func(ctx context.Context, l stream.Listener) error {
@@ -30,12 +30,13 @@ func (p *pgflow) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	case !opened && err != nil:
 		return err
 	case !opened:
-		w.WriteHeader(http.StatusNoContent) // there will be nothing more: browsers do not come again
+		// there are no more events, so browsers do not reconnect
+		w.WriteHeader(http.StatusNoContent)
 	}
 	return nil
 }
 
-// Runs tells what happens to runs in the words of pgflow's clients.
+// Runs sends the events of runs in the words of pgflow's clients.
 type Runs struct {
 	Engine interface {
 		stream.Watcher
@@ -50,10 +51,10 @@ type Runs struct {
 	}
 }
 
-// Tell tells a run's events until it has ended: first a snapshot, then every event after it.
-// Whoever names the last event they have seen gets those behind it instead; whoever comes before
-// the run has started, with the id it will have, gets all. Before the stream is opened an error
-// says what is wrong with the request.
+// Tell sends a run's events until it has ended: first a snapshot, then every event after it. With
+// the id of the last known event it sends the events after that one instead. For a run that has not
+// started, given by its future id, it sends all events. Before the stream is opened, an error
+// describes the fault of the request.
 func (r Runs) Tell(ctx context.Context, run, last string, to stream.Listener) error {
 	s := &pgStream{Runs: r, to: to, run: run}
 	if err := s.awaitStart(ctx, last); err != nil {
@@ -75,11 +76,11 @@ type pgStream struct {
 	to    stream.Listener
 	run   string
 	feed  pgFeed
-	read  int64 // rows up to here are part of the feed's state
+	read  int64 // rows up to this one are included in the feed's state
 	after stream.Position
 }
 
-// awaitStart waits for a run that has yet to be started.
+// awaitStart waits until a run has started.
 func (s *pgStream) awaitStart(ctx context.Context, last string) error {
 	_, err := s.Store.Task(ctx, s.run)
 	if api.Missing(err) && uuid.Validate(s.run) == nil {
@@ -98,7 +99,7 @@ func (s *pgStream) awaitStart(ctx context.Context, last string) error {
 	return s.beginStream(ctx, last)
 }
 
-// newState is the run before its first event.
+// newState returns the run before its first event.
 func (s *pgStream) newState(ctx context.Context) (*flow.State, error) {
 	row, err := s.Store.Task(ctx, s.run)
 	if err != nil {
@@ -111,8 +112,8 @@ func (s *pgStream) newState(ctx context.Context) (*flow.State, error) {
 	return flow.NewState(s.run, plan), nil
 }
 
-// beginStream sends a snapshot, or finds the place behind the last event that was seen. That of a
-// run that has ended is not opened before there is something to tell.
+// beginStream sends a snapshot, or moves to the position after the last known event. The stream of
+// a run that has ended is opened only with its first message.
 func (s *pgStream) beginStream(ctx context.Context, last string) (err error) {
 	known := false
 	if s.after, known = stream.ParsePosition(last); !known {

@@ -9,11 +9,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pgEvent is what subscribers are told: its kind as event_type, run_id, status, and the fields of
+// pgEvent is an event for subscribers: its kind as event_type, run_id, status, and the fields of
 // its kind.
 type pgEvent map[string]any
 
-// eventName is what subscribers listen to: the kind, and of a step's own events the step in it.
+// eventName returns the name that subscribers listen to: the kind, and for events of a step also
+// the step.
 func (e pgEvent) eventName() string {
 	kind := e["event_type"].(string)
 	if what, ok := strings.CutPrefix(kind, "step:"); ok {
@@ -22,15 +23,14 @@ func (e pgEvent) eventName() string {
 	return kind
 }
 
-// pgFeed follows a run and tells its events in this dialect.
+// pgFeed applies a run's events and converts them to this dialect.
 type pgFeed struct{ s *flow.State }
 
-// applyEvent makes an event of the journal part of the run, and tells it when it means something
-// here.
+// applyEvent applies an event of the journal, and converts it if it has a meaning in this dialect.
 func (f *pgFeed) applyEvent(e *flow.Event) (pgEvent, bool) {
 	flow.Evolve(f.s, e)
 	if e.Scope != "" {
-		return nil, false // a flow of its own inside a branch
+		return nil, false // a subflow inside a branch
 	}
 	switch e.Type {
 	case flow.StepEntered, flow.StepEnded, flow.UnitsAppended:
@@ -88,7 +88,7 @@ func (f *pgFeed) stepEvent(e *flow.Event) pgEvent {
 	return ev
 }
 
-// sendRow tells the events of a row behind a place.
+// sendRow sends the events of a row that follow a position.
 func (f *pgFeed) sendRow(row engine.Row, after stream.Position, to stream.Listener) error {
 	events, err := flow.DecodeEvents(row.Events)
 	if err != nil {

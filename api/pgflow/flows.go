@@ -20,33 +20,34 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// pgEnsured says what became of a definition.
+// pgEnsured is the result of ensuring a definition.
 type pgEnsured struct {
 	Status      string                   `json:"status"`
 	Differences []string                 `json:"differences"` // never null
 	FlowSlug    string                   `json:"flow_slug"`
-	Version     int                      `json:"version"` // the newest one now
+	Version     int                      `json:"version"` // number of the newest version
 	Warnings    []wire.DefinitionProblem `json:"warnings,omitempty"`
 }
 
-// What ensuring a definition comes to.
+// Results of ensuring a definition.
 const (
-	ensureCompiled   = "compiled"   // the flow is new
-	ensureVerified   = "verified"   // its shape is that of the newest version
-	ensureRecompiled = "recompiled" // it is another one: there is a new version, runs keep theirs
-	ensureMismatch   = "mismatch"   // it is another one, and the caller did not want that
+	ensureCompiled = "compiled" // the flow is new
+	ensureVerified = "verified" // its shape equals that of the newest version
+	// its shape is new: there is a new version, and runs keep theirs
+	ensureRecompiled = "recompiled"
+	ensureMismatch   = "mismatch" // its shape is new, but the caller did not allow a change
 )
 
-// ensuring is a definition that a flow is to have.
+// ensuring is a request to make a flow have a definition.
 type ensuring struct {
 	slug   string
 	sent   pgDefinition
 	change bool // the flow may get another shape
-	strict bool // not with a warning
+	strict bool // reject warnings
 }
 
-// handleEnsure has a flow be as a definition says. What counts is the shape: of one that differs in
-// times and tries alone, new runs take the new ones, and it is still verified.
+// handleEnsure makes a flow have a definition. Only the shape is compared. If times and tries alone
+// differ, new runs use the new ones and the result is still verified.
 func (p *pgflow) handleEnsure(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -59,7 +60,7 @@ func (p *pgflow) handleEnsure(w http.ResponseWriter, r *http.Request) error {
 	return p.writeEnsured(w, r, b, ensuring{slug: r.PathValue("slug"), change: change}, "definition", "allow_data_loss", "strict")
 }
 
-// createFlow is ensure for those who name the flow in the body, or in the definition.
+// createFlow is ensure for callers that name the flow in the body or in the definition.
 func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -68,8 +69,7 @@ func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request) error {
 	return p.writeEnsured(w, r, b, ensuring{slug: cmp.Or(b.Text("slug"), b.Text("flow_slug")), change: true}, "slug", "flow_slug", "definition", "strict")
 }
 
-// writeEnsured answers a request whose body has a definition, and no fields but those that are
-// known.
+// writeEnsured answers a request with a definition in its body and only known fields.
 func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, b *api.Body, e ensuring, known ...string) (err error) {
 	if b.Bad {
 		return b.Problem()
@@ -94,9 +94,9 @@ func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, b *api.Bod
 	return nil
 }
 
-// ensureFlow compares and publishes. Definitions of one flow are ensured one after the other, on
-// one member: of several that come at once, one makes the flow and the others find it. Who was
-// overtaken on another member compares again.
+// ensureFlow compares and publishes. On one member, definitions of the same flow are ensured one
+// after the other: of several concurrent ones, the first creates the flow and the others find it.
+// If another member has published meanwhile, the comparison is repeated.
 func (p *pgflow) ensureFlow(ctx context.Context, e ensuring) (*pgEnsured, error) {
 	turn := p.flowLock(e.slug)
 	turn.Lock()
@@ -110,7 +110,7 @@ func (p *pgflow) ensureFlow(ctx context.Context, e ensuring) (*pgEnsured, error)
 	return nil, flow.Errorf(flow.Busy, "others change the flow %.140q all the time: try again", e.slug)
 }
 
-// ensureTries is how often a definition is compared while others publish theirs.
+// ensureTries is the number of comparisons while other callers publish.
 const ensureTries = 20
 
 func (p *pgflow) ensureOnce(ctx context.Context, e ensuring) (*pgEnsured, error) {
@@ -148,21 +148,22 @@ func (p *pgflow) ensureOnce(ctx context.Context, e ensuring) (*pgEnsured, error)
 	if err != nil {
 		return nil, err
 	}
-	if answer.Version = published.Version.Number; !published.Created { // by somebody else meanwhile
+	// published by another caller
+	if answer.Version = published.Version.Number; !published.Created {
 		answer.Status, answer.Differences = ensureVerified, []string{}
 	}
 	return answer, nil
 }
 
-// flowLock is the lock of a flow, which it shares with a few others.
+// flowLock returns the lock of a flow, which a few other flows share.
 func (p *pgflow) flowLock(slug string) *sync.Mutex {
 	return &p.ensureLocks[maphash.String(p.seed, slug)%uint64(len(p.ensureLocks))]
 }
 
 var flowSlug = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// checkFlowSlug is about flows that this dialect makes; those made elsewhere may be called
-// otherwise.
+// checkFlowSlug checks the slug of a flow created in this dialect. Flows created elsewhere may have
+// other slugs.
 func checkFlowSlug(slug string) error {
 	switch {
 	case !flowSlug.MatchString(slug):
@@ -173,8 +174,7 @@ func checkFlowSlug(slug string) error {
 	return nil
 }
 
-// deleteFlow deletes a flow with all its runs, also those that are under way: they are cancelled
-// first.
+// deleteFlow deletes a flow with all its runs. Runs under way are cancelled first.
 func (p *pgflow) deleteFlow(w http.ResponseWriter, r *http.Request) error {
 	slug := r.PathValue("slug")
 	if data, _ := strconv.ParseBool(r.URL.Query().Get("data")); !data {

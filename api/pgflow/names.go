@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// runID is the run of a request's path. Ids that callers choose are kept in one spelling.
+// runID returns the run in a request's path. Ids chosen by callers are stored in one spelling.
 func runID(r *http.Request) string {
 	text := r.PathValue("run")
 	if id, err := uuid.Parse(text); err == nil {
@@ -19,8 +19,8 @@ func runID(r *http.Request) string {
 	return text
 }
 
-// locateUnit finds the unit that an address without a scope names by the slug of its step. Steps of
-// a flow with a scope of its own are found by what has happened to them.
+// locateUnit resolves an address without a scope, in which the slug of a step identifies it. Steps
+// of a subflow are found in the run's history.
 func (p *pgflow) locateUnit(ctx context.Context, run string, at flow.Address) (flow.Address, *flow.PlanNode, error) {
 	row, err := p.store.Task(ctx, run)
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pgflow serves the dialect of pgflow's clients: runs of dags, their steps and tasks. Its words are
-// run (task), step, task (unit) and cancelled. Thin handlers that decode, call and encode.
+// pgflow is the family of routes. Its handlers only decode, call and encode.
 type pgflow struct {
 	engine engine.Engine
 	store  api.Store
 	reader api.Reader
 	limits flow.Limits
-	secret func(name string) error // refuses one that programs are not given
+	secret func(name string) error // returns an error for a secret that programs do not get
 
-	function func(name string) error // returns an error for one that the member does not have
+	// returns an error for a function that the member does not have
+	function func(name string) error
 
 	runs     Runs
 	services flowServices
@@ -35,7 +35,7 @@ type pgflow struct {
 	seed        maphash.Seed
 }
 
-// New serves the dialect from a member.
+// New returns the dialect's routes for a member.
 func New(m api.Member) api.Family {
 	return &pgflow{engine: m.Engine, store: m.Store, reader: m.Reader, limits: m.Limits, secret: m.Secret, function: m.Func,
 		runs:     Runs{m.Engine, m.Store, m.Reader},
@@ -64,8 +64,7 @@ func (p *pgflow) routeTable() map[string]api.On {
 	}
 }
 
-// Mount serves every route, and claims what is for this dialect on paths that the graph dialect
-// owns.
+// Mount adds all routes, and claims requests for this dialect on paths that the graph dialect owns.
 func (p *pgflow) Mount(s *api.Server) {
 	for path, route := range p.routeTable() {
 		s.MountCompatible(path, route.Allowed(), s.Shared(path, p.withErrors(api.Methods(notAllowed, route))))
@@ -79,13 +78,13 @@ func (p *pgflow) Mount(s *api.Server) {
 	s.Claim("/flows", func(b *api.Body) bool { return b.Has("definition") }, p.withErrors(p.createFlow))
 }
 
-// pgflowError is what a refusal looks like: a word for programs and a text for people.
+// pgflowError is the body of an error: a word for programs and a text for people.
 type pgflowError struct {
 	Error   string `json:"error"`
 	Message string `json:"message"`
 }
 
-// withErrors has errors answered in this dialect.
+// withErrors answers errors in the form of this dialect.
 func (p *pgflow) withErrors(h api.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
@@ -100,7 +99,7 @@ func (p *pgflow) refuseRequest(w http.ResponseWriter, r *http.Request, err error
 	})
 }
 
-// decodeBody reads a body, which must be a JSON object; none is an empty one.
+// decodeBody reads a body, which must be a JSON object. A missing body counts as an empty object.
 func decodeBody(r *http.Request, v any) error {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -121,7 +120,7 @@ func decodeBody(r *http.Request, v any) error {
 	return nil
 }
 
-// typeName says for people what a field has to be.
+// typeName returns a readable name for the type of a field.
 func typeName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

@@ -15,13 +15,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What a poll asks for that does not say.
+// Defaults of a poll.
 const (
 	pollMax    = 10
 	pollWaitMS = 2000
 )
 
-// pollTasks is in the list form.
+// pollTasks answers a poll in the list form.
 func (p *pgflow) pollTasks(w http.ResponseWriter, r *http.Request) error {
 	q, err := readPoll(r)
 	if err != nil {
@@ -87,7 +87,7 @@ func toQueueTask(c engine.Claimed) wire.QueueTask {
 	return t
 }
 
-// flowServices remembers which services a flow has asked for, as of its newest version.
+// flowServices caches which services the newest version of each flow needs.
 type flowServices struct {
 	mu     sync.Mutex
 	byFlow map[string]knownServices
@@ -98,11 +98,11 @@ type knownServices struct {
 	services []string
 }
 
-// maxKnown bounds how many flows are remembered.
+// maxKnown bounds the number of cached flows.
 const maxKnown = 1000
 
-// servicesOf finds the flow of a poll and what the poll asks for: without services everything that
-// jobs of any version of the flow may be for.
+// servicesOf returns the flow of a poll and the services it asks for. Without services these are
+// all services that jobs of any version of the flow may need.
 func (p *pgflow) servicesOf(ctx context.Context, q wire.QueuePoll) (flowID string, services []string, err error) {
 	f, v, err := p.newestVersion(ctx, q.Flow)
 	if err != nil || len(q.Services) > 0 {
@@ -142,7 +142,7 @@ func (p *pgflow) allServices(ctx context.Context, flowID string) ([]string, erro
 	for i := range versions {
 		plan, err := p.reader.Plan(ctx, versions[i].ID)
 		if err != nil {
-			continue // one that an older release has accepted; nothing of it runs
+			continue // accepted by an older release; no task of it runs
 		}
 		for _, service := range plan.QueueServices() {
 			all[service] = true
@@ -151,7 +151,7 @@ func (p *pgflow) allServices(ctx context.Context, flowID string) ([]string, erro
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-// completeByID ends a task by the id that a poll told.
+// completeByID ends a task by the id from the answer to a poll.
 func (p *pgflow) completeByID(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *pgflow) completeByID(w http.ResponseWriter, r *http.Request) error {
 	return p.reportTask(w, r, run, report)
 }
 
-// extendByID prolongs the claim of such a task.
+// extendByID extends the claim of such a task.
 func (p *pgflow) extendByID(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {

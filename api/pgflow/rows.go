@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pgRun is a run as this dialect shows it. Its status is started, completed or failed: that it is
-// paused or cancelled is told by the times of that alone.
+// pgRun is a run as this dialect shows it. Its status is started, completed or failed; only the
+// times show whether it is paused or cancelled.
 type pgRun struct {
 	RunID          string          `json:"run_id"`
 	FlowSlug       string          `json:"flow_slug"`
@@ -38,7 +38,7 @@ const (
 	pgCancelled = "cancelled"
 )
 
-// shownAs is the status of a run for people, who see also that it is paused or cancelled.
+// shownAs returns the status of a run for people, which includes paused and cancelled.
 func shownAs(s *flow.State) string {
 	switch {
 	case s.CancelAt != 0 || s.Status == flow.TaskCanceling || s.Status == flow.TaskCanceled:
@@ -75,7 +75,7 @@ func toRun(s *flow.State) pgRun {
 	return r
 }
 
-// remainingSteps counts those that have neither completed nor been skipped.
+// remainingSteps counts the steps that have neither completed nor been skipped.
 func remainingSteps(s *flow.State) int {
 	n := 0
 	for i := range s.Root.Nodes {
@@ -92,7 +92,7 @@ type pgStep struct {
 	StepIndex      int             `json:"step_index"`
 	StepType       string          `json:"step_type"` // single or fanout
 	Kind           flow.Kind       `json:"kind"`
-	Route          *string         `json:"route"` // null = no task
+	Route          *string         `json:"route"` // null if there is no task
 	Status         string          `json:"status"`
 	InitialTasks   *int            `json:"initial_tasks"`
 	RemainingTasks *int            `json:"remaining_tasks"`
@@ -109,7 +109,7 @@ type pgStep struct {
 	Tasks          []pgTask        `json:"tasks,omitempty"`
 }
 
-// toSteps are the states of all steps of a run in the order of the definition.
+// toSteps returns the states of all steps of a run in the order of the definition.
 func toSteps(s *flow.State) []pgStep {
 	steps := make([]pgStep, len(s.Root.Nodes))
 	for i := range steps {
@@ -135,7 +135,8 @@ func toStep(s *flow.State, index int) pgStep {
 		r.Status = string(flow.StepCreated)
 	case flow.StepCompleted:
 		r.Output, r.CompletedAt = api.OrNull(n.Output), timeOrNull(n.EndedAt)
-		r.StartedAt = timeOrNull(cmp.Or(n.StartedAt, n.EndedAt)) // one without tasks starts and ends at once
+		// a step without tasks starts and ends immediately
+		r.StartedAt = timeOrNull(cmp.Or(n.StartedAt, n.EndedAt))
 	case flow.StepFailed:
 		r.FailureReason, r.FailedAt = textOrNull(n.Rare().Reason), timeOrNull(n.EndedAt)
 	case flow.StepSkipped:
@@ -144,14 +145,15 @@ func toStep(s *flow.State, index int) pgStep {
 	return r
 }
 
-// taskCounts are initial_tasks and remaining_tasks: unknown until there is an array, and until the
-// step starts.
+// taskCounts returns initial_tasks and remaining_tasks. They are unknown until the array exists and
+// the step starts.
 func taskCounts(n *flow.NodeState, plan *flow.PlanNode) (initial, remaining *int) {
 	switch {
 	case n.Step != nil:
 		left := n.Step.Left()
 		return &n.Step.Initial, &left
-	case n.StartedAt != 0 || n.Status() == flow.StepCompleted: // without a start both are 0: there was nothing to do
+	// without a start both are 0, because there was no work
+	case n.StartedAt != 0 || n.Status() == flow.StepCompleted:
 		begun, left := int(n.Units().Initial), int(n.Units().Left)
 		return &begun, &left
 	case plan.Single:

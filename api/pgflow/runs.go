@@ -39,7 +39,7 @@ func (p *pgflow) startRun(w http.ResponseWriter, r *http.Request) error {
 		q.RunID = uuid.Must(uuid.NewV7()).String()
 	}
 	var input bytes.Buffer
-	if len(q.Input) > 0 && string(q.Input) != "null" { // null is the same as none
+	if len(q.Input) > 0 && string(q.Input) != "null" { // null counts as absent
 		if err := json.Compact(&input, q.Input); err != nil {
 			return flow.Errorf(flow.Invalid, "input: %v", err)
 		}
@@ -83,7 +83,7 @@ func (p *pgflow) writeStates(w http.ResponseWriter, r *http.Request, run string)
 	return nil
 }
 
-// getRun shows the tasks of each step only if ?tasks=true says so: they are told from the whole
+// getRun includes the tasks of each step only with ?tasks=true, because that reads the whole
 // journal.
 func (p *pgflow) getRun(w http.ResponseWriter, r *http.Request) error {
 	run := runID(r)
@@ -110,7 +110,7 @@ func (p *pgflow) resumeRun(w http.ResponseWriter, r *http.Request) error {
 	return p.sendCommand(w, r, flow.Resume{}, func(s *flow.State) bool { return !s.Paused() })
 }
 
-// cancelRun lets what is in flight go on.
+// cancelRun cancels a run. Work in flight goes on.
 func (p *pgflow) cancelRun(w http.ResponseWriter, r *http.Request) error {
 	run := runID(r)
 	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: flow.Cancel{Gently: true}})
@@ -128,8 +128,8 @@ func (p *pgflow) cancelRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// sendCommand gives a command to a run. That it is as wanted already is no reason to refuse, as
-// long as it lives.
+// sendCommand sends a command to a run. It succeeds if the run is in the wanted state already and
+// has not ended.
 func (p *pgflow) sendCommand(w http.ResponseWriter, r *http.Request, cmd flow.Command, is func(*flow.State) bool) error {
 	run := runID(r)
 	_, refused := p.engine.Do(r.Context(), engine.Order{Task: run, Command: cmd})

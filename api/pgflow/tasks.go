@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pgReport names a task of a run and says how it ended.
+// pgReport is a report about the end of a run's task.
 type pgReport struct {
 	Step         string          `json:"step"`
 	TaskIndex    int             `json:"task_index"`
@@ -20,7 +20,7 @@ type pgReport struct {
 	WorkerID     string          `json:"worker_id"`
 }
 
-// pgReported is a task after a report about it. Changed is false for one that came late, or again.
+// pgReported is a task after a report about it. Changed is false for a late or repeated report.
 type pgReported struct {
 	RunID         string          `json:"run_id"`
 	StepSlug      string          `json:"step_slug"`
@@ -62,8 +62,8 @@ func (p *pgflow) completeDirect(w http.ResponseWriter, r *http.Request) error {
 	return p.reportTask(w, r, runID(r), flow.Report{Address: at, Output: q.Output, Worker: q.WorkerID, Direct: true})
 }
 
-// failTask is for tasks of both routes. A direct one is not tried again: nobody but the caller
-// would.
+// failTask fails a task of either route. A direct task is not retried, because only the caller
+// could repeat it.
 func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 	q, at, err := readReport(r)
 	if err != nil {
@@ -91,8 +91,8 @@ func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 	return p.reportTask(w, r, run, report)
 }
 
-// reportTask gives a report to a run and answers with the task. A direct task of a run that is over
-// stays as it is, like any other.
+// reportTask sends a report to a run and answers with the task. A direct task of a run that has
+// ended does not change, like any other.
 func (p *pgflow) reportTask(w http.ResponseWriter, r *http.Request, run string, report flow.Report) error {
 	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: report, Events: true})
 	if report.Scope == "" && api.Missing(err) { // the step may be inside a branch
@@ -109,7 +109,7 @@ func (p *pgflow) reportTask(w http.ResponseWriter, r *http.Request, run string, 
 		}
 	}
 	switch {
-	case report.Scope != "" && api.Missing(err): // the flow in which it was is over
+	case report.Scope != "" && api.Missing(err): // the subflow of the step has ended
 		return p.writeUnchanged(w, r, run, report.Address, noTask(report.Address))
 	case err != nil && api.Missing(err):
 		return noTask(report.Address)
@@ -126,7 +126,7 @@ func (p *pgflow) reportTask(w http.ResponseWriter, r *http.Request, run string, 
 		flow.Errorf(flow.Conflict, "step %.140q of run %.140q has no such task yet", report.Address.Step(), run))
 }
 
-// reportedBy tells of a task what the end of its attempt says. The whole of it is a matter of its
+// reportedBy returns a task with the data from the end of its attempt. The complete task is in its
 // history.
 func reportedBy(run string, e *flow.Event) pgReported {
 	r := pgReported{RunID: run, StepSlug: e.Address().Step(), TaskIndex: e.Unit, Attempts: e.Attempt, Output: json.RawMessage("null"),
@@ -144,7 +144,7 @@ func reportedBy(run string, e *flow.Event) pgReported {
 	return r
 }
 
-// writeUnchanged answers with a task as it is, or with a refusal when there is none.
+// writeUnchanged answers with a task as it is, or with refusal if there is none.
 func (p *pgflow) writeUnchanged(w http.ResponseWriter, r *http.Request, run string, at flow.Address, refusal error) error {
 	h, err := p.reader.History(r.Context(), run)
 	if err != nil {

@@ -14,7 +14,7 @@ type pgTask struct {
 	TaskIndex     int             `json:"task_index"`
 	Status        string          `json:"status"`
 	Route         string          `json:"route"`
-	Origin        string          `json:"origin"` // array, also of a single one, or appended
+	Origin        string          `json:"origin"` // array (also for a single task) or appended
 	MessageID     *string         `json:"message_id"`
 	Input         json.RawMessage `json:"input"`
 	Attempts      int             `json:"attempts_count"`
@@ -35,7 +35,7 @@ const (
 	originAppended = "appended"
 )
 
-// tasksOf are the tasks of all steps, by the step's index.
+// tasksOf returns the tasks of all steps, by the step's index.
 func tasksOf(h *flow.History) [][]pgTask {
 	list := make([][]pgTask, len(h.State.Root.Nodes))
 	visits := make([]int, len(list))
@@ -55,7 +55,7 @@ func tasksOf(h *flow.History) [][]pgTask {
 	return list
 }
 
-// taskAt is one task; found is false when there is none yet.
+// taskAt returns one task; found is false if it does not exist yet.
 func taskAt(h *flow.History, at flow.Address) (t pgTask, found bool) {
 	if at.Scope == "" {
 		for _, tasks := range tasksOf(h) {
@@ -79,7 +79,7 @@ func taskAt(h *flow.History, at flow.Address) (t pgTask, found bool) {
 	return t, found
 }
 
-// newTasks are the tasks of a step before anything has happened to them.
+// newTasks returns the tasks of a step in their initial state.
 func newTasks(step *flow.StepView) []pgTask {
 	tasks := make([]pgTask, step.Units.Total)
 	for i := range tasks {
@@ -96,7 +96,7 @@ func originOf(plan *flow.PlanNode, unit, initial int) string {
 	return originArray
 }
 
-// addAttempt tells of one more attempt. They come in order.
+// addAttempt adds an attempt. Attempts come in order.
 func (t *pgTask) addAttempt(run string, n *flow.NodeRun) {
 	if n.Attempt == 1 {
 		t.QueuedAt, t.Input = timeOrNull(n.StartedAt), api.OrNull(n.Input)
@@ -144,7 +144,7 @@ func (t *pgTask) setEnd(n *flow.NodeRun) {
 	t.ErrorMessage, t.FailureReason = &n.Error, &reason
 }
 
-// reasonOf says why an attempt failed.
+// reasonOf returns why an attempt failed.
 func reasonOf(s flow.AttemptStatus) string {
 	if s == flow.AttemptTimeout {
 		return "timeout"

@@ -12,17 +12,17 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// How long a wait may take.
+// Default and limit of the time of a wait.
 const (
 	defaultWait = 5 * time.Minute
 	longestWait = time.Hour
 )
 
-// pgWait is what somebody waits for.
+// pgWait is the status that a caller waits for.
 type pgWait struct{ step, status string }
 
-// handleWait answers 200 when a run, or a step of it, has the status, 409 when it cannot have it
-// any more, and 408 when the time is up.
+// handleWait answers 200 when a run, or a step of it, has the status, 409 when it can no longer
+// reach it, and 408 when the time is up.
 func (p *pgflow) handleWait(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	want := pgWait{step: q.Get("step"), status: q.Get("status")}
@@ -55,7 +55,7 @@ func (p *pgflow) handleWait(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// waitTime reads how long to wait, in milliseconds.
+// waitTime parses the time of a wait, in milliseconds.
 func waitTime(text string) (time.Duration, error) {
 	if text == "" {
 		return defaultWait, nil
@@ -81,7 +81,7 @@ func (q *pgWait) validateWait() error {
 	return nil
 }
 
-// awaitRun follows a run until it is as wanted, cannot be so any more, or ctx ends.
+// awaitRun follows a run until it has the wanted status, can no longer reach it, or ctx ends.
 func (p *pgflow) awaitRun(ctx context.Context, s *flow.State, seq int64, want pgWait) (_ *flow.State, reached bool, err error) {
 	reached, over, err := want.checkState(s)
 	if reached || over || err != nil {
@@ -104,7 +104,7 @@ func (p *pgflow) awaitRun(ctx context.Context, s *flow.State, seq int64, want pg
 	return s, false, nil
 }
 
-// checkState reports whether a run is as wanted, or can never be.
+// checkState reports whether a run has the wanted status, or can never have it.
 func (q *pgWait) checkState(s *flow.State) (reached, over bool, err error) {
 	if q.step == "" {
 		status := shownAs(s)

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Position is a place in a task's history: everything up to it is known. It is a row of the journal
-// and an event in it.
+// Position is a place in a task's history: a row of the journal and an event in it. Everything up
+// to it is known to the reader.
 type Position struct {
 	Seq   int64
 	Index int
 }
 
-// whole is the index that stands for all of a row.
+// whole is the index that stands for all events of a row.
 const whole = 1 << 30
 
-// After is the position behind a row.
+// After returns the position after a row.
 func After(seq int64) Position { return Position{seq, whole} }
 
 func (p Position) String() string {
@@ -26,7 +26,7 @@ func (p Position) String() string {
 	return row + "." + strconv.Itoa(p.Index)
 }
 
-// Since is the row after which to read, so that nothing behind the position is missed.
+// Since returns the row after which to read, so that no event after the position is missed.
 func (p Position) Since() int64 {
 	if p.Index == whole {
 		return p.Seq
@@ -39,13 +39,13 @@ func (p Position) Covers(seq int64, index int) bool {
 	return seq < p.Seq || seq == p.Seq && index <= p.Index
 }
 
-// Before reports whether one place is in front of another.
+// Before reports whether one position precedes another.
 func (p Position) Before(q Position) bool {
 	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
 }
 
-// ParsePosition reads the id of an event, or the number of a row for all of it; "" is the
-// beginning.
+// ParsePosition parses the id of an event, or the number of a row, which stands for the end of that
+// row; "" is the beginning.
 func ParsePosition(text string) (p Position, ok bool) {
 	if text == "" {
 		return After(0), true

@@ -11,23 +11,23 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// sseWriteTimeout is how long a client may leave what was written unread.
+// sseWriteTimeout is how long a client may leave written data unread.
 const sseWriteTimeout = 30 * time.Second
 
-// ServeSSE answers a request with server-sent events: what tell tells, and signs of life while it
-// is silent. The stream ends when tell returns, the client is gone, or the server leaves. An error
-// of a stream that was not opened can still become the answer; of one that was opened it is
-// something to log.
+// ServeSSE answers a request with server-sent events: the messages of tell, and heartbeats while it
+// is silent. The stream ends when tell returns, the client is gone, or the server stops. If the
+// stream was not opened, the caller can still answer with the error; otherwise the error can only
+// be logged.
 func ServeSSE(w http.ResponseWriter, r *http.Request, alive time.Duration, tell func(context.Context, Listener) error) (opened bool, err error) {
 	ctx, leave := Stay(w, r)
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), payloads: payload.Of(w)}
 	var beating sync.WaitGroup
-	defer beating.Wait() // nobody writes an answer that is over, not even after a panic
+	defer beating.Wait() // no goroutine writes an answer that has ended, not even after a panic
 	defer leave()
 	beating.Go(func() { s.sendHeartbeats(ctx, alive, leave) })
 	err = tell(ctx, s)
 	if s.opened && (ctx.Err() != nil || errors.Is(err, ErrGone) || errors.Is(err, ErrBrokenOff)) {
-		err = nil // it is taken up again by who wants to hear more
+		err = nil // a client that wants more reconnects
 	}
 	return s.opened, err
 }
@@ -98,7 +98,7 @@ func (s *sseWriter) writeText(text []byte) error {
 		h := s.w.Header()
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Cache-Control", "no-store")
-		h.Set("X-Accel-Buffering", "no") // proxies that gather answers would keep events back
+		h.Set("X-Accel-Buffering", "no") // proxies that buffer answers would delay events
 		s.w.WriteHeader(http.StatusOK)
 		text = append([]byte("retry: 1000\n\n"), text...)
 	}

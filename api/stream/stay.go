@@ -12,24 +12,24 @@ type (
 	onStayKey    struct{}
 )
 
-// Departure is how a server leaves: who stays long hears of it, and is waited for. HTTP's own
-// shutdown knows nothing of connections that have become something else.
+// Departure coordinates the stop of a server: long requests are informed and waited for. The
+// shutdown of net/http does not know connections that were hijacked.
 type Departure struct {
-	leaving context.Context // ends when the server begins to leave
+	leaving context.Context // ends when the server begins to stop
 	mu      sync.Mutex
-	closed  bool // nobody may stay any longer
+	closed  bool // no request may stay any longer
 	stays   sync.WaitGroup
 }
 
-// NewDeparture is that of a server which begins to leave when begun ends.
+// NewDeparture returns the Departure of a server that begins to stop when begun ends.
 func NewDeparture(begun context.Context) *Departure { return &Departure{leaving: begun} }
 
-// With has the requests of a context be those of a server.
+// With returns a context that makes its requests belong to this server.
 func (d *Departure) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, departureKey{}, d)
 }
 
-// tryJoin is false when it is too late to stay.
+// tryJoin reports whether a request may still stay.
 func (d *Departure) tryJoin() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,13 +39,13 @@ func (d *Departure) tryJoin() bool {
 	return !d.closed
 }
 
-// Wait returns when nobody stays any longer, or ctx ends.
+// Wait returns when no request stays any longer, or ctx ends.
 func (d *Departure) Wait(ctx context.Context) {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
 	gone := make(chan struct{})
-	go func() { // ends with the last who stays
+	go func() { // ends when the last request leaves
 		d.stays.Wait()
 		close(gone)
 	}()
@@ -55,7 +55,7 @@ func (d *Departure) Wait(ctx context.Context) {
 	}
 }
 
-// OnStay has f called when the request of a context stays.
+// OnStay returns a context that calls f when its request stays.
 func OnStay(ctx context.Context, f func()) context.Context {
 	before, _ := ctx.Value(onStayKey{}).(func())
 	return context.WithValue(ctx, onStayKey{}, func() {
@@ -66,12 +66,13 @@ func OnStay(ctx context.Context, f func()) context.Context {
 	})
 }
 
-// Stay is for long polls and streams: it lifts the server's time limits from this request and gives
-// a context that also ends when the server begins to leave, so that nobody keeps it up. The server
-// waits for the function to be called.
+// Stay is for long polls and streams. It lifts the server's time limits from this request. The
+// returned context also ends when the server begins to stop, so that long requests do not delay it.
+// The server waits until the returned function is called.
 func Stay(w http.ResponseWriter, r *http.Request) (context.Context, context.CancelFunc) {
 	rc := http.NewResponseController(w)
-	// Only connections without deadlines (a test's recorder) refuse, and those need no lifting.
+	// Only connections without deadlines (a test's recorder) return an error, and they need no
+	// lifting.
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})
 	if lift, ok := r.Context().Value(onStayKey{}).(func()); ok {

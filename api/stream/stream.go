@@ -1,10 +1,10 @@
-// Package stream is how a member tells what happens as it happens: to whom (Listener), over what
-// (server-sent events here, a WebSocket in /v1), from where on, and for how long a request may
-// stay.
+// Package stream sends events to clients as they happen. It defines the receiver (Listener), the
+// transport (server-sent events here; /v1 adds a WebSocket), positions to resume from, and how long
+// requests may stay.
 //
-// Promises: whoever listens slowly costs one row of a journal and delays nobody; a stream does not
-// end because the store does not answer for a while; whoever stays is told when the server begins
-// to leave, and waited for.
+// - A slow listener costs one row of a journal in memory and delays no other listener.
+// - A stream does not end because the store is unavailable for a while.
+// - A request that stays is informed when the server begins to stop, and the server waits for it.
 package stream
 
 import (
@@ -18,23 +18,23 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Message is one of a stream. What tells a stream's messages does not know how they travel.
+// Message is one message of a stream. Its sender does not depend on the transport.
 type Message struct {
-	ID    string // where to take the stream up again behind it; "" = behind the one before
+	ID    string // id after which the stream can be resumed; "" = that of the message before
 	Event string
 	Data  json.RawMessage // on one line
 }
 
-// Listener is who a stream is for. Its errors are ErrGone.
+// Listener receives a stream. Its errors are ErrGone.
 type Listener interface {
-	// Open begins the stream, if that has not been done. The first message does so, too.
+	// Open starts the stream unless it has started. The first message does so, too.
 	Open() error
 	Send(list []Message) error
-	// Note tells people who look at the stream why it is silent.
+	// Note informs people who watch the stream why it is silent.
 	Note(text string) error
 }
 
-// Batch gathers messages for a listener and gives them on before they take much memory: a row of a
+// Batch collects messages for a listener and sends them before they take much memory: a row of a
 // journal may hold a thousand large ones.
 type Batch struct {
 	To   Listener
@@ -42,10 +42,10 @@ type Batch struct {
 	size int
 }
 
-// batchBytes is how much is gathered at most, and one message.
+// batchBytes is the size that a batch may reach before its next message.
 const batchBytes = 64 << 10
 
-// Add gives on what was gathered when it has become enough.
+// Add adds a message, and sends the batch if it is large enough.
 func (b *Batch) Add(m Message) error {
 	b.list = append(b.list, m)
 	if b.size += len(m.Data); b.size < batchBytes {
@@ -54,7 +54,7 @@ func (b *Batch) Add(m Message) error {
 	return b.Send()
 }
 
-// Send gives on what was gathered.
+// Send sends the collected messages.
 func (b *Batch) Send() error {
 	list := b.list
 	b.list, b.size = nil, 0
@@ -68,14 +68,14 @@ var (
 	ErrBrokenOff = errors.New("the stream broke off")
 )
 
-// Watcher reads a task's journal from a position on, as it grows; it ends with the task.
+// Watcher reads a task's journal after a row, as it grows, and ends with the task.
 type Watcher interface {
 	Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error]
 }
 
-// Follow calls tell with the rows of a task's journal behind a position until there is nothing more
-// to come. It does not end because the store does not answer for a while: troubled hears of that,
-// and may end it with an error.
+// Follow calls tell with the rows of a task's journal after a row until the journal is complete. It
+// continues while the store is unavailable: it calls troubled, which may end it by returning an
+// error.
 func Follow(ctx context.Context, w Watcher, task string, after int64, troubled func(error) error, tell func(engine.Row) error) error {
 	for {
 		var trouble error
@@ -91,7 +91,7 @@ func Follow(ctx context.Context, w Watcher, task string, after int64, troubled f
 		switch kind := flow.ErrorKindOf(trouble); {
 		case trouble == nil || kind == flow.NotFound:
 			return trouble
-		case kind == flow.Busy: // the member goes
+		case kind == flow.Busy: // the member stops
 			return ErrBrokenOff
 		}
 		if err := Outlast(ctx, trouble, troubled); err != nil {
@@ -100,10 +100,10 @@ func Follow(ctx context.Context, w Watcher, task string, after int64, troubled f
 	}
 }
 
-// Outlast waits a little before the store is asked again.
+// Outlast pauses before the store is asked again.
 func Outlast(ctx context.Context, trouble error, troubled func(error) error) error {
 	if ctx.Err() != nil {
-		return ctx.Err() // that is why
+		return ctx.Err() // this caused the error
 	}
 	if err := troubled(trouble); err != nil {
 		return err
@@ -118,5 +118,5 @@ func Outlast(ctx context.Context, trouble error, troubled func(error) error) err
 	}
 }
 
-// Trouble is what a listener reads while the store does not answer.
+// Trouble is the note for listeners while the store does not answer.
 const Trouble = "the store does not answer: trying on"

@@ -16,7 +16,7 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// policy lets the pages load, run and call what this server sends, and nothing else.
+// policy allows the pages to load, run and call only this server's content.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; worker-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -38,12 +38,12 @@ func Handler() http.Handler {
 	})
 }
 
-// distFile is one of dist as it is sent.
+// distFile is a file of dist in the form in which it is sent.
 type distFile struct {
 	kind   string
 	etag   string
 	plain  []byte
-	packed []byte // nil where that would not be smaller
+	packed []byte // nil if compression does not make it smaller
 }
 
 func filesOf(from fs.FS) map[string]*distFile {
@@ -56,7 +56,7 @@ func filesOf(from fs.FS) map[string]*distFile {
 		all[strings.TrimPrefix(name, "dist/")] = newFile(name, b)
 		return err
 	})
-	if err != nil { // they are part of this program
+	if err != nil { // cannot fail: the files are part of this program
 		panic(err)
 	}
 	return all
@@ -71,7 +71,8 @@ func newFile(name string, b []byte) *distFile {
 	return f
 }
 
-// kinds of files by their endings. The system is not asked: its tables differ.
+// kinds maps file extensions to media types. The tables of operating systems differ, so they are
+// not used.
 var kinds = map[string]string{
 	".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".md": "text/plain; charset=utf-8", ".svg": "image/svg+xml", "": "text/plain; charset=utf-8",
@@ -86,7 +87,7 @@ func compressGzip(b []byte) []byte {
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil { // it writes to memory
+	if err != nil { // cannot fail: it writes to memory
 		panic(err)
 	}
 	return out.Bytes()
@@ -98,13 +99,13 @@ func (f *distFile) serveFile(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Cache-Control", "no-cache") // it is asked each time whether the ETag is still this one
+	h.Set("Cache-Control", "no-cache") // the browser asks each time whether its ETag is current
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("ETag", f.etag)
 	body := f.plain
 	if f.packed != nil && takesGzip(r) {
 		h.Set("Content-Encoding", "gzip")
-		h.Set("ETag", "W/"+f.etag) // the same in another form
+		h.Set("ETag", "W/"+f.etag) // the same content in another encoding
 		body = f.packed
 	}
 	if strings.Contains(r.Header.Get("If-None-Match"), f.etag) {

@@ -1,10 +1,10 @@
-// Package printer writes JSON answers that have values of users in them.
+// Package printer writes JSON answers that contain values of users.
 //
-// What it promises: a value of a user is copied to the reader of the answer as it is, neither
-// looked at nor first put together with the rest; what it refers to (package internal/payload)
-// stands in its place, of which no more than one is in memory. So an answer takes no memory beside
-// that of the values it is made of, however large they are and however slowly it is read. Apart
-// from blanks in such values it is what encoding/json writes without care for HTML.
+// A value of a user is copied to the answer unchanged. It is neither parsed nor assembled with the
+// rest in memory. A reference in a value (package internal/payload) is replaced by its content, and
+// at most one such content is in memory. So an answer takes no memory besides its values, however
+// large they are and however slowly the client reads. Except for blanks in such values, the output
+// is that of encoding/json without HTML escaping.
 package printer
 
 import (
@@ -25,12 +25,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// ErrGone reports that the reader takes no more of the answer. The error around it holds the
+// ErrGone reports that the client no longer reads the answer. The error that wraps it holds the
 // reason.
 var ErrGone = errors.New("the reader of an answer is gone")
 
-// JSON writes a value, and a text behind it. Any error but ErrGone is that of a value which has no
-// JSON, or that of what a value of a user refers to.
+// JSON writes a value and then a text. Any error except ErrGone means that a value has no JSON, or
+// that a reference in a value of a user could not be read.
 func JSON(w io.Writer, v any, end string) error {
 	p := newPrinter(clientWriter{w}, payload.Of(w))
 	p.writeValue(reflect.ValueOf(v))
@@ -38,8 +38,8 @@ func JSON(w io.Writer, v any, end string) error {
 	return p.flushAll()
 }
 
-// Check finds out whether what the values of users in an answer refer to is there. What is printed
-// first can no longer become an error.
+// Check reports an error if a reference in an answer's values cannot be read. After the first byte
+// is written, the answer can no longer become an error.
 func Check(v any, values *payload.Store) error {
 	if values == nil {
 		return nil
@@ -50,7 +50,7 @@ func Check(v any, values *payload.Store) error {
 	return p.flushAll()
 }
 
-// clientWriter is whom an answer is for.
+// clientWriter writes to the client.
 type clientWriter struct{ io.Writer }
 
 func (r clientWriter) Write(b []byte) (int, error) {
@@ -61,19 +61,20 @@ func (r clientWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// printer writes values one after the other. After an error it writes nothing any more.
+// printer writes values one after the other. After an error it writes nothing.
 type printer struct {
 	to   *bufio.Writer
-	leaf *json.Encoder // writes what no values of users are in
+	leaf *json.Encoder // encodes values that contain no values of users
 	err  error
 
-	values    *payload.Store // what references stand for; nil = there are none
-	checkOnly bool           // it only looks whether that is there
+	values    *payload.Store // resolves references; nil if there are none
+	checkOnly bool           // only checks that references can be read
 }
 
 const bufferSize = 16 << 10
 
-// buffers are for printers: of a short answer one would cost more than all else.
+// buffers holds buffers for printers. Allocating one for a short answer would cost more than
+// everything else.
 var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
 
 func newPrinter(w io.Writer, values *payload.Store) *printer {
@@ -84,7 +85,7 @@ func newPrinter(w io.Writer, values *payload.Store) *printer {
 	return p
 }
 
-// newlineTrimmer leaves out the newline that an encoder ends with.
+// newlineTrimmer removes the newline at the end of an encoder's output.
 type newlineTrimmer struct{ to *bufio.Writer }
 
 func (u newlineTrimmer) Write(b []byte) (int, error) {
@@ -94,7 +95,7 @@ func (u newlineTrimmer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flushAll is the last that is asked of a printer.
+// flushAll ends the use of a printer.
 func (p *printer) flushAll() error {
 	if p.err == nil {
 		p.err = p.to.Flush()
@@ -178,8 +179,8 @@ func (p *printer) writeObject(v reflect.Value) {
 	p.writeText("}")
 }
 
-// writePlain writes a text or a whole number: most of an answer with many values are such fields,
-// and most texts have nothing to escape.
+// writePlain writes a text or a whole number. Most fields of answers with many values are such, and
+// most texts need no escaping.
 func (p *printer) writePlain(v reflect.Value) {
 	switch {
 	case p.err != nil || p.checkOnly:
@@ -202,7 +203,7 @@ func (p *printer) writeTime(t wire.Time) {
 	_, p.err = p.to.Write(append(b, '"'))
 }
 
-// asItIs reports whether a text stands between quotes as it is.
+// asItIs reports whether a text needs no escaping.
 func asItIs(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {

@@ -20,13 +20,13 @@ var (
 	textMarshalerType = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// typeShape is what is known of a type.
+// typeShape holds properties of a type.
 type typeShape struct {
-	holdsValues bool // there may be values of users in it
+	holdsValues bool // it may contain values of users
 	fields      []structField
 }
 
-// structField is one of a struct as encoding/json sees it.
+// structField is a field of a struct as encoding/json sees it.
 type structField struct {
 	index               []int
 	name                string // quoted, with its colon
@@ -34,7 +34,7 @@ type structField struct {
 	plain, time         bool
 }
 
-var shapes sync.Map // of *shape by reflect.Type
+var shapes sync.Map // of *typeShape by reflect.Type
 
 func shapeOf(t reflect.Type) *typeShape {
 	if s, ok := shapes.Load(t); ok {
@@ -48,8 +48,8 @@ func shapeOf(t reflect.Type) *typeShape {
 	return s
 }
 
-// canHoldValues reports whether values of users may be in one of a type. What is printed in a way
-// of its own holds none.
+// canHoldValues reports whether a type may contain values of users. A type with its own marshaler
+// contains none.
 func canHoldValues(t reflect.Type, seen map[reflect.Type]bool) bool {
 	switch {
 	case t == rawType || t == textType:
@@ -89,8 +89,7 @@ func fieldsOf(t reflect.Type) (fields []structField) {
 	return fields
 }
 
-// isPlain says of a type whether its values are texts or whole numbers, which are not printed in a
-// way of their own.
+// isPlain reports whether the values of a type are texts or whole numbers without a marshaler.
 func isPlain(t reflect.Type) bool {
 	for _, own := range []reflect.Type{marshalerType, textMarshalerType} {
 		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {

@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// Text is a value that is shown as a text: its JSON is in quotes.
+// Text is a value that is printed as a text: its JSON in quotes.
 type Text struct{ Of any }
 
-// MarshalJSON makes all of the text at once, for who does not print it.
+// MarshalJSON returns the whole text, for encoders other than this package.
 func (t Text) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	p := newPrinter(&b, nil)
@@ -18,7 +18,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// quoteWriter writes what stands in quotes.
+// quoteWriter writes the inside of a quoted text.
 type quoteWriter struct{ to io.Writer }
 
 func (q quoteWriter) Write(b []byte) (int, error) {
