@@ -55,13 +55,13 @@ func (c *approvalListCmd) Run(ctx context.Context, a *app) error {
 	})
 }
 
-// approvalArg names an approval.
+// approvalArg identifies an approval.
 type approvalArg struct {
 	Approval string `arg:"" complete:"task" help:"Id of the approval, or of a task that asks for one (or what that begins with)."`
 	Key      string `help:"Key of the approval, of a task that asks for several."`
 }
 
-// resolveApprovalID is the id of the approval that is meant.
+// resolveApprovalID returns the id of the approval.
 func (c *approvalArg) resolveApprovalID(ctx context.Context, server *client.Client) (string, error) {
 	if strings.Count(c.Approval, ".") == 2 {
 		return c.Approval, c.checkKey(ctx, server)
@@ -92,8 +92,7 @@ func (c *approvalArg) resolveApprovalID(ctx context.Context, server *client.Clie
 	return "", newUsageError("the task %s asks for several: say which, by its id: %s", task, strings.Join(ids, ", "))
 }
 
-// checkKey reports whether an approval that is named by its whole id has the key that is given
-// beside it.
+// checkKey checks that an approval given by its full id has the key given with --key.
 func (c *approvalArg) checkKey(ctx context.Context, server *client.Client) error {
 	if c.Key == "" {
 		return nil

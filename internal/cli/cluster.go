@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// clusterFlags are a member's settings of its cluster.
+// clusterFlags holds a member's cluster settings.
 type clusterFlags struct {
 	Cluster           string        `env:"TROUPE_CLUSTER" placeholder:"NAME" group:"Cluster" help:"Name of the cluster that the members with one store of PostgreSQL make (troupe)."`
 	Advertise         string        `env:"TROUPE_ADVERTISE" placeholder:"URL" group:"Cluster" help:"Where other members reach this one. Default: the address of --listen, if it names a host."`

@@ -14,16 +14,16 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// completeCmd is asked by completion scripts what may come next where that is no word of the
-// command line itself: flows, ids, states. Flags and arguments say which of these they take by
-// their tag "complete". It prints one a line, with a tab and a few words behind it, and nothing
-// when no server answers.
+// completeCmd returns completions for words that are not part of the command line's model: flows,
+// ids, states. Completion scripts call it. The tag "complete" of a flag or an argument names the
+// kind of its values. It prints one candidate per line, with a tab and a short description, and
+// nothing if no server answers.
 type completeCmd struct {
 	remoteFlags
 	Words []string `arg:"" optional:"" passthrough:"" help:"What was typed behind troupe; the last word may be empty or not yet whole."`
 }
 
-// completeTime is how long somebody waits for an answer to a key.
+// completeTime is how long a completion may take.
 const completeTime = 2 * time.Second
 
 func (c *completeCmd) Run(ctx context.Context, a *app) error {
@@ -50,7 +50,7 @@ func (c *completeCmd) Run(ctx context.Context, a *app) error {
 	}
 	found, err := find(ctx, server, words[len(words)-1])
 	if err != nil {
-		return nil // whoever types does not want to read why
+		return nil // an error must not disturb the user's typing
 	}
 	for _, f := range found {
 		fmt.Fprintln(a.stdout, strings.TrimRight(sanitizeText(f.id)+"\t"+sanitizeText(f.about), "\t"))
@@ -58,14 +58,14 @@ func (c *completeCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// partialCommand is a command line that is being typed.
+// partialCommand is an incomplete command line.
 type partialCommand struct {
-	kind   string // of what may come next; "" = nothing that is asked for
+	kind   string // kind of the next word; "" if there is nothing to ask for
 	remote remoteFlags
 	named  []string // arguments before it, such as the flow
 }
 
-// readLine finds out where the last word is, and which server is meant.
+// readLine finds the kind of the last word, and the server to ask.
 func readLine(n *kong.Node, words []string, otherwise remoteFlags) (l partialCommand) {
 	l.remote = otherwise
 	last, at := len(words)-1, 0
@@ -103,7 +103,7 @@ func readLine(n *kong.Node, words []string, otherwise remoteFlags) (l partialCom
 	return l
 }
 
-// recordFlag remembers what says which server is meant.
+// recordFlag stores the flags that select the server.
 func (l *partialCommand) recordFlag(flag, value string) {
 	switch flag {
 	case "server":
@@ -135,7 +135,7 @@ func flagNamed(n *kong.Node, name string) *kong.Flag {
 	return nil
 }
 
-// completions find what there is of a kind that may begin with what was typed.
+// completions holds, for each kind, the function that returns candidates for the typed text.
 var completions = map[string]func(ctx context.Context, server *client.Client, typed string) ([]idCandidate, error){
 	"flow": func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
 		flows, err := server.Flows(ctx, client.Paging{Limit: pageSize})
@@ -180,7 +180,8 @@ var completions = map[string]func(ctx context.Context, server *client.Client, ty
 	},
 }
 
-// inputsOf are the names that a flow, or the file of one, declares, each with the = behind it.
+// inputsOf returns a function that lists the inputs declared by a flow or a flow file, each
+// followed by =.
 func (a *app) inputsOf(flow string) func(context.Context, *client.Client, string) ([]idCandidate, error) {
 	return func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
 		takes := declaredBy(ctx, server, flow, 0)
@@ -211,7 +212,7 @@ func listCandidates[T any](page *wire.Page[T], err error, of func(*T) idCandidat
 	return found, nil
 }
 
-// serviceCandidates are those that workers offer, and those that jobs wait for.
+// serviceCandidates returns the services that workers offer, and those that jobs wait for.
 func serviceCandidates(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
 	workers, err := server.Workers(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help says how the script is used.
+// Help explains how to use the script.
 func (completionCmd) Help() string {
 	return `bash: source <(troupe completion bash)
 zsh:  source <(troupe completion zsh)
@@ -33,26 +33,26 @@ func (c *completionCmd) Run(a *app) error {
 	return nil
 }
 
-// completionPoint is where one may be on a command line: behind the words of path, where these come
-// next.
+// completionPoint is a position on a command line: after the words of path, where these words may
+// follow.
 type completionPoint struct {
 	path     string // "", "flow", "flow apply", …
 	commands []completionWord
 	flags    []completionWord
-	asks     bool // what comes next is asked for
+	asks     bool // the next word is completed by completeCmd
 }
 
-// completionWord may be typed at a place. A flag with values has them completed too.
+// completionWord is a word that may follow at a position. The values of a flag are completed, too.
 type completionWord struct {
 	text, help string
-	short      string // of a flag: its other name, such as -p
+	short      string // the other name of a flag, such as -p
 	values     []string
-	asks       bool // its values are asked for, see completeCmd
+	asks       bool // its values are completed by completeCmd
 	takesValue bool
 }
 
-// completionPoints walks the model of the command line, so completion never knows less than the
-// parser.
+// completionPoints walks the model of the command line, so completion knows all that the parser
+// knows.
 func completionPoints(app *kong.Application) []completionPoint {
 	var all []completionPoint
 	var walk func(n *kong.Node, path string)
@@ -86,7 +86,7 @@ func completionPoints(app *kong.Application) []completionPoint {
 	return all
 }
 
-// withDefault is the command that is meant when no word follows.
+// withDefault returns the default command of n, or n if it has none.
 func withDefault(n *kong.Node) *kong.Node {
 	if n.DefaultCmd != nil {
 		return n.DefaultCmd
@@ -102,19 +102,19 @@ func flagWord(f *kong.Flag) completionWord {
 	return w
 }
 
-// nonEmptyValues are values without the empty one, which stands for a flag that was left out.
+// nonEmptyValues returns the values without the empty one, which stands for an omitted flag.
 func nonEmptyValues(values []string) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return v == "" })
 }
 
-// flagCompletion is what comes behind a flag: values, or what is asked for.
+// flagCompletion is the completion of a flag's value: fixed values, or those from completeCmd.
 type flagCompletion struct {
-	pattern string // of the shells' case, for the place and the flag
+	pattern string // pattern of the shell's case, for the position and the flag
 	completionWord
 }
 
-// flagCompletions are the flags with such values: each once, but for those that mean something else
-// elsewhere.
+// flagCompletions returns the flags with such values. A flag is listed once, unless it has
+// different meanings at different positions.
 func flagCompletions(places []completionPoint) (all []flagCompletion) {
 	kinds := map[string][]string{}
 	for _, p := range places {
@@ -140,7 +140,7 @@ func flagCompletions(places []completionPoint) (all []flagCompletion) {
 	return all
 }
 
-// patternOf has the names of a flag behind what the place has to be.
+// patternOf returns a case pattern for the names of a flag at a position.
 func patternOf(f completionWord, place string) string {
 	pattern := place + f.text + `"`
 	if f.short != "" {
@@ -157,7 +157,7 @@ func joinTexts(words ...[]completionWord) string {
 	return strings.Join(all, " ")
 }
 
-// joinPaths are all places but the first, as a pattern of the shells' case.
+// joinPaths returns all positions except the first, as a case pattern of the shell.
 func joinPaths(places []completionPoint) string {
 	var all []string
 	for _, p := range places[1:] {
@@ -258,7 +258,7 @@ func describeWords(words []completionWord) string {
 	return strings.Join(all, " ")
 }
 
-// shellQuote is a text as one word of a shell.
+// shellQuote quotes a text as one word of a shell.
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 func writeFish(w io.Writer, program string, places []completionPoint) {

@@ -22,13 +22,13 @@ type demoCmd struct {
 	Listen string `default:"127.0.0.1:0" placeholder:"ADDR" help:"Address of the HTTP API (${default}); port 0 is a free one."`
 }
 
-// Help says what is to be seen.
+// Help describes what the demo shows.
 func (demoCmd) Help() string {
 	return `A member on SQLite in a folder of its own, a push and a pull worker as processes of their own,
 and tasks of all example flows at once. Exits with 0 if every task ended as it should.`
 }
 
-// demoTime bounds the tasks of a demo; those of the examples need a few seconds.
+// demoTime is the time limit for the tasks of a demo; those of the examples need a few seconds.
 const demoTime = time.Minute
 
 func (c *demoCmd) Run(ctx context.Context, a *app) (err error) {
@@ -57,7 +57,7 @@ func (c *demoCmd) Run(ctx context.Context, a *app) (err error) {
 	return errors.Join(shown, m.waitForEnd())
 }
 
-// runDemo runs the workers and the tasks, and says how to go on.
+// runDemo runs the workers and the tasks, and prints what to try next.
 func (c *demoCmd) runDemo(ctx context.Context, a *app, url, dir string) error {
 	fmt.Fprintf(a.stdout, "A member serves %s, everything is kept in %s\n", url, dir)
 	server, err := client.New(url, client.Options{})
@@ -87,7 +87,7 @@ func (c *demoCmd) runDemo(ctx context.Context, a *app, url, dir string) error {
 	return errors.Join(printActs(a, acts, time.Since(begun)), c.goOn(a, url))
 }
 
-// goOn tells what to try next.
+// goOn prints what to try next.
 func (c *demoCmd) goOn(a *app, url string) error {
 	rows := [][]string{
 		{programName() + " demo --stay", "the same, and then look around"},
@@ -107,7 +107,7 @@ func (c *demoCmd) goOn(a *app, url string) error {
 	return printTable(a.stdout, []string{"Go on with"}, rows)
 }
 
-// programName is how this command was called, as far as it can be told.
+// programName returns how this command was called, if that can be determined.
 func programName() string {
 	if strings.Contains(os.Args[0], "go-build") {
 		return "go run ./cmd/troupe"
@@ -115,7 +115,7 @@ func programName() string {
 	return os.Args[0]
 }
 
-// publishExamples publishes the flows and returns what is to be done with them.
+// publishExamples publishes the flows and returns their tasks.
 func publishExamples(ctx context.Context, server *client.Client) ([]*demoTask, error) {
 	expectations, err := flows.Expectations()
 	if err != nil {
@@ -139,7 +139,7 @@ func publishExamples(ctx context.Context, server *client.Client) ([]*demoTask, e
 	return acts, nil
 }
 
-// printActs prints the table of all tasks, and fails if one did not end as it should.
+// printActs prints the table of all tasks. It returns an error if a task did not end as expected.
 func printActs(a *app, acts []*demoTask, took time.Duration) error {
 	var rows [][]string
 	for _, act := range acts {

@@ -19,14 +19,14 @@ type demoTask struct {
 	progress *taskProgress
 	out      *flows.Outcome
 	done     bool
-	mismatch string // how it ended otherwise than it should
+	mismatch string // difference from the expected end; "" if there is none
 }
 
 func newAct(e flows.Expectation) *demoTask { return &demoTask{want: e, progress: newProgress()} }
 
 func (t *demoTask) flowSlug() string { return slugOf(t.want.File) }
 
-// runDemoTasks carries out all acts at once and shows how they get on until all have ended.
+// runDemoTasks runs all tasks at once and shows their progress until all have ended.
 func runDemoTasks(ctx context.Context, a *app, server *client.Client, acts []*demoTask) {
 	out := &sharedWriter{w: a.stdout}
 	screen := newScreen(a.stdout)
@@ -40,7 +40,7 @@ func runDemoTasks(ctx context.Context, a *app, server *client.Client, acts []*de
 		})
 	}
 	ended := make(chan struct{})
-	go func() { all.Wait(); close(ended) }() // the tasks end with ctx at the latest
+	go func() { all.Wait(); close(ended) }() // the tasks end at the latest when ctx ends
 	if screen == nil {
 		<-ended
 		return
@@ -66,7 +66,7 @@ func actLines(acts []*demoTask, now time.Time) []string {
 	return lines
 }
 
-// runToEnd plays the task to its end and judges.
+// runToEnd runs the task to its end and compares the result with the expected one.
 func (t *demoTask) runToEnd(ctx context.Context, server *client.Client) {
 	out, err := t.want.Play(ctx, server, t.flowSlug(), t.recordEvent)
 	t.mu.Lock()
@@ -83,7 +83,7 @@ func (t *demoTask) recordEvent(e *wire.Event) {
 	t.progress.applyEvent(e)
 }
 
-// statusLine tells how the task gets on.
+// statusLine describes the progress of the task.
 func (t *demoTask) statusLine(now time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +105,7 @@ func (t *demoTask) resultMark() string {
 	return "✓"
 }
 
-// summaryRow is the task in the table at the end.
+// summaryRow returns the task's row of the final table.
 func (t *demoTask) summaryRow() []string {
 	p := t.progress
 	last := t.out.Error

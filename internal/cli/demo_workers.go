@@ -16,13 +16,13 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// The ids of the demo's workers.
+// Ids of the demo's workers.
 const (
 	demoPush = "demo-push"
 	demoPull = "demo-pull"
 )
 
-// workerProcesses are this command's own workers, each a process of its own.
+// workerProcesses holds the workers that this command starts, each in its own process.
 type workerProcesses struct {
 	once sync.Once
 	all  []workerProcess
@@ -31,7 +31,7 @@ type workerProcesses struct {
 type workerProcess struct {
 	id    string
 	cmd   *exec.Cmd
-	stdin io.Closer // it ends with this one
+	stdin io.Closer // the process ends when it is closed
 }
 
 // startDemoWorkers starts a push and a pull worker of the demo services.
@@ -58,14 +58,14 @@ func startDemoWorkers(url string, stderr io.Writer) (*workerProcesses, error) {
 	return p, nil
 }
 
-// withoutSettings leaves out the variables that would be flags of a worker.
+// withoutSettings removes the variables that a worker would read as flags.
 func withoutSettings(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool {
 		return strings.HasPrefix(v, "TROUPE_") || strings.HasPrefix(v, "WORKER_") || strings.HasPrefix(v, "REGISTRY_")
 	})
 }
 
-// waitOnline returns when the member knows all of them.
+// waitOnline waits until the member knows all of them.
 func (p *workerProcesses) waitOnline(ctx context.Context, server *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -91,15 +91,15 @@ func (p *workerProcesses) waitOnline(ctx context.Context, server *client.Client)
 	}
 }
 
-// stopAll asks them to end and waits for it; more than once is once.
+// stopAll makes all processes end and waits for that. Further calls do nothing.
 func (p *workerProcesses) stopAll() {
 	p.once.Do(func() {
 		for _, w := range p.all {
-			_ = w.stdin.Close() // one that has ended already needs no asking
+			_ = w.stdin.Close() // fails if the process has ended already
 		}
 		for _, w := range p.all {
 			kill := time.AfterFunc(5*time.Second, func() { _ = w.cmd.Process.Kill() })
-			_ = w.cmd.Wait() // how it ended is of no interest any more
+			_ = w.cmd.Wait() // the exit status does not matter
 			kill.Stop()
 		}
 	})

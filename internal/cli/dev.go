@@ -24,7 +24,7 @@ type devCmd struct {
 	Dir    string `arg:"" optional:"" type:"path" help:"Folder whose definitions (*.yaml, *.yml, *.json) are published now and whenever they change (./flows)."`
 }
 
-// Help says what is different from serve.
+// Help describes the differences from serve.
 func (devCmd) Help() string {
 	return fmt.Sprintf(`Like serve, but everything is kept in .troupe/dev.db, scripts are allowed, deferred jobs may be on this host or be mock:// ones, and there are workers with
 the services of the examples. Called (push): %s.
@@ -49,7 +49,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	cfg.PollNetworks = append(cfg.PollNetworks, netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"))
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	// The member outlives its workers, so that they can finish and say goodbye.
+	// The member outlives its workers, so that they can finish their work and deregister.
 	staying, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
 	starting := context.AfterFunc(ctx, leave)
@@ -81,16 +81,16 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	}
 	all.Go(func() { (&flowFolder{dir: c.Dir, out: out, publish: publishWithWarnings(server)}).watchChanges(ctx) })
 	ended := make(chan error, 1)
-	go func() { // it ends with the member
+	go func() { // ends with the member
 		ended <- m.waitForEnd()
-		stop() // when that was by itself, so do the others
+		stop() // if the member ended by itself, everything else stops, too
 	}()
 	all.Wait()
 	leave()
 	return <-ended
 }
 
-// chooseDefaults chooses the store and the folder.
+// chooseDefaults sets the default store and folder.
 func (c *devCmd) chooseDefaults() error {
 	switch _, err := os.Stat(cmp.Or(c.Dir, ".")); {
 	case errors.Is(err, os.ErrNotExist):
@@ -109,8 +109,8 @@ func (c *devCmd) chooseDefaults() error {
 	return os.WriteFile(filepath.Join(".troupe", ".gitignore"), []byte("*\n"), 0o600)
 }
 
-// demoWorkers are a push and a pull worker of the demo services. Their names stay, so that a
-// restart does not leave a trail of workers that are gone.
+// demoWorkers returns a push and a pull worker of the demo services. Their ids are constant, so
+// that restarts do not leave many offline workers.
 func demoWorkers(cfg worker.Config) []*worker.Worker {
 	push, pull := cfg, cfg
 	push.ID, push.Push, push.URL = demoPush, true, "http://127.0.0.1:0"
@@ -132,7 +132,7 @@ func firstOrEmpty(list []string) string {
 type sharedWriter struct {
 	mu   sync.Mutex
 	w    io.Writer
-	json bool // each line becomes a value
+	json bool // write each line as a JSON value
 }
 
 func (s *sharedWriter) Write(p []byte) (int, error) {

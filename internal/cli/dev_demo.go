@@ -20,14 +20,14 @@ func demoServices() []string {
 }
 
 // standIns reports which demo services are replaced by the user's own workers. The member decides
-// about jobs (troupe.Config.StandbyWorkers); this only says so.
+// which worker gets a job (troupe.Config.StandbyWorkers); this type only reports it.
 type standIns struct {
 	server   *client.Client
 	out      io.Writer
-	replaced map[string]string // services, and which worker offers them
+	replaced map[string]string // by service, the worker that replaces the demo's
 }
 
-// standInLook is how often the workers are looked at.
+// standInLook is the interval at which the workers are read.
 const standInLook = 500 * time.Millisecond
 
 func (s *standIns) watchWorkers(ctx context.Context) {
@@ -39,13 +39,14 @@ func (s *standIns) watchWorkers(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if known, err := s.server.Workers(ctx); err == nil { // else the member ends, or says itself what is wrong
+		// on an error the member ends, or reports it itself
+		if known, err := s.server.Workers(ctx); err == nil {
 			s.reportChanges(known)
 		}
 	}
 }
 
-// reportChanges reports what has changed with the workers that are online.
+// reportChanges reports changes among the online workers.
 func (s *standIns) reportChanges(known []wire.KnownWorker) {
 	own := map[string]string{}
 	for _, w := range known {
@@ -58,7 +59,8 @@ func (s *standIns) reportChanges(known []wire.KnownWorker) {
 			}
 		}
 	}
-	came, went := map[string][]string{}, []string{} // services by worker; services without one
+	// services by replacing worker; services without one
+	came, went := map[string][]string{}, []string{}
 	for service, id := range own {
 		if s.replaced[service] == "" {
 			came[id] = append(came[id], service)

@@ -11,13 +11,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/duration"
 )
 
-// durations has flags read them.
+// durations makes flags read durations.
 var durations = kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
 		return err
 	}
-	rest, negative := strings.CutPrefix(text, "-") // of some flags, such as --retention, it means never
+	// for some flags, such as --retention, a negative value means never
+	rest, negative := strings.CutPrefix(text, "-")
 	d, err := duration.Parse(rest)
 	if err != nil {
 		return err
@@ -29,8 +30,8 @@ var durations = kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFun
 	return nil
 }))
 
-// parseTime reads a time as RFC 3339 or our tables write it, or a date; without a zone it is that
-// of this host.
+// parseTime parses RFC 3339, the form of our tables, or a date. Without a zone it uses that of this
+// host.
 func parseTime(text string) (time.Time, bool) {
 	for _, layout := range []string{time.RFC3339, momentLayout, time.DateTime, time.DateOnly} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
@@ -40,7 +41,7 @@ func parseTime(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// instants has flags read them.
+// instants makes flags read times.
 var instants = kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("time", &text); err != nil {

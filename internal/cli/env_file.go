@@ -14,12 +14,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-// envVariable is one of a file of variables.
+// envVariable is a variable of an environment file.
 type envVariable struct{ name, value string }
 
-// loadEnvFile has programs see the variables of the file that ork.yaml in a folder names for
-// development, as if the member had been started with them. What it was started with counts before
-// them.
+// loadEnvFile passes programs the variables from the environment file that a folder's ork.yaml
+// names for development, as if they were in the member's own environment. Variables of the member's
+// environment have precedence.
 func loadEnvFile(cfg *troupe.Config, dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, ork.SettingsFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,8 +52,8 @@ func loadEnvFile(cfg *troupe.Config, dir string) error {
 	return nil
 }
 
-// readVariables reads lines NAME=value, as they stand in files called .env: with quotes or without,
-// behind export or not.
+// readVariables parses lines NAME=value as in .env files: with or without quotes, optionally after
+// export.
 func readVariables(text string) (all []envVariable, err error) {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -75,7 +75,7 @@ func readVariables(text string) (all []envVariable, err error) {
 	return all, nil
 }
 
-// unquoteValue is a value without its quotes and without a comment behind it.
+// unquoteValue returns a value without quotes and without a comment after it.
 func unquoteValue(text string) (value string, whole bool) {
 	switch {
 	case strings.HasPrefix(text, "'"):

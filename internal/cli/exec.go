@@ -16,12 +16,12 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// maxPrinted bounds what is kept of a command's output; a result beyond it is refused.
+// maxPrinted is the greatest size of a command's output; a larger result is rejected.
 const maxPrinted = 8 << 20
 
-// commandHandler carries out a job by a shell command, which sees env and what tells it its job.
-// All that it has started ends with the job: when that is canceled, within a grace in which the
-// command may end by itself.
+// commandHandler carries out a job by a shell command. Its environment is env and the variables of
+// the job. All processes that it has started end with the job. When the job is canceled, the
+// command may end by itself within grace.
 func commandHandler(command string, env []string, grace time.Duration) worker.Handler {
 	return func(ctx context.Context, job worker.Job) (any, error) {
 		stdin, err := json.Marshal(wire.ExecRequest{Key: job.Key(), Input: job.Input, Params: job.Params})
@@ -69,7 +69,7 @@ func runCommand(ctx context.Context, cmd *exec.Cmd, family child.Family, grace t
 	return err
 }
 
-// commandError is what the command said last, and how it ended.
+// commandError returns an error with the command's last output and its exit status.
 func commandError(err error, stderr string) error {
 	how := err.Error()
 	var exit *exec.ExitError
@@ -97,8 +97,7 @@ func commandResult(stdout *limitedBuffer) (any, error) {
 	return json.RawMessage(out), nil
 }
 
-// limitedBuffer keeps the beginning of what is written to it, so that a command cannot fill the
-// memory.
+// limitedBuffer stores the beginning of its input, so that a command cannot fill the memory.
 type limitedBuffer struct {
 	bytes.Buffer
 	cut bool

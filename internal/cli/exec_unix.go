@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// shellCommand gives the command a process group, so that its children end with it.
+// shellCommand starts the command in a process group of its own, so that its children end with it.
 func shellCommand(command string) *exec.Cmd {
 	cmd := exec.Command("sh", "-c", command)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -15,7 +15,8 @@ func shellCommand(command string) *exec.Cmd {
 }
 
 // terminateGroup asks a command and its children to end.
-func terminateGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) } // who has ended need not be asked
+// fails if they have ended already
+func terminateGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
-// killGroup ends those that are left of them.
+// killGroup kills the processes of the group that are left.
 func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

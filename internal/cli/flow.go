@@ -61,8 +61,8 @@ func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
 	return c.applyAll(ctx, a, server, files)
 }
 
-// files returns the files to publish: of folders those with definitions, and without what stands
-// beside workflows of Ork.
+// files returns the files to publish: those of folders that contain definitions, without files that
+// accompany workflows of Ork.
 func (c *flowApplyCmd) files() (files []string, err error) {
 	for _, path := range c.Files {
 		in, err := filesOf([]string{path})
@@ -85,10 +85,10 @@ func (c *flowApplyCmd) files() (files []string, err error) {
 	return files, nil
 }
 
-// applyAll publishes files. A refused file is tried again after others were published, which it may
-// refer to; what is wrong with the rest is told at the end.
+// applyAll publishes files. A rejected file is retried after others were published, because it may
+// refer to them. The problems of the remaining files are reported at the end.
 func (c *flowApplyCmd) applyAll(ctx context.Context, a *app, server *client.Client, files []string) error {
-	var final []*refusedFile // stdin is read once
+	var final []*refusedFile // stdin can be read only once
 	together := c.compareFiles(files)
 	for next := files; len(next) > 0; {
 		var again []*refusedFile
@@ -119,8 +119,8 @@ func (c *flowApplyCmd) applyAll(ctx context.Context, a *app, server *client.Clie
 	return errFailed
 }
 
-// compareFiles reports what is wrong with the labels of several files. A file that cannot be read
-// is reported when it is published, and stdin is only read then.
+// compareFiles reports problems of the labels of several files. A file that cannot be read is
+// reported when it is published. Stdin is also read only then.
 func (c *flowApplyCmd) compareFiles(files []string) fileProblems {
 	var labels []flowLabel
 	for _, file := range files {
@@ -157,8 +157,8 @@ func (c *flowApplyCmd) tellRefused(a *app, files []*refusedFile) error {
 	return nil
 }
 
-// publishFile publishes a file, whose label has the given problems. The error of a definition that
-// cannot be used is a *refusedFile.
+// publishFile publishes a file. found holds the problems of its label. For a definition that cannot
+// be used it returns a *refusedFile.
 func (c *flowApplyCmd) publishFile(ctx context.Context, a *app, server *client.Client, file string, found define.Problems) error {
 	if problems := noFlow(file); problems != nil {
 		return &refusedFile{file, problems}
@@ -191,7 +191,7 @@ func (c *flowApplyCmd) publishFile(ctx context.Context, a *app, server *client.C
 	return subjectError{file, err}
 }
 
-// isNew refuses to replace a flow, if that is not wanted.
+// isNew returns an error if a flow exists and must not be replaced.
 func (c *flowApplyCmd) isNew(ctx context.Context, server *client.Client, slug string) error {
 	switch {
 	case !c.NoReplace:
@@ -210,7 +210,7 @@ func (c *flowApplyCmd) isNew(ctx context.Context, server *client.Client, slug st
 	return err
 }
 
-// refusedAt is the part of a request that was refused.
+// refusedAt returns the part of a request that was rejected.
 func refusedAt(err error) string {
 	var refused *client.Error
 	if errors.As(err, &refused) {
@@ -244,7 +244,7 @@ type flowShowCmd struct {
 	Format  string `enum:"text,mermaid,graphviz,json" default:"text" help:"Of the plan: text, mermaid, graphviz or json (${default})."`
 }
 
-// showPlan compiles the version here: it says all by itself.
+// showPlan compiles the version locally and prints its plan.
 func (c *flowShowCmd) showPlan(a *app, name string, definition []byte) error {
 	plan, problems := compile.Text(definition, flow.Limits{})
 	if plan == nil {
@@ -332,7 +332,7 @@ func (a *app) readFile(file string) ([]byte, error) {
 	return text, err
 }
 
-// openFile is read for what is too large to be read whole.
+// openFile opens a file, or stdin, that is too large to be read as a whole.
 func (a *app) openFile(file string) (io.ReadCloser, error) {
 	if file == "-" {
 		return io.NopCloser(a.stdin), nil
@@ -340,7 +340,7 @@ func (a *app) openFile(file string) (io.ReadCloser, error) {
 	return os.Open(file)
 }
 
-// printInputs tells what a flow declares that it takes.
+// printInputs prints the inputs that a flow declares.
 func printInputs(w io.Writer, schema json.RawMessage) error {
 	if len(schema) == 0 {
 		return nil
@@ -361,14 +361,14 @@ func printInputs(w io.Writer, schema json.RawMessage) error {
 	return printTable(w, []string{"INPUT", "TYPE", "DEFAULT", "DESCRIPTION"}, rows)
 }
 
-// printProblems tells problems, one a line.
+// printProblems prints problems, one per line.
 func printProblems(w io.Writer, file string, problems []wire.DefinitionProblem) {
 	for _, p := range problems {
 		fmt.Fprintln(w, formatProblem(orElse(p.File, file), p.Line, p.Column, p.Severity, p.Path, p.Msg))
 	}
 }
 
-// problemsOf is what an error says about a definition, nil when it is about something else.
+// problemsOf returns the definition problems in an error; nil if it has none.
 func problemsOf(err error) []wire.DefinitionProblem {
 	var refused *client.Error
 	if errors.As(err, &refused) {

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/cases"
 )
 
-// flowTestCmd plays the cases of flows.
+// flowTestCmd runs the test cases of flows.
 type flowTestCmd struct {
 	outputFlag
 	Files       []string `arg:"" name:"file" help:"Flows, whose cases stand beside them (order.test.yaml beside order.yaml), files of cases, or folders with such."`
@@ -28,13 +28,13 @@ type flowTestCmd struct {
 	Parallel    int      `help:"Cases at the same time; 0 = one for each processor."`
 }
 
-// Help says how it ends.
+// Help describes the exit codes.
 func (flowTestCmd) Help() string {
 	return "Plays the cases of flows in virtual time, without a server: three weeks take a millisecond. Exits with 0 when all is as expected, with 1 when " +
 		"something is not, or too little is covered, and with 2 when a file, or the command line, is wrong. docs/testing.md tells how cases are written."
 }
 
-// Run plays them.
+// Run runs the cases.
 func (c *flowTestCmd) Run(_ context.Context, a *app) error {
 	suite, err := c.openSuite(a)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *flowTestCmd) Run(_ context.Context, a *app) error {
 	return t.writeText()
 }
 
-// openSuite opens all files. Everything that is wrong with them is told at once.
+// openSuite opens all files. It reports all faults in them together.
 func (c *flowTestCmd) openSuite(a *app) (*cases.Suite, error) {
 	s := &cases.Suite{Seeds: c.Seeds, Seed: c.Seed, Workers: c.Parallel}
 	if c.Tests != "" && len(c.Files) > 1 {
@@ -83,7 +83,7 @@ func (c *flowTestCmd) openSuite(a *app) (*cases.Suite, error) {
 	return s, nil
 }
 
-// errMistaken is the error of a command that has told what is wrong with files.
+// errMistaken is the error of a command that has already reported faults in files.
 var errMistaken = errors.New("mistakes in files")
 
 func printMistakes(a *app, err error) {
@@ -97,7 +97,7 @@ func printMistakes(a *app, err error) {
 	}
 }
 
-// openCases finds the cases of a flow, of a file of cases, or of a folder.
+// openCases returns the cases of a flow, of a file of cases, or of a folder.
 func (c *flowTestCmd) openCases(name string) (all []*cases.File, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *flowTestCmd) openCases(name string) (all []*cases.File, err error) {
 	return all, err
 }
 
-// loadFaultSchedule reads the faults that are to happen.
+// loadFaultSchedule reads the faults to inject.
 func (c *flowTestCmd) loadFaultSchedule(a *app, s *cases.Suite) error {
 	if c.Schedule == "" {
 		return nil

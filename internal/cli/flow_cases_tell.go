@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// testReport tells what came of a run.
+// testReport prints the results of a test run.
 type testReport struct {
 	*flowTestCmd
 	a        *app
@@ -20,7 +20,7 @@ type testReport struct {
 	duration time.Duration
 }
 
-// writeJSON tells everything to programs.
+// writeJSON prints all results for programs.
 func (t *testReport) writeJSON() error {
 	out := struct {
 		Passed   bool                   `json:"passed"`
@@ -40,7 +40,7 @@ func (t *testReport) writeJSON() error {
 	return errors.Join(printJSON(t.a.stdout, out), err)
 }
 
-// exitError is whether all was as it has to be.
+// exitError returns an error if a case failed or the coverage is too low.
 func (t *testReport) exitError() error {
 	for _, r := range t.results {
 		if !r.Passed() {
@@ -58,7 +58,8 @@ func (t *testReport) exitError() error {
 // lacksCoverage reports whether too little of a flow is covered.
 func (t *testReport) lacksCoverage(i int) bool { return t.covered[i].Percent() < t.MinCoverage }
 
-// writeText tells people: file by file what passed, and of what failed what happened.
+// writeText prints the results for people, by file: the number of passed cases, and details of each
+// failed case.
 func (t *testReport) writeText() error {
 	runs, failed, last := 0, 0, ""
 	for _, r := range t.results {

@@ -16,7 +16,7 @@ type flowDeleteCmd struct {
 	Yes   bool     `short:"y" aliases:"force" help:"Do not ask, and delete their tasks, too."`
 }
 
-// Help says what goes.
+// Help describes what is deleted.
 func (flowDeleteCmd) Help() string {
 	return `A flow goes with all its versions and tasks: those that have not ended are canceled by force first, and nothing is compensated.
 It asks before, unless --yes says that it is meant.`
@@ -58,7 +58,7 @@ func (c *flowDeleteCmd) deleteFlow(ctx context.Context, a *app, server *client.C
 	return nil
 }
 
-// confirmDelete asks whoever sits there.
+// confirmDelete asks the user for confirmation.
 func (c *flowDeleteCmd) confirmDelete(ctx context.Context, a *app, server *client.Client, flow string, answers *bufio.Reader) (bool, error) {
 	f, err := server.Flow(ctx, flow)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *flowDeleteCmd) confirmDelete(ctx context.Context, a *app, server *clien
 	if strings.TrimSpace(answer) == name {
 		return true, nil
 	}
-	if err != nil { // nobody sits there
+	if err != nil { // there is no user at a terminal
 		fmt.Fprintln(a.stderr)
 		return false, newUsageError("%s was not deleted: nobody confirmed it; --yes deletes without asking", name)
 	}

@@ -46,7 +46,7 @@ func (c *flowDiffCmd) Run(ctx context.Context, a *app) error {
 	return t.writeRows(a.stdout)
 }
 
-// formatPlace is the node of a change behind those that it is inside of.
+// formatPlace returns the node of a change with the path of the nodes that contain it.
 func formatPlace(x *wire.FlowChange) string {
 	if x.Scope == "" || x.Node == "" {
 		return orElse(x.Node, x.Scope)

@@ -12,7 +12,7 @@ type flowListCmd struct {
 	pagingFlags
 }
 
-// listedFlow is a flow with its newest task, and when the next one is due by the clock.
+// listedFlow is a flow with its newest task and the time of its next scheduled one.
 type listedFlow struct {
 	wire.Flow
 	Last *wire.TaskSummary `json:"last_task,omitempty"`
@@ -59,7 +59,7 @@ func (f *listedFlow) lastState() string {
 	return stateOf(f.Last)
 }
 
-// nextSlots says of flows when their schedules fire next.
+// nextSlots returns when the schedules of each flow fire next.
 func nextSlots(ctx context.Context, server *client.Client) (map[string]wire.Time, error) {
 	schedules, err := readAll(0, func(p client.Paging) (*wire.Page[wire.Schedule], error) { return server.Schedules(ctx, "", p) })
 	next := map[string]wire.Time{}

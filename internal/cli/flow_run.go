@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// onceFlags are for a definition that a task is started of, and followed.
+// onceFlags holds the flags for a definition of which one task is started and followed.
 type onceFlags struct {
 	remoteFlags
 	inputFlags
@@ -23,7 +23,7 @@ type onceFlags struct {
 
 type flowRunCmd struct{ onceFlags }
 
-// Help says how it ends.
+// Help describes the exit codes.
 func (flowRunCmd) Help() string {
 	return "Publishes the definition, starts a task of it and follows that to its end. Exits with 0 when the task has completed, " +
 		"with 1 when it failed or was canceled, has not ended within --timeout, or the definition is wrong. --output json prints the task as it has ended."
@@ -41,10 +41,10 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	})
 }
 
-// taskStarter begins a task of a definition, and tells the warnings about that.
+// taskStarter starts a task of a definition, and returns the definition's warnings.
 type taskStarter func(server *client.Client, text []byte, start wire.Start) (*wire.Started, []wire.DefinitionProblem, error)
 
-// runOnce has a task begin and follows it to its end.
+// runOnce starts a task and follows it to its end.
 func (c *onceFlags) runOnce(ctx context.Context, a *app, begin taskStarter) error {
 	if problems := noFlow(c.File); problems != nil {
 		printProblems(a.stderr, c.File, problems)
@@ -85,7 +85,7 @@ func (c *onceFlags) runOnce(ctx context.Context, a *app, begin taskStarter) erro
 	return c.followWithTimeout(ctx, started.ID, func(ctx context.Context) error { return c.followTask(ctx, a, server, started.ID) })
 }
 
-// followWithTimeout has somebody follow a task for --timeout at most.
+// followWithTimeout follows a task for at most --timeout.
 func (c *onceFlags) followWithTimeout(ctx context.Context, id string, follow func(context.Context) error) error {
 	if c.Timeout == 0 {
 		return follow(ctx)

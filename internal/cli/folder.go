@@ -25,29 +25,31 @@ type flowFolder struct {
 	publish func(ctx context.Context, slug string, definition []byte) (*wire.Published, error)
 
 	published map[string]fileStamp
-	refused   map[string]bool // files; they may embed flows that are yet to come
+	// files that were rejected; they may embed flows that are not published yet
+	refused map[string]bool
 
-	labels   map[string]flowLabel // of the files, by their names
-	clashing map[string]bool      // files that are not published because of the labels of others
+	labels map[string]flowLabel // labels of the files, by file name
+	// files that are not published because their labels collide with others
+	clashing map[string]bool
 }
 
-// publishWithWarnings publishes what has warnings, too.
+// publishWithWarnings publishes definitions even if they have warnings.
 func publishWithWarnings(server *client.Client) func(context.Context, string, []byte) (*wire.Published, error) {
 	return func(ctx context.Context, slug string, definition []byte) (*wire.Published, error) {
 		return server.Publish(ctx, slug, definition)
 	}
 }
 
-// fileStamp tells one state of a file from another.
+// fileStamp identifies one state of a file.
 type fileStamp struct {
 	at   time.Time
 	size int64
 }
 
-// pollInterval is how often a folder is looked at: often enough to follow an editor.
+// pollInterval is the interval at which a folder is read: short enough to follow an editor.
 const pollInterval = 500 * time.Millisecond
 
-// watchChanges goes on until ctx ends.
+// watchChanges publishes changes until ctx ends.
 func (f *flowFolder) watchChanges(ctx context.Context) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -61,7 +63,7 @@ func (f *flowFolder) watchChanges(ctx context.Context) {
 	}
 }
 
-// publishChanges publishes what is new. A folder that is not there (yet) is empty.
+// publishChanges publishes changed files. A folder that does not exist (yet) counts as empty.
 func (f *flowFolder) publishChanges(ctx context.Context) {
 	now := map[string]fileStamp{}
 	entries, err := os.ReadDir(f.dir)
@@ -84,8 +86,8 @@ func (f *flowFolder) publishChanges(ctx context.Context) {
 	f.publishAll(ctx, f.withoutClashes(changed))
 }
 
-// withoutClashes returns the files that can be published: of the changed ones those whose labels
-// fit the other files, and those whose labels do so again. It prints the problems that are new.
+// withoutClashes returns the files that can be published: changed files with labels that do not
+// collide, and files with labels that no longer do. It prints new problems.
 func (f *flowFolder) withoutClashes(changed []string) (fit []string) {
 	f.readLabels(changed)
 	problems, clashing := compareLabels(slices.Collect(maps.Values(f.labels))), map[string]bool{}
@@ -111,7 +113,7 @@ func (f *flowFolder) withoutClashes(changed []string) (fit []string) {
 	return fit
 }
 
-// readLabels reads the labels of changed files, and drops those of files that are gone.
+// readLabels reads the labels of changed files, and drops those of files that no longer exist.
 func (f *flowFolder) readLabels(changed []string) {
 	if f.labels == nil {
 		f.labels = map[string]flowLabel{}
@@ -127,9 +129,8 @@ func (f *flowFolder) readLabels(changed []string) {
 	}
 }
 
-// publishAll publishes files that are new or changed. Each one that succeeds may be what those were
-// lacking that were refused, so these are tried again; what is wrong with the new ones is told in
-// the end.
+// publishAll publishes new or changed files. A published file may be what a rejected one was
+// lacking, so rejected files are retried. Problems of the new files are reported at the end.
 func (f *flowFolder) publishAll(ctx context.Context, changed []string) {
 	if f.refused == nil {
 		f.refused = map[string]bool{}
@@ -158,7 +159,7 @@ func (f *flowFolder) publishAll(ctx context.Context, changed []string) {
 	}
 }
 
-// publishFile says what became of a file.
+// publishFile publishes a file. It returns a report of the result.
 func (f *flowFolder) publishFile(ctx context.Context, path string) (told string, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -189,7 +190,7 @@ func (f *flowFolder) publishFile(ctx context.Context, path string) (told string,
 	return b.String(), err == nil
 }
 
-// formatProblem is a problem as compilers tell it, so that editors find the place.
+// formatProblem formats a problem like compilers do, so that editors find the place.
 func formatProblem(file string, line, column int, severity, path, msg string) string {
 	if line > 0 {
 		file = fmt.Sprintf("%s:%d:%d", file, line, column)
@@ -200,8 +201,8 @@ func formatProblem(file string, line, column int, severity, path, msg string) st
 	return sanitizeText(fmt.Sprintf("%s: %s: %s", file, severity, msg))
 }
 
-// isDefinition reports whether a file holds a flow, by its name. What stands beside a flow to test
-// it holds none.
+// isDefinition reports whether a file contains a flow, by its name. Test files beside a flow
+// contain none.
 func isDefinition(name string) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".yaml", ".yml", ".json":
@@ -210,7 +211,7 @@ func isDefinition(name string) bool {
 	return false
 }
 
-// slugOf names a flow like its file, in the letters of a slug.
+// slugOf derives a slug from a file name.
 func slugOf(path string) string {
 	name := filepath.Base(path)
 	name = strings.ToLower(strings.TrimSuffix(name, filepath.Ext(name)))

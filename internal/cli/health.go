@@ -12,7 +12,7 @@ type healthCmd struct {
 	Timeout time.Duration `default:"5s" help:"How long the answer may take (${default})."`
 }
 
-// Help says what it is for.
+// Help describes the purpose of the command.
 func (healthCmd) Help() string {
 	return `Exits with 0 if the member is ready: it holds its lease, writes to its store and reaches it. It needs no token, and no client certificate.
 Made for the health checks of containers, whose image may hold nothing but this program.`

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// hookCmd is about what starts and signals tasks from outside.
+// hookCmd groups the commands for hooks, which start and signal tasks from outside.
 type hookCmd struct {
 	Set    hookSetCmd    `cmd:"" help:"Make a hook, or change it."`
 	List   hookListCmd   `cmd:"" help:"List the hooks."`
@@ -44,7 +44,7 @@ func stateOfHook(h *wire.Hook) string {
 	return "enabled"
 }
 
-// doesHook is what becomes of deliveries, in short.
+// doesHook describes the effect of deliveries in short.
 func doesHook(h *wire.Hook) string {
 	switch {
 	case h.Signal == "":
@@ -75,7 +75,7 @@ func (c *hookShowCmd) Run(ctx context.Context, a *app) error {
 	return printHook(a, h, "")
 }
 
-// printHook shows a hook, and its secret where that was made now.
+// printHook prints a hook, and its secret if that was just generated.
 func printHook(a *app, h *wire.Hook, secret string) error {
 	labels := []string{}
 	for _, name := range sortedKeys(h.Labels) {

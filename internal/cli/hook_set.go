@@ -39,7 +39,7 @@ type hookSetCmd struct {
 	Enable     bool              `xor:"able" help:"Have them carried out again."`
 }
 
-// Help shows the ways.
+// Help shows examples.
 func (hookSetCmd) Help() string {
 	return `troupe hook set orders --flow order -p order=body.id -p source='headers["x-source"]' --key body.id
 troupe hook set paid --signal paid --flow order --key body.order --value body.amount
@@ -69,7 +69,8 @@ func (c *hookSetCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// desiredHook is what the hook is to be: what the command line says, and for the rest what it is.
+// desiredHook returns the new settings of the hook: those of the command line, and for the rest its
+// current ones.
 func (c *hookSetCmd) desiredHook(ctx context.Context, a *app, server *client.Client) (*wire.SetHook, error) {
 	set := &wire.SetHook{NewSecret: c.NewSecret, KeepMS: c.Keep.Milliseconds()}
 	before, err := server.Hook(ctx, c.Hook)
@@ -99,7 +100,7 @@ func (c *hookSetCmd) desiredHook(ctx context.Context, a *app, server *client.Cli
 	return set, nil
 }
 
-// readSettings are those that the file says, or the flags.
+// readSettings returns the settings in the file or in the flags.
 func (c *hookSetCmd) readSettings(a *app) (said *wire.HookSettings, given bool, err error) {
 	flags, err := c.flagSettings()
 	if err != nil {
@@ -137,14 +138,14 @@ func (c *hookSetCmd) flagSettings() (*wire.HookSettings, error) {
 	return s, err
 }
 
-// plainJSON leaves < and & as they are: expressions have them.
+// plainJSON encodes a value without escaping < and &, which expressions contain.
 func plainJSON(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	err := encodeJSON(&b, v, "")
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// templateOf is JSON as it is, and any other text an expression.
+// templateOf returns JSON unchanged, and any other text as an expression.
 func templateOf(text string) json.RawMessage {
 	if text == "" {
 		return nil
@@ -154,7 +155,7 @@ func templateOf(text string) json.RawMessage {
 			return json.RawMessage(text)
 		}
 	}
-	quoted, _ := plainJSON(text) // a text always has one
+	quoted, _ := plainJSON(text) // a text can always be encoded
 	return quoted
 }
 
@@ -163,9 +164,9 @@ func isZero(s *wire.HookSettings) bool {
 	return err == nil && string(text) == "{}"
 }
 
-// readSettings reads YAML, of which JSON is a part.
+// readSettings parses YAML, which includes JSON.
 func readSettings(text []byte) (*wire.HookSettings, error) {
-	plain, err := define.YAMLToJSON(text) // digit by digit
+	plain, err := define.YAMLToJSON(text) // keeps all digits of numbers
 	if err != nil {
 		return nil, err
 	}

@@ -10,17 +10,17 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// An id may be shortened to what no other one begins with. What is meant is looked up here, before
-// anything is done.
+// An id may be shortened as long as the beginning is unique. The commands resolve it here before
+// they do anything.
 
-// idCandidate is something whose id begins with what was typed.
+// idCandidate is an object with an id that begins with the typed text.
 type idCandidate struct{ id, about string }
 
-// mostCandidates is how many are listed of those that may be meant.
+// mostCandidates is the number of candidates that are listed if the text is ambiguous.
 const mostCandidates = 10
 
-// chooseCandidate finds the one that is meant. What nothing begins with is left to the server,
-// which says what there is not.
+// chooseCandidate returns the only candidate. If there is none, it returns the typed text, and the
+// server reports that it is unknown.
 func chooseCandidate(what, typed string, found []idCandidate) (string, error) {
 	switch {
 	case len(found) == 0 || slices.ContainsFunc(found, func(c idCandidate) bool { return c.id == typed }):
@@ -40,14 +40,14 @@ func chooseCandidate(what, typed string, found []idCandidate) (string, error) {
 	return "", usageError{fmt.Errorf("%s\nhint: type more of it", b.String())}
 }
 
-// What servers make ids of: they begin with a word, which may be left out.
+// Length and prefixes of ids made by servers; the prefix may be omitted.
 const (
 	idLength = 36
 	ofTasks  = "task-"
 	ofFlows  = "flow-"
 )
 
-// taskID is the id that is meant by the beginning of one.
+// taskID returns the full id of a task from its beginning.
 func taskID(ctx context.Context, server *client.Client, typed string) (string, error) {
 	if whole := len(strings.TrimPrefix(typed, ofTasks)) >= idLength; whole || typed == "" {
 		return typed, nil
@@ -62,7 +62,7 @@ func taskID(ctx context.Context, server *client.Client, typed string) (string, e
 	return chooseCandidate("task", typed, found)
 }
 
-// tasksFrom are tasks whose ids begin so.
+// tasksFrom returns tasks with ids that begin with prefix.
 func tasksFrom(ctx context.Context, server *client.Client, prefix string) ([]idCandidate, error) {
 	tasks, err := server.Tasks(ctx, client.TaskQuery{IDPrefix: prefix, Paging: client.Paging{Limit: mostCandidates + 1}})
 	if err != nil {
@@ -75,8 +75,7 @@ func tasksFrom(ctx context.Context, server *client.Client, prefix string) ([]idC
 	return found, nil
 }
 
-// jobMeant is the job that is meant by the beginning of its id. Ids of jobs begin with that of
-// their task.
+// jobMeant returns a job from the beginning of its id. Ids of jobs begin with the id of their task.
 func jobMeant(ctx context.Context, server *client.Client, typed string) (*wire.Job, error) {
 	job, err := server.Job(ctx, typed)
 	if client.KindOf(err) != "not_found" {
@@ -96,7 +95,7 @@ func jobMeant(ctx context.Context, server *client.Client, typed string) (*wire.J
 	return server.Job(ctx, id)
 }
 
-// jobsFrom are jobs of the task that is meant whose ids begin so.
+// jobsFrom returns jobs with ids that begin with the typed text.
 func jobsFrom(ctx context.Context, server *client.Client, typed string) ([]idCandidate, error) {
 	task, rest, _ := strings.Cut(typed, ".")
 	id, err := taskID(ctx, server, task)
@@ -127,7 +126,7 @@ func jobsFrom(ctx context.Context, server *client.Client, typed string) ([]idCan
 	return found, nil
 }
 
-// workerID is the id that is meant by the beginning of one.
+// workerID returns the full id of a worker from its beginning.
 func workerID(ctx context.Context, server *client.Client, typed string) (string, error) {
 	workers, err := server.WorkerPage(ctx, client.WorkerQuery{IDPrefix: typed, Paging: client.Paging{Limit: mostCandidates + 1}})
 	if err != nil {
@@ -140,10 +139,10 @@ func workerID(ctx context.Context, server *client.Client, typed string) (string,
 	return chooseCandidate("worker", typed, found)
 }
 
-// leastID is how much of a flow's id has to be typed: what is shorter is a slug.
+// leastID is the number of characters of a flow's id that must be typed; a shorter text is a slug.
 const leastID = 6
 
-// flowNamed is a flow's slug or id; the id may be shortened.
+// flowNamed returns a flow's slug or full id from a slug or the beginning of an id.
 func flowNamed(ctx context.Context, server *client.Client, typed string) (string, error) {
 	id := strings.TrimPrefix(typed, ofFlows)
 	if len(id) < leastID || len(id) >= idLength || strings.Trim(id, "0123456789abcdef-") != "" {
@@ -165,7 +164,8 @@ func flowNamed(ctx context.Context, server *client.Client, typed string) (string
 	return chooseCandidate("flow", typed, found)
 }
 
-// memberNamed is a member's name or incarnation; the incarnation may be shortened.
+// memberNamed returns a member's name or full incarnation from a name or the beginning of an
+// incarnation.
 func memberNamed(ctx context.Context, server *client.Client, typed string) (string, error) {
 	cluster, err := server.Members(ctx)
 	if err != nil {

@@ -49,7 +49,7 @@ func (c *importPocketflowCmd) Run(ctx context.Context, a *app) (err error) {
 	return nil
 }
 
-// importFile opens the store, unless the file alone is looked at.
+// importFile imports the file into the store. A dry run reads only the file.
 func (c *importPocketflowCmd) importFile(ctx context.Context, file *pocketflow.File, lacks func(pocketflow.Lack)) (report *pocketflow.Report, err error) {
 	o := pocketflow.Options{Cluster: c.Cluster, DryRun: c.DryRun, Lacks: lacks}
 	if c.DryRun {
@@ -66,7 +66,7 @@ func (c *importPocketflowCmd) importFile(ctx context.Context, file *pocketflow.F
 
 func (c *importPocketflowCmd) storeDSN() string { return cmp.Or(c.Store, "sqlite:troupe.db") }
 
-// withImportHint says what to do when a member lives on the store.
+// withImportHint adds advice if a member is using the store.
 func withImportHint(err error) error {
 	if errors.Is(err, troupe.ErrTaken) {
 		return fmt.Errorf("%w\nhint: stop the member, import, and start it again", err)
@@ -74,7 +74,7 @@ func withImportHint(err error) error {
 	return err
 }
 
-// importReport is the report for programs.
+// importReport is the report as JSON.
 type importReport struct {
 	DryRun     bool              `json:"dry_run"`
 	Flows      pocketflow.Count  `json:"flows"`
@@ -105,7 +105,7 @@ func (c *importPocketflowCmd) printReport(a *app, r *pocketflow.Report, lacks []
 	return nil
 }
 
-// importRemarks are what somebody has to know before a member is started.
+// importRemarks returns the remarks that an operator needs before starting a member.
 func (c *importPocketflowCmd) importRemarks(r *pocketflow.Report) (lines []string) {
 	if c.DryRun {
 		lines = append(lines, "Nothing was written.")
@@ -122,7 +122,7 @@ func (c *importPocketflowCmd) importRemarks(r *pocketflow.Report) (lines []strin
 	return lines
 }
 
-// defaultRetention is that of members.
+// defaultRetention is the default retention of members.
 const defaultRetention = 30 * 24 * time.Hour
 
 func (c *importPocketflowCmd) otherFlags() (flags string) {

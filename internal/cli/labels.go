@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/cases"
 )
 
-// flowLabel is what the flow in a file is addressed by and called. A part that is not known is "".
+// flowLabel is the slug and the name of the flow in a file. An unknown part is "".
 type flowLabel struct{ file, slug, name string }
 
 // labelOf returns the label of the flow in a file. False means that the file has no flow.
@@ -36,7 +36,7 @@ func labelOf(file string, text []byte) (flowLabel, bool) {
 // fileProblems holds problems by file.
 type fileProblems map[string]define.Problems
 
-// of returns the problems of a file, as errors if warnings are taken for such.
+// of returns the problems of a file; with strict, warnings become errors.
 func (p fileProblems) of(file string, strict bool) define.Problems {
 	problems := p[filepath.Clean(file)]
 	if strict {
@@ -73,8 +73,8 @@ func compareLabels(labels []flowLabel) fileProblems {
 	return problems
 }
 
-// add reports a problem of each of several files, with a text that names the others. Files with an
-// error keep it alone.
+// add adds a problem to each of several files, with a text that names the others. A file that has
+// an error already keeps only that.
 func (p fileProblems) add(files []string, problem define.Problem, text func(others string) string) {
 	if len(files) == 1 {
 		return

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// logFlags are for every command that lives on and logs.
+// logFlags holds the flags of every long-running command that logs.
 type logFlags struct {
 	LogFormat string `env:"TROUPE_LOG_FORMAT" enum:"text,json" default:"text" group:"Logs" help:"Form of all that is printed, the log on stderr above all: text or json."`
 	LogLevel  string `env:"TROUPE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" group:"Logs" help:"Least level that is logged: debug, info, warn or error."`
 }
 
-// newLogger writes in the form that was asked for; what fails the command is written so, too, and
-// what libraries have to say.
+// newLogger returns a logger in the requested form. It also prints the command's final error and
+// the messages of libraries.
 func (f *logFlags) newLogger(a *app) *slog.Logger {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(f.LogLevel)) // one of the enum
+	_ = level.UnmarshalText([]byte(f.LogLevel)) // valid because of the enum
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: forPeople}
 	log := slog.New(slog.NewTextHandler(a.stderr, options))
 	if f.LogFormat == "json" {
@@ -27,16 +27,16 @@ func (f *logFlags) newLogger(a *app) *slog.Logger {
 	return log
 }
 
-// printNotice tells on stdout what the command is about, in the form that was asked for.
+// printNotice prints on stdout what the command is doing, in the requested form.
 func (f *logFlags) printNotice(a *app, text string, fields map[string]string) {
 	if f.LogFormat == "json" {
-		_ = printLine(a.stdout, fields) // who has closed it does not want to know
+		_ = printLine(a.stdout, fields) // a closed stdout is no error
 		return
 	}
 	fmt.Fprintln(a.stdout, text)
 }
 
-// forPeople writes durations as texts: JSON has no form of them.
+// forPeople formats durations as texts, because JSON has no form for them.
 func forPeople(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		d := a.Value.Duration()

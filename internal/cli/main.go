@@ -1,12 +1,12 @@
 // Package cli is the command line: a member of the workflow engine, its workers, and the commands
-// that people use to publish flows and to start and follow tasks. A program is a name and what it
-// adds to its members.
+// to publish flows and to start and follow tasks. A program consists of a name and the additions to
+// its members.
 //
-// Promises: flow and task commands know nothing but a server's /v1, so they work against any
-// member, here or elsewhere, but for flow test, which needs none; the exit code is 0 when what was
-// asked for is done, 1 when it failed (also when the task that was waited for failed) and 2 when
-// the command line was wrong, or a file that flow test was given; results go to stdout, all else to
-// stderr.
+//   - Flow and task commands use only a server's /v1, so they work with any local or remote member;
+//     flow test needs none.
+//   - The exit code is 0 when the command has succeeded, 1 when it failed (also when the task that it
+//     waited for failed), and 2 when the command line, or a file given to flow test, was wrong.
+//   - Results go to stdout, everything else to stderr.
 package cli
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/garbage"
 )
 
-// Large requests make the heap, and thereby the garbage that may gather, large for a while. From
-// this size on garbage is collected more often instead. It is no bound: what is in use may be
-// larger. GOMEMLIMIT, when set, goes before it.
+// softMemory is the heap size above which garbage is collected more often. Large requests make the
+// heap large for a while, and the default collector would then let as much garbage gather. It is no
+// limit: memory in use may exceed it. GOMEMLIMIT, if set, has precedence.
 const softMemory = 736 << 20
 
-// tuneCollector sets what the environment leaves open.
+// tuneCollector configures the garbage collector where the environment does not.
 func tuneCollector() {
 	garbage.Bound()
 	if os.Getenv("GOMEMLIMIT") == "" {
@@ -33,22 +33,23 @@ func tuneCollector() {
 	}
 }
 
-// Addition is what a program adds to its members, such as starters, trackers and buckets: a pointer
-// to a struct whose fields are flags beside those of every member.
+// Addition adds features to the members of a program, such as starters, trackers and buckets. It is
+// a pointer to a struct whose fields become flags of every member.
 type Addition interface {
-	// Extend adds to a member's configuration what the flags ask for.
+	// Extend changes a member's configuration according to the flags.
 	Extend(cfg *troupe.Config) error
 }
 
-// Main is the whole program of this name.
+// Main runs the program under the given name.
 func Main(name string, additions ...Addition) {
 	tuneCollector()
 	e := programVariant{name, additions}
 	os.Exit(e.runCommand(untilStopped(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// untilStopped ends with the first signal to end. A second one ends the process as it is, whenever
-// it comes behind what the first one did: nothing ends before signals are left to the system again.
+// untilStopped returns a context that ends with the first stop signal. A second one kills the
+// process. That holds whenever it comes after the effect of the first one: the context ends only
+// after the default signal handling is restored.
 func untilStopped() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	asked := make(chan os.Signal, 1)
@@ -61,8 +62,8 @@ func untilStopped() context.Context {
 	return ctx
 }
 
-// stopSignals are the signals that ask us to end. A terminal that closes is one, unless we were
-// started to outlive it (nohup).
+// stopSignals returns the signals that stop the process. The hangup of a terminal is one, unless
+// the process was started to outlive it (nohup).
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -22,7 +22,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// memberFlags are the settings of a member, one flag and one variable each.
+// memberFlags holds the settings of a member. Each has a flag and an environment variable.
 type memberFlags struct {
 	Store  string `env:"TROUPE_STORE" placeholder:"SETTING" help:"Where everything is kept: sqlite:PATH or a postgres:// URL."`
 	Schema string `env:"TROUPE_SCHEMA" placeholder:"NAME" help:"Schema of PostgreSQL that everything is kept in (troupe); it is created if it is not there."`
@@ -77,11 +77,11 @@ type memberFlags struct {
 	MetricsDetail string `env:"TROUPE_METRICS_DETAIL" enum:"service,node" default:"service" group:"Metrics" help:"How finely attempts are told apart in /metrics: by service, or also (node) by the node that they were of, of the first 500 nodes that the member comes across."`
 
 	logFlags
-	kong.Plugins // the flags of additions
+	kong.Plugins // flags of additions
 }
 
-// buildConfig makes the member's configuration of the flags and of what the first schedulers'
-// variables say.
+// buildConfig returns the member's configuration from the flags and from the variables of the first
+// schedulers.
 func (f *memberFlags) buildConfig(a *app) (troupe.Config, error) {
 	if err := f.checkFlags(); err != nil {
 		return troupe.Config{}, err
@@ -116,15 +116,15 @@ func (f *memberFlags) buildConfig(a *app) (troupe.Config, error) {
 	return cfg, err
 }
 
-// idleSettings are the variables of Ork's settings that are set: nothing is polled for here, what
-// is bounded is bounded by flags, and workflows are published.
+// idleSettings returns the set variables of Ork that have no effect here: this engine does not
+// poll, its limits are flags, and workflows are published.
 func idleSettings() []string {
 	all := []string{"POLL_INTERVAL_SECS", "MAX_TASKS_PER_BATCH", "MAX_CONCURRENT_DISPATCHES", "MAX_CONCURRENT_STATUS_CHECKS", "DB_POOL_SIZE", "ENABLE_TRIGGERER",
 		"ORK_LOCATIONS_CONFIG", "ORK_STATE_STORE"}
 	return slices.DeleteFunc(all, func(name string) bool { return os.Getenv(name) == "" })
 }
 
-// graceGiven is the grace that was asked for, if any.
+// graceGiven returns the requested grace; 0 if there is none.
 func (f *memberFlags) graceGiven() time.Duration {
 	if f.ResumeGrace == nil {
 		return 0
@@ -132,7 +132,7 @@ func (f *memberFlags) graceGiven() time.Duration {
 	return *f.ResumeGrace
 }
 
-// resumeGrace is negative where none is wanted, because 0 means the default.
+// resumeGrace returns a negative value if no grace is wanted, because 0 means the default.
 func (f *memberFlags) resumeGrace() time.Duration {
 	if f.ResumeGrace != nil && *f.ResumeGrace == 0 {
 		return -1
@@ -147,7 +147,7 @@ func (f *memberFlags) storeDSN() string {
 	return cmp.Or(f.Store, "sqlite:troupe.db")
 }
 
-// checkFlags refuses numbers that would silently mean the default, and a file that is not there.
+// checkFlags rejects numbers that would silently mean the default, and files that do not exist.
 func (f *memberFlags) checkFlags() error {
 	for _, n := range []struct {
 		flag  string
@@ -172,7 +172,8 @@ func (f *memberFlags) checkFlags() error {
 	return nil
 }
 
-// readTokens that let callers in. An empty one would let in everybody, so it is none.
+// readTokens returns the tokens that grant access. Empty ones are dropped, because an empty token
+// would admit every caller.
 func (f *memberFlags) readTokens() ([]string, error) {
 	lines := f.Token
 	if f.TokenFile != "" {
@@ -194,8 +195,8 @@ func (f *memberFlags) readTokens() ([]string, error) {
 	return tokens, nil
 }
 
-// secondsFromEnv reads a variable that holds a positive number of seconds; anything else means the
-// default.
+// secondsFromEnv reads a variable that holds a positive number of seconds; 0 for anything else,
+// which means the default.
 func secondsFromEnv(variable string) time.Duration {
 	n, err := strconv.Atoi(os.Getenv(variable))
 	if err != nil || n <= 0 {
@@ -204,14 +205,14 @@ func secondsFromEnv(variable string) time.Duration {
 	return time.Duration(min(n, math.MaxInt32)) * time.Second
 }
 
-// runningMember is a running member and the address it is reached at.
+// runningMember is a running member and its address.
 type runningMember struct {
 	engine *troupe.Engine
 	url    string
-	served chan error // gets the end of serving, once
+	served chan error // receives the result of serving, once
 }
 
-// startMember opens the store and the address and serves until ctx ends.
+// startMember opens the store and the listener, and serves until ctx ends.
 func startMember(ctx context.Context, cfg troupe.Config) (*runningMember, error) {
 	listener, err := troupe.Listen(cfg)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -221,7 +222,7 @@ func startMember(ctx context.Context, cfg troupe.Config) (*runningMember, error)
 		return nil, err
 	}
 	if _, port, _ := net.SplitHostPort(cfg.Listen); port == "0" {
-		cfg.Listen = listener.Addr().String() // other members are told
+		cfg.Listen = listener.Addr().String() // the address for other members
 	}
 	cfg.Listener = listener
 	engine, err := troupe.Open(ctx, cfg)
@@ -232,11 +233,12 @@ func startMember(ctx context.Context, cfg troupe.Config) (*runningMember, error)
 		return nil, errors.Join(withStoreHint(err), listener.Close(), engine.Close())
 	}
 	m := &runningMember{engine: engine, url: cfg.Scheme() + "://" + localAddress(listener.Addr()), served: make(chan error, 1)}
-	go func() { m.served <- engine.Serve(ctx, nil) }() // ends with ctx; wait hears of it
+	// ends with ctx; waitForEnd receives the result
+	go func() { m.served <- engine.Serve(ctx, nil) }()
 	return m, nil
 }
 
-// withStoreHint says what to do when somebody else lives on the store.
+// withStoreHint adds advice if another member is using the store.
 func withStoreHint(err error) error {
 	if errors.Is(err, troupe.ErrTaken) {
 		return fmt.Errorf("%w\nhint: stop that member, or give this one a store of its own with --store", err)
@@ -244,13 +246,13 @@ func withStoreHint(err error) error {
 	return err
 }
 
-// uiURL is where people find it.
+// uiURL returns the address of the web pages.
 func (m *runningMember) uiURL() string { return m.url + "/ui/" }
 
-// waitForEnd returns when the member has ended and everything is put away.
+// waitForEnd returns when the member has stopped and is closed.
 func (m *runningMember) waitForEnd() error { return errors.Join(<-m.served, m.engine.Close()) }
 
-// localAddress is an address as somebody on this host would use it.
+// localAddress returns an address in the form for callers on this host.
 func localAddress(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// clusterCmd is for those who operate a cluster. Any of its members may be asked.
+// clusterCmd groups the commands for operators of a cluster. Any member can serve them.
 type clusterCmd struct {
 	Members membersCmd `cmd:"" help:"List the members: their leases, shards and tasks."`
 	Shards  shardsCmd  `cmd:"" help:"Tell who owns the shards, and which moved in the last minutes."`
@@ -93,7 +93,7 @@ func (c *shardsCmd) Run(ctx context.Context, a *app) error {
 	return showMoves(a, shards.Moves)
 }
 
-// showOwners tells how many shards each member owns, and what is in them.
+// showOwners prints how many shards each member owns, and the number of their tasks.
 func showOwners(a *app, shards []wire.Shard) error {
 	type owner struct{ name, incarnation string }
 	type sums struct{ shards, active, resting int }
@@ -144,7 +144,7 @@ type drainCmd struct {
 	Wait   bool   `help:"Come back when it owns no shards any more."`
 }
 
-// Help says what it is for.
+// Help describes the purpose of the command.
 func (drainCmd) Help() string {
 	return `The member lives on and answers requests; workers that are attached to it stay. It takes no tasks until it is started again, or --undo.
 Nothing that runs is repeated, and callers see no error. troupe serve does the same by itself when it is asked to end.`
@@ -182,7 +182,7 @@ func (c *drainCmd) drainMember(ctx context.Context, server *client.Client) (*wir
 		return server.Undrain(ctx, c.Member)
 	}
 	for {
-		member, err := server.Drain(ctx, c.Member) // a second time changes nothing
+		member, err := server.Drain(ctx, c.Member) // repeating it changes nothing
 		if err != nil || !c.Wait || member.Shards == 0 {
 			return member, err
 		}
@@ -194,5 +194,5 @@ func (c *drainCmd) drainMember(ctx context.Context, server *client.Client) (*wir
 	}
 }
 
-// drainPause is between two looks at a member that hands over.
+// drainPause is the pause between two checks of a member that hands over.
 const drainPause = 200 * time.Millisecond

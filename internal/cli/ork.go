@@ -16,20 +16,20 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// rootFlag is for what reads files of Ork.
+// rootFlag holds the flag of commands that read files of Ork.
 type rootFlag struct {
 	Root string `placeholder:"DIR" help:"Of a workflow file of Ork: the folder, as the server knows it, in which its tasks run and their files are; by default that of the workflow file. It has to be inside the server's --script-dir."`
 }
 
-// loadedDefinition is a definition in our form: the text itself, or what a workflow file of Ork
-// becomes.
+// loadedDefinition is a definition in our form: the file's text, or the translation of a workflow
+// file of Ork.
 type loadedDefinition struct {
 	text     []byte
-	workflow *ork.Workflow // nil = it was none
+	workflow *ork.Workflow // nil if the file is no workflow of Ork
 	problems []wire.DefinitionProblem
 }
 
-// translateOrk reads a file that may be one of Ork. One that is, and is wrong, has no text.
+// translateOrk reads a file that may be a workflow of Ork. A faulty one has no text.
 func (f rootFlag) translateOrk(file string, text []byte) (loadedDefinition, error) {
 	if !ork.Is(text) {
 		return loadedDefinition{text: text}, nil
@@ -53,7 +53,7 @@ func (f rootFlag) translateOrk(file string, text []byte) (loadedDefinition, erro
 	return r, nil
 }
 
-// orkOptions are those of a workflow whose files are here, below a root; "" = it has none.
+// orkOptions returns the options for a workflow with local files below a root; "" if it has none.
 func orkOptions(root string) (o ork.Options, err error) {
 	o = ork.Options{Root: root, Inspect: inspectHere}
 	if root != "" {
@@ -68,7 +68,7 @@ func orkOptions(root string) (o ork.Options, err error) {
 	return o, nil
 }
 
-// prefixFolder are problems with the paths of other files as somebody here would write them.
+// prefixFolder makes the paths of other files in problems relative to the current folder.
 func prefixFolder(folder string, problems define.Problems) define.Problems {
 	for i, p := range problems {
 		if p.File != "" {
@@ -78,8 +78,7 @@ func prefixFolder(folder string, problems define.Problems) define.Problems {
 	return problems
 }
 
-// folderOf is where a workflow file is, which its tasks take for their root; "" = it comes from
-// stdin.
+// folderOf returns the folder of a workflow file, which is the root of its tasks; "" for stdin.
 func folderOf(file string) (string, error) {
 	if file == "-" {
 		return "", nil
@@ -87,11 +86,11 @@ func folderOf(file string) (string, error) {
 	return filepath.Abs(filepath.Dir(file))
 }
 
-// inspecting is how long importing one file may take.
+// inspecting is the time limit for importing one file.
 const inspecting = 30 * time.Second
 
-// inspectHere has functions of Python say what they take: of workflows that ask for it, since their
-// files are imported for that.
+// inspectHere returns the parameters of Python functions. It is used only for workflows that ask
+// for it, because it imports their files.
 func inspectHere(p *flow.Program) (s ork.Signatures, err error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), inspecting, fmt.Errorf("importing it takes longer than %s", inspecting))
 	defer cancel()
@@ -104,9 +103,9 @@ func inspectHere(p *flow.Program) (s ork.Signatures, err error) {
 	return s, json.Unmarshal(said, &s)
 }
 
-// checkOrk tells everything that is wrong with a workflow file of Ork.
+// checkOrk returns all problems of a workflow file of Ork.
 func checkOrk(s definitionSource) define.Problems {
-	root, _ := folderOf(s.file) // of one that was read
+	root, _ := folderOf(s.file) // it cannot fail, because the file was read
 	o, err := orkOptions(root)
 	if err != nil {
 		return define.Problems{{Severity: define.SeverityError, Msg: err.Error()}}
@@ -123,7 +122,7 @@ func checkOrk(s definitionSource) define.Problems {
 	return append(problems, w.InItsWords(compile.Check(d, flow.Limits{}))...)
 }
 
-// flowSlug is what a file is published as: one of Ork by its own name.
+// flowSlug returns the slug under which a file is published; for a workflow of Ork, its own name.
 func (r *loadedDefinition) flowSlug(file string) string {
 	switch {
 	case r.workflow != nil && r.workflow.Name != "":
@@ -142,8 +141,8 @@ func toWire(problems define.Problems) []wire.DefinitionProblem {
 	return list
 }
 
-// allProblems is what was found in the file, and what a server has found in the definition: of one
-// of Ork by what the file calls it.
+// allProblems returns the problems found in the file and those that a server found in the
+// definition. For a workflow of Ork they use the names from its file.
 func (r *loadedDefinition) allProblems(found []wire.DefinitionProblem) []wire.DefinitionProblem {
 	if r.workflow == nil {
 		return found
@@ -155,7 +154,7 @@ func (r *loadedDefinition) allProblems(found []wire.DefinitionProblem) []wire.De
 	return append(r.problems, toWire(r.workflow.InItsWords(all))...)
 }
 
-// originNote says of a file that it was one of Ork.
+// originNote returns a remark if the file is a workflow of Ork.
 func (r *loadedDefinition) originNote() string {
 	if r.workflow == nil {
 		return ""
@@ -163,7 +162,7 @@ func (r *loadedDefinition) originNote() string {
 	return " (translated from a workflow of Ork)"
 }
 
-// readDefinition reads a definition, in our form or in Ork's.
+// readDefinition reads a definition in our form or in Ork's.
 func (f rootFlag) readDefinition(a *app, file string) (loadedDefinition, error) {
 	text, err := a.readFile(file)
 	if err != nil {

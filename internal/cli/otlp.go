@@ -20,13 +20,13 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// spanExporter takes spans to a collector, by OpenTelemetry's protocol over HTTP.
+// spanExporter sends spans to a collector, by OpenTelemetry's protocol over HTTP.
 type spanExporter struct {
 	client   otlptrace.Client
 	resource *resourcepb.Resource
 }
 
-// configureTracing sets how tasks are traced, as OpenTelemetry's own variables say.
+// configureTracing configures tracing from OpenTelemetry's own variables.
 func (f *memberFlags) configureTracing(cfg *troupe.Config) (err error) {
 	cfg.TraceLinks = f.TraceMode == "link"
 	if !isExporting() {
@@ -47,7 +47,7 @@ func (f *memberFlags) configureTracing(cfg *troupe.Config) (err error) {
 	return nil
 }
 
-// isExporting reports whether there is a collector.
+// isExporting reports whether a collector is configured.
 func isExporting() bool {
 	if off, _ := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED")); off || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return false
@@ -55,8 +55,8 @@ func isExporting() bool {
 	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
-// parseSampler reads which traces are told: their ratio as in troupe.Config, and whether it counts
-// for those of callers, too.
+// parseSampler returns the ratio of traces to export, as in troupe.Config, and whether it also
+// applies to traces of callers.
 func parseSampler(name, arg string) (ratio float64, alone bool, err error) {
 	name, parent := strings.CutPrefix(name, "parentbased_")
 	switch name {
@@ -81,8 +81,8 @@ func parseSampler(name, arg string) (ratio float64, alone bool, err error) {
 	return 0, false, newUsageError("OTEL_TRACES_SAMPLER is %q: say always_on, always_off or traceidratio, or one of them behind parentbased_", name)
 }
 
-// buildResource says who tells spans; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES go before what
-// we would say.
+// buildResource returns the resource that spans belong to. OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES have precedence over our defaults.
 func buildResource(member string) *resourcepb.Resource {
 	ours := []attribute.KeyValue{attribute.String("service.name", "troupe"), attribute.String("service.version", troupe.Version())}
 	if member != "" {

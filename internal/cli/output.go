@@ -11,15 +11,14 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// outputFlag is for every command that shows something.
+// outputFlag selects the form of the output.
 type outputFlag struct {
 	Output string `short:"o" env:"TROUPE_OUTPUT" enum:"table,json" default:"table" help:"table or json (${default})."`
 }
 
 func (f outputFlag) isJSON() bool { return f.Output == "json" }
 
-// printJSON writes a value for programs. Users' values keep their digits and the order of their
-// keys.
+// printJSON writes a value as JSON. Values of users keep their digits and the order of their keys.
 func printJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
 
 // printLine writes a value on a line of its own.
@@ -37,12 +36,12 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// printFields writes names and values below each other, without those that are empty.
+// printFields writes names and values, one pair per line, without empty ones.
 func printFields(w io.Writer, pairs ...string) error {
 	d, _ := w.(outputWriter)
 	out := w
 	if d.color {
-		out = d.Writer // every value is clean
+		out = d.Writer // all values are sanitized
 	}
 	var rows [][]string
 	for i := 0; i < len(pairs); i += 2 {
@@ -67,7 +66,7 @@ func truncateText(s string, n int) string {
 	return s
 }
 
-// Times for people, in their own zone, and which one that is.
+// Layouts of times for people, in their own zone and with its offset.
 const (
 	momentLayout  = "2006-01-02 15:04:05Z07:00"
 	instantLayout = "2006-01-02 15:04:05.000Z07:00"
@@ -75,7 +74,7 @@ const (
 
 func formatTime(t wire.Time) string { return inLayout(t, momentLayout) }
 
-// formatPreciseTime tells the milliseconds, too.
+// formatPreciseTime formats a time with milliseconds.
 func formatPreciseTime(t wire.Time) string { return inLayout(t, instantLayout) }
 
 func inLayout(t wire.Time, layout string) string {
@@ -85,7 +84,7 @@ func inLayout(t wire.Time, layout string) string {
 	return t.Local().Format(layout)
 }
 
-// formatCount is a number of things for people.
+// formatCount formats a number of things for people.
 func formatCount(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -93,7 +92,7 @@ func formatCount(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// formatDuration is a duration for people.
+// formatDuration formats a duration for people.
 func formatDuration(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Second:
@@ -104,7 +103,7 @@ func formatDuration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// formatElapsed is the time between two moments, "" while the second one is to come.
+// formatElapsed formats the time between two moments; "" if the second one is in the future.
 func formatElapsed(from, to wire.Time) string {
 	if from.IsZero() || to.IsZero() {
 		return ""

@@ -7,15 +7,14 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// pagingFlags say which part of a list is shown.
+// pagingFlags selects the part of a list that is shown.
 type pagingFlags struct {
 	Limit  int    `default:"50" help:"How many at most (${default})."`
 	All    bool   `xor:"part" help:"All there are."`
 	Cursor string `xor:"part" help:"Go on behind a list that was not all: what that one said."`
 }
 
-// readPage reads a part of a list. Where there is more behind it, its Next is the cursor to go on
-// with.
+// readPage reads a part of a list. If more follows, its Next is the cursor to continue with.
 func readPage[T any](f pagingFlags, read func(client.Paging) (*wire.Page[T], error)) (*wire.Page[T], error) {
 	if f.Limit < 1 {
 		return nil, newUsageError("--limit %d: a list has one item at least; --all lists all there are", f.Limit)
@@ -37,7 +36,7 @@ func readPage[T any](f pagingFlags, read func(client.Paging) (*wire.Page[T], err
 	}
 }
 
-// printPage writes a part of a list, and says when it is not all.
+// printPage prints a part of a list, and a note if there is more.
 func printPage[T any](a *app, f outputFlag, p *wire.Page[T], t table, row func(*T) []string) error {
 	if f.isJSON() {
 		return printJSON(a.stdout, p)

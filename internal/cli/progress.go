@@ -11,19 +11,20 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// taskProgress is what a task's events have told so far, for whoever looks on.
+// taskProgress is the progress of a task, computed from its events.
 type taskProgress struct {
 	state    string // running, paused, completed, failed, canceled
 	err      string
 	began    time.Time
 	ended    time.Time
-	steps    int           // that have ended
-	followed int           // those of them that failed, and their task went on
-	failed   nodeID        // the last one that did so by failing
-	last     *stepProgress // the last one that did so and was entered
-	entered  int           // steps that were entered, or ended without that: the order in which they did
-	active   map[stepVisit]*stepProgress
-	nodes    map[nodeID]*nodeProgress
+	steps    int           // number of steps that have ended
+	followed int           // ended steps that failed while their task went on
+	failed   nodeID        // the last step that ended by failing
+	last     *stepProgress // the last step that was entered and has ended
+	// steps that were entered, or ended without being entered; gives them their order
+	entered int
+	active  map[stepVisit]*stepProgress
+	nodes   map[nodeID]*nodeProgress
 }
 
 type nodeID struct{ scope, node string }
@@ -38,18 +39,18 @@ type stepProgress struct {
 	at           stepVisit
 	order        int // among all steps
 	entered      time.Time
-	total        int // units
-	done, failed int // failed ones are done too
+	total        int // number of units
+	done, failed int // failed units count as done, too
 	attempt      int
-	attempts     int // that were begun, of all units
+	attempts     int // attempts that were started, of all units
 	worker       string
-	retry        bool // a unit waits to be tried again
+	retry        bool // a unit waits for its retry
 }
 
-// nodeProgress is what became of all visits of a node.
+// nodeProgress is the outcome of all visits of a node.
 type nodeProgress struct {
 	id            nodeID
-	first         int // turn of its first visit
+	first         int // order of its first visit
 	visits        int
 	units, failed int
 	attempts      int
@@ -63,7 +64,7 @@ func newProgress() *taskProgress {
 
 func (p *taskProgress) hasEnded() bool { return !p.ended.IsZero() }
 
-// applyEvent adds an event. Kinds it does not know are none of its business.
+// applyEvent applies an event. Unknown kinds are ignored.
 func (p *taskProgress) applyEvent(e *wire.Event) {
 	at := stepVisit{nodeID{e.Scope, e.Node}, e.Visit}
 	switch e.Type {
@@ -102,7 +103,8 @@ func (p *taskProgress) applyEvent(e *wire.Event) {
 	}
 }
 
-// nextOrder counts the steps in the order they are entered: many are so at the same time.
+// nextOrder numbers the steps in the order in which they are entered, because many are entered at
+// the same time.
 func (p *taskProgress) nextOrder() int {
 	p.entered++
 	return p.entered
@@ -158,14 +160,14 @@ func (p *taskProgress) stepEnded(at stepVisit, e *wire.Event) {
 	}
 }
 
-// underWay are the active steps in the order they were entered.
+// underWay returns the active steps in the order in which they were entered.
 func (p *taskProgress) underWay() []*stepProgress {
 	return slices.SortedFunc(maps.Values(p.active), func(a, b *stepProgress) int {
 		return cmp.Compare(a.order, b.order)
 	})
 }
 
-// nodeTable tells what became of each node.
+// nodeTable returns a table with the outcome of each node.
 func (p *taskProgress) nodeTable() (header []string, rows [][]string) {
 	all := slices.SortedFunc(maps.Values(p.nodes), func(a, b *nodeProgress) int {
 		return cmp.Compare(a.first, b.first)
@@ -202,7 +204,7 @@ func (s *stepProgress) statusLine(now time.Time) string {
 	return sanitizeText(line)
 }
 
-// logLine is an event, which was applied, as a line of a log; "" when it is too small to be told.
+// logLine returns a line of a log for an applied event; "" if the event is too minor.
 func (p *taskProgress) logLine(e *wire.Event) string {
 	where := nodeID{e.Scope, e.Node}.String()
 	switch e.Type {
@@ -227,7 +229,8 @@ func (p *taskProgress) logLine(e *wire.Event) string {
 	case "step_ended":
 		return where + ": " + e.State + p.failedUnitsNote(e) + withPrefix(", ", e.Reason) + withPrefix(", action ", e.Action) + withPrefix(", next ", e.Next) + withPrefix(": ", e.Error)
 	case "attempt_claimed":
-		if s := p.active[stepVisit{nodeID{e.Scope, e.Node}, e.Visit}]; s != nil && s.total > 1 { // each of many is too small
+		// single units of many are too minor
+		if s := p.active[stepVisit{nodeID{e.Scope, e.Node}, e.Visit}]; s != nil && s.total > 1 {
 			return ""
 		}
 		return where + ": taken by " + e.Worker
@@ -239,8 +242,8 @@ func (p *taskProgress) logLine(e *wire.Event) string {
 	return ""
 }
 
-// failedUnitsNote says of a step with many units, which has just ended, that not all of them did
-// well.
+// failedUnitsNote returns a note if some units of a step with many units have failed. The step has
+// just ended.
 func (p *taskProgress) failedUnitsNote(e *wire.Event) string {
 	s := p.last
 	if s == nil || s.at != (stepVisit{nodeID{e.Scope, e.Node}, e.Visit}) || s.total < 2 || s.failed == 0 {
@@ -249,8 +252,7 @@ func (p *taskProgress) failedUnitsNote(e *wire.Event) string {
 	return fmt.Sprintf(" with %d of %d units failed", s.failed, s.total)
 }
 
-// closingText returns what a task does before its end: it undoes units, or has only its finally to
-// run.
+// closingText describes what a task does before its end: undo units, or only run its finally.
 func closingText(e *wire.Event) string {
 	switch e.Total {
 	case 0:
@@ -261,7 +263,7 @@ func closingText(e *wire.Event) string {
 	return fmt.Sprintf("%d completed units are undone", e.Total)
 }
 
-// unitsText says what a step begins with.
+// unitsText describes the units that a step starts with.
 func unitsText(e *wire.Event) (text string) {
 	if e.Total > 1 {
 		text = fmt.Sprintf(" with %d units", e.Total)
@@ -275,7 +277,7 @@ func unitsText(e *wire.Event) (text string) {
 	return text
 }
 
-// withPrefix is a text with something before it, or nothing.
+// withPrefix returns s with a prefix; "" if s is empty.
 func withPrefix(before, s string) string {
 	if s == "" {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// queueCmd is about what waits for pull workers, service by service.
+// queueCmd groups the commands for the queues of pull workers, one per service.
 type queueCmd struct {
 	List queueListCmd `cmd:"" help:"List the queues that are not empty: how many jobs each has, and since when the first one waits."`
 }

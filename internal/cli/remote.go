@@ -13,18 +13,18 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// remoteFlags is the server that flow and task commands speak to.
+// remoteFlags selects the server for flow and task commands.
 type remoteFlags struct {
 	Server string `env:"TROUPE_SERVER,SCHEDULER_BASE" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The server (${default}). Several members of a cluster with commas between them: the next one is asked when one cannot be reached."`
 	Token  string `env:"TROUPE_TOKEN" help:"Bearer token for the server."`
 	trustFlags
 	outputFlag
 
-	by string // who gives commands
+	by string // sender of commands
 }
 
-// serverURLs are those of the servers. SCHEDULER_BASE ends in the /api of the routes it was meant
-// for.
+// serverURLs returns the addresses of the servers. SCHEDULER_BASE ends with /api, the prefix of the
+// routes it was meant for; the suffix is removed.
 func (r *remoteFlags) serverURLs() []string {
 	servers := strings.Split(r.Server, ",")
 	for i, server := range servers {
@@ -33,9 +33,9 @@ func (r *remoteFlags) serverURLs() []string {
 	return servers
 }
 
-// newClient speaks to the servers.
+// newClient returns a client of the servers.
 func (r *remoteFlags) newClient() (*client.Client, error) {
-	// Somebody sits and waits: a server that is not there is to be told within a second.
+	// A user waits for the answer: a missing server has to be reported within a second.
 	c, err := client.New(strings.Join(r.serverURLs(), ","), client.Options{Token: r.Token, By: r.by, Retries: 3, Trust: r.clientTrust()})
 	if err != nil {
 		return nil, usageError{err}
@@ -43,7 +43,7 @@ func (r *remoteFlags) newClient() (*client.Client, error) {
 	return c, nil
 }
 
-// pageSize is the largest page that servers give.
+// pageSize is the largest page that servers return.
 const pageSize = 500
 
 // readAll reads a list up to a limit; 0 = all of it.
@@ -66,7 +66,7 @@ func readAll[T any](limit int, read func(client.Paging) (*wire.Page[T], error)) 
 	return all, nil
 }
 
-// subjectError says which of several things an error is about.
+// subjectError is an error about one of several objects.
 type subjectError struct {
 	subject string
 	error
@@ -74,7 +74,7 @@ type subjectError struct {
 
 func (a subjectError) Unwrap() error { return a.error }
 
-// explainError is an error with what a person can do about it.
+// explainError returns an error's text with advice for the user.
 func explainError(err error) string {
 	if a := (subjectError{}); errors.As(err, &a) {
 		return a.subject + ": " + explainError(a.error)
@@ -99,7 +99,7 @@ func explainError(err error) string {
 
 const tokenHint = "name one that the server was started with, or that an admin has made, by --token or TROUPE_TOKEN"
 
-// urlOrigin is scheme and host of an address.
+// urlOrigin returns the scheme and the host of an address.
 func urlOrigin(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		return u.Scheme + "://" + u.Host

@@ -22,26 +22,26 @@ const (
 	exitUsage  = 2
 )
 
-// errFailed is the error of a command that has already told what failed.
+// errFailed is the error of a command that has already reported the failure.
 var errFailed = errors.New("failed")
 
-// usageError is a wrong command line that only the command itself could notice.
+// usageError is a fault of the command line that only the command itself could detect.
 type usageError struct{ error }
 
 func newUsageError(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// programVariant is what tells one program with this command line from another.
+// programVariant holds the differences between programs with this command line.
 type programVariant struct {
 	name      string
 	additions []Addition
 }
 
-// app is what every command has to work with.
+// app holds the environment of every command.
 type app struct {
 	programVariant
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	log            *slog.Logger // where failures are told; nil = as text on stderr
+	log            *slog.Logger // destination of failures; nil means text on stderr
 }
 
 type commandTree struct {
@@ -67,7 +67,7 @@ type commandTree struct {
 	Version    versionCmd    `cmd:"" help:"Print the version; also --version."`
 }
 
-// newCommandTree are those of the program, with the flags of its additions.
+// newCommandTree returns the program's commands, with the flags of its additions.
 func (e programVariant) newCommandTree() *commandTree {
 	c := new(commandTree)
 	for _, add := range e.additions {
@@ -77,14 +77,15 @@ func (e programVariant) newCommandTree() *commandTree {
 	return c
 }
 
-// runCommand is the whole command: it returns the exit code.
+// runCommand parses and runs a command line and returns the exit code.
 func (e programVariant) runCommand(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{programVariant: e, stdin: stdin, stdout: newDisplay(stdout), stderr: newDisplay(stderr)}
 	exited := false // kong has printed a help text
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
-	case len(args) == 1 && args[0] == "--version": // no flag of the model: commands have one of that name
+	// not a flag of the model, because commands have a flag of that name
+	case len(args) == 1 && args[0] == "--version":
 		args = []string{"version"}
 	}
 	command, err := a.newParser(selectCommand(e.newCommandTree(), args[0]), kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
@@ -101,7 +102,7 @@ func (e programVariant) runCommand(ctx context.Context, args []string, stdin io.
 	return a.reportError(command.Run())
 }
 
-// newParser reads lines with these commands.
+// newParser returns a parser for these commands.
 func (e programVariant) newParser(commands any, options ...kong.Option) *kong.Kong {
 	parser, err := kong.New(commands, append(options, kong.Name(e.name),
 		kong.Description("Troupe is a durable workflow engine. Run \""+e.name+" demo\" to see it work."),
@@ -112,8 +113,8 @@ func (e programVariant) newParser(commands any, options ...kong.Option) *kong.Ko
 	return parser
 }
 
-// selectCommand is the command of a name with nothing beside it, or else all of them: a model of
-// all takes a parser longer than most commands take.
+// selectCommand returns only the command with a name, or all commands if there is none: building
+// the model of all takes longer than running most commands.
 func selectCommand(all *commandTree, name string) any {
 	v := reflect.ValueOf(all).Elem()
 	for i := range v.NumField() {
@@ -127,8 +128,8 @@ func selectCommand(all *commandTree, name string) any {
 	return all
 }
 
-// checkNames refuses names and ids that are empty, as a variable that is not set makes them: they
-// would be the beginning of every id.
+// checkNames rejects empty names and ids, as they result from unset variables. An empty id would be
+// the beginning of every id.
 func checkNames(command *kong.Context) error {
 	for _, p := range command.Path {
 		v := p.Positional
@@ -145,8 +146,8 @@ func isPlace(f *kong.Flag) bool {
 		slices.Contains([]string{"path", "existingfile", "existingdir"}, f.Tag.Type)
 }
 
-// checkPlaces refuses an empty place, given by a flag or a variable. The default would be used
-// silently, such as another store or the present folder.
+// checkPlaces rejects an empty place, given by a flag or a variable. Otherwise the default would be
+// used silently, such as another store or the current folder.
 func checkPlaces(command *kong.Context, args []string) error {
 	for _, f := range command.Flags() {
 		if !isPlace(f) {
@@ -183,7 +184,7 @@ func hasEmpty(given any) bool {
 	return false
 }
 
-// reportError tells an error and what to do about it, and chooses the exit code.
+// reportError prints an error with advice, and returns the exit code.
 func (a *app) reportError(err error) int {
 	var usage usageError
 	switch {

@@ -12,25 +12,25 @@ import (
 	"golang.org/x/term"
 )
 
-// What others wrote, definitions and servers above all, must do nothing to a terminal but be read
-// on it: no escape sequence, no text that runs backwards, no line that looks like one of ours. So
-// everything for people goes through a display, which lets lines and tabs through, and what belongs
-// on one line through clean before that.
+// Text from definitions and servers must not control the terminal: no escape sequences, no reversed
+// text, no lines that look like ours. So all output for people goes through a display, which passes
+// lines and tabs. Values that belong on one line are sanitized before that.
 
-// isUnsafe are characters that control a terminal or how the text around them is shown.
+// isUnsafe reports whether a character controls a terminal or the display of the text around it.
 func isUnsafe(r rune) bool {
 	switch {
 	case unicode.IsControl(r), r == utf8.RuneError:
 		return true
 	case r == 0x061C, r == 0x200E, r == 0x200F, r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069: // direction
 		return true
-	case r == 0x2028, r == 0x2029, r == 0xFEFF, r >= 0xFFF9 && r <= 0xFFFB, r >= 0xE0000 && r <= 0xE007F: // lines, notes, tags
+	// line separators, annotations, tags
+	case r == 0x2028, r == 0x2029, r == 0xFEFF, r >= 0xFFF9 && r <= 0xFFFB, r >= 0xE0000 && r <= 0xE007F:
 		return true
 	}
 	return false
 }
 
-// replaceUnsafe stands in for an unsafe character.
+// replaceUnsafe replaces an unsafe character.
 func replaceUnsafe(r rune) rune {
 	switch {
 	case unicode.IsControl(r):
@@ -41,18 +41,18 @@ func replaceUnsafe(r rune) rune {
 	return r
 }
 
-// sanitizeText makes one line of what others wrote, that can do nothing to a terminal.
+// sanitizeText makes untrusted text safe for a terminal, on one line.
 func sanitizeText(s string) string { return strings.Map(replaceUnsafe, s) }
 
-// outputWriter is where texts for people are written. Of a terminal it knows how wide it is, and
-// whether it may be in color.
+// outputWriter writes text for people. For a terminal it knows the width, and whether colors may be
+// used.
 type outputWriter struct {
 	io.Writer
-	width int // 0 = it has no end
+	width int // 0 = unlimited
 	color bool
 }
 
-// newDisplay looks at what w is.
+// newDisplay returns a writer for w with the properties of its terminal.
 func newDisplay(w io.Writer) outputWriter {
 	d := outputWriter{Writer: w}
 	file, ok := w.(*os.File)
@@ -66,7 +66,7 @@ func newDisplay(w io.Writer) outputWriter {
 	return d
 }
 
-// colors of the words that tell how something is.
+// colors holds the colors of words for states.
 var colors = map[string]string{
 	"completed": green, "ok": green, "online": green, "alive": green,
 	"failed": red, "error": red, "timeout": red, "offline": red, "gone": red,
@@ -82,8 +82,7 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// colorState gives a word that tells how something is its color, also with a remark behind it. The
-// text is clean.
+// colorState colors a word for a state, also if a remark follows it. The text must be sanitized.
 func (d outputWriter) colorState(text string) string {
 	word, _, _ := strings.Cut(text, " (")
 	if color := colors[word]; d.color && color != "" {
@@ -105,8 +104,8 @@ func (d outputWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// escapeUnsafe writes what JSON holds in its texts so that it means the same and is safe to look
-// at.
+// escapeUnsafe escapes unsafe characters in the texts of JSON, so that it has the same meaning and
+// is safe to print.
 func escapeUnsafe(doc []byte) []byte {
 	if bytes.IndexFunc(doc, unsafeInJSON) < 0 {
 		return doc
@@ -128,5 +127,6 @@ func escapeUnsafe(doc []byte) []byte {
 	return b.Bytes()
 }
 
-// unsafeInJSON: between its texts it has lines and tabs, and within them nothing below a space.
+// unsafeInJSON reports whether a character of JSON must be escaped. Outside of texts JSON has only
+// harmless line breaks and tabs, and inside no characters below a space.
 func unsafeInJSON(r rune) bool { return r >= ' ' && r != utf8.RuneError && isUnsafe(r) }

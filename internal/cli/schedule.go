@@ -47,7 +47,7 @@ func (c *scheduleListCmd) Run(ctx context.Context, a *app) error {
 	})
 }
 
-// formatTiming says when it fires, in the words it was set with.
+// formatTiming describes when a schedule fires, in the words with which it was set.
 func formatTiming(s *wire.Schedule) string {
 	if s.Every != "" {
 		return "every " + s.Every
@@ -72,7 +72,7 @@ type scheduleShowCmd struct {
 	Schedule string `arg:"" complete:"schedule" help:"Name of the schedule."`
 }
 
-// slotsShown is how many of the next slots are shown.
+// slotsShown is the number of next slots that are shown.
 const slotsShown = 5
 
 func (c *scheduleShowCmd) Run(ctx context.Context, a *app) error {
@@ -95,7 +95,7 @@ func (c *scheduleShowCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	fmt.Fprintln(a.stdout)
-	slots.ClockChange = nil // said above
+	slots.ClockChange = nil // printed above
 	return printSlots(a, slots)
 }
 
@@ -114,7 +114,7 @@ func printSchedule(a *app, s *wire.Schedule) error {
 		"Error", s.Error)
 }
 
-// changeText says what becomes of slots at a change of the clock; "" when there is none.
+// changeText describes the effect of a clock change on slots; "" if there is none.
 func changeText(change *wire.ClockChange) string {
 	if change == nil {
 		return ""
@@ -134,7 +134,7 @@ func printSlots(a *app, slots *wire.Slots) error {
 	return err
 }
 
-// timingFlags are the flags that say when a schedule fires.
+// timingFlags holds the flags that define when a schedule fires.
 type timingFlags struct {
 	Cron     string         `xor:"when" placeholder:"EXPRESSION" help:"Minute, hour, day of the month, month and weekday, such as '30 2 * * mon-fri'; with seconds a sixth field in front; or @hourly, @daily, @weekly, @monthly, @yearly."`
 	Every    *time.Duration `xor:"when" placeholder:"DURATION" help:"A slot each such time, such as 15m."`
@@ -179,7 +179,7 @@ type scheduleSetCmd struct {
 	Disabled bool              `help:"It does not fire until it is enabled."`
 }
 
-// Help says what a slot comes to.
+// Help describes how slots become tasks.
 func (scheduleSetCmd) Help() string {
 	return `Each slot has one task, whatever happens to members meanwhile. All of the schedule is set: what is left out is as by default, but whether it is enabled stays as it was.
 Where the clock of the time zone is put forward or back, nothing is lost: the answer says what the next change does, troupe schedule next shows it, and --dst says otherwise.`
@@ -224,7 +224,7 @@ func (c *scheduleSetCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// nextOf says when it fires next.
+// nextOf describes when a schedule fires next.
 func nextOf(s *wire.Schedule) string {
 	switch {
 	case !s.Enabled:
@@ -235,7 +235,7 @@ func nextOf(s *wire.Schedule) string {
 	return "next at " + formatTime(s.Next)
 }
 
-// scheduleNames are several schedules with which the same is done.
+// scheduleNames holds the names of schedules for one action.
 type scheduleNames struct {
 	remoteFlags
 	Schedules []string `arg:"" name:"schedule" complete:"schedule" help:"Names of schedules."`
@@ -344,7 +344,7 @@ func (c *scheduleNextCmd) Run(ctx context.Context, a *app) error {
 	return printSlots(a, slots)
 }
 
-// fetchSlots returns those of the expression that was said, or of the schedule.
+// fetchSlots returns the slots of the given expression, or of the schedule.
 func (c *scheduleNextCmd) fetchSlots(ctx context.Context, a *app, server *client.Client, said bool) (*wire.Slots, error) {
 	zone := c.Timezone
 	if !said && c.From.isSet() {
@@ -365,7 +365,7 @@ func (c *scheduleNextCmd) fetchSlots(ctx context.Context, a *app, server *client
 	if err != nil {
 		return nil, err
 	}
-	spec.Flow = "-" // of no matter: nothing is kept
+	spec.Flow = "-" // required, but not used by a preview
 	return server.PreviewSchedule(ctx, spec, c.Count, from[0])
 }
 
@@ -377,7 +377,7 @@ type scheduleBackfillCmd struct {
 	DryRun   bool      `help:"Tell for which slots tasks would begin, and start none."`
 }
 
-// Help says what it leaves alone.
+// Help describes what a backfill does not change.
 func (scheduleBackfillCmd) Help() string {
 	return `A slot that has had its task gets no other one, so it may be called again. All tasks begin at once; a flow with concurrency holds them back.`
 }

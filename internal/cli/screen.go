@@ -10,16 +10,17 @@ import (
 	"golang.org/x/term"
 )
 
-// screen redraws its lines in place, below what was printed before.
+// screen redraws its lines in place, below earlier output.
 type screen struct {
 	w     io.Writer
 	fd    int
-	lines int // drawn last
+	lines int // number of lines drawn last
 }
 
-// newScreen is nil when w is no terminal that can be drawn on.
+// newScreen returns nil if w is no terminal that supports drawing.
 func newScreen(w io.Writer) *screen {
-	if d, ok := w.(outputWriter); ok { // what is drawn is clean, but for how it is drawn
+	// the drawn text is sanitized, but contains control sequences for drawing
+	if d, ok := w.(outputWriter); ok {
 		w = d.Writer
 	}
 	file, ok := w.(*os.File)
@@ -29,8 +30,8 @@ func newScreen(w io.Writer) *screen {
 	return &screen{w: w, fd: int(file.Fd())}
 }
 
-// drawLines puts lines in the place of those drawn before. What does not fit is left out: a line
-// that wrapped, or one scrolled away, could not be drawn over.
+// drawLines replaces the lines drawn before. Lines that do not fit are omitted, because a wrapped
+// or scrolled line could not be redrawn.
 func (s *screen) drawLines(lines []string) {
 	width, height, err := term.GetSize(s.fd)
 	if err != nil || width <= 0 || height <= 0 {
@@ -52,17 +53,17 @@ func (s *screen) drawLines(lines []string) {
 	_, _ = io.WriteString(s.w, b.String()) // a terminal that is gone shows nothing
 }
 
-// clear takes away what was drawn.
+// clear removes the drawn lines.
 func (s *screen) clear() {
 	s.drawLines(nil)
 }
 
 const frames = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
-// frameEvery is how often a screen is drawn anew.
+// frameEvery is the interval between two redraws.
 const frameEvery = 100 * time.Millisecond
 
-// spinnerFrame is a character that changes with time.
+// spinnerFrame returns a character that changes with time.
 func spinnerFrame(now time.Time) string {
 	all := []rune(frames)
 	return string(all[now.UnixMilli()/frameEvery.Milliseconds()%int64(len(all))])

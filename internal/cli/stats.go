@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// statsCmd tells how everything is, or how the tasks of one flow go.
+// statsCmd prints a summary of the engine, or statistics of one flow.
 type statsCmd struct {
 	remoteFlags
 	Flow    string `arg:"" optional:"" complete:"flow" help:"Slug or id of a flow: how its tasks go, node by node. Without one: tasks by state, and what fails."`
@@ -114,7 +114,7 @@ func (c *statsCmd) printOverview(ctx context.Context, a *app, server *client.Cli
 	return t.writeRows(a.stdout)
 }
 
-// formatTally is a number of tasks; beyond what is counted it says so.
+// formatTally formats a number of tasks; a + marks a number beyond the limit of counting.
 func formatTally(n wire.ListedTasks) string {
 	if !n.Exact {
 		return strconv.Itoa(n.Count) + "+"

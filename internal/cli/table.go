@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// table is rows below a header. On a terminal that is too narrow its cells are cut, the widest
-// first, and columns are left out; elsewhere everything is written.
+// table is a table with a header. On a narrow terminal its cells are cut, the widest first, and
+// columns are left out. Elsewhere everything is written.
 type table struct {
 	header []string
 	rows   [][]string
-	spare  []string // columns that are left out where there is no room, in this order
+	spare  []string // columns to leave out if there is no room, in this order
 }
 
-// Cells are cut to so many characters while there are spare columns to leave out, and then to so
-// many. The first column is never cut: it is what people copy.
+// Minimal widths of cut cells. While spare columns can be left out, cells keep at least readable
+// characters, and after that cutMost. The first column is never cut, because people copy it.
 const (
 	readable = 16
 	cutMost  = 6
@@ -37,7 +37,7 @@ func (t table) writeRows(w io.Writer) error {
 	widths := t.fitColumns(d.width)
 	out := w
 	if d.color {
-		out = d.Writer // every cell is clean
+		out = d.Writer // all cells are sanitized
 	}
 	var b strings.Builder
 	b.WriteString(formatRow(t.header, widths, nil))
@@ -48,7 +48,7 @@ func (t table) writeRows(w io.Writer) error {
 	return err
 }
 
-// fitColumns chooses how wide the columns are, -1 = left out. A width of 0 has room for everything.
+// fitColumns returns the widths of the columns; -1 = left out. A terminal width of 0 is unlimited.
 func (t table) fitColumns(width int) []int {
 	widths := t.naturalWidths()
 	if width <= 0 {
@@ -68,7 +68,7 @@ func (t table) fitColumns(width int) []int {
 	return widths
 }
 
-// naturalWidths are the widths that hold everything.
+// naturalWidths returns the widths that hold all cells.
 func (t table) naturalWidths() []int {
 	var widths []int
 	for _, row := range slices.Concat([][]string{t.header}, t.rows) {
@@ -82,7 +82,7 @@ func (t table) naturalWidths() []int {
 	return widths
 }
 
-// widenColumns gives the columns that are left the room of one that was left out.
+// widenColumns distributes the room of an omitted column among the others.
 func (t table) widenColumns(widths []int, width int) []int {
 	all := t.naturalWidths()
 	for i := range widths {
@@ -94,8 +94,8 @@ func (t table) widenColumns(widths []int, width int) []int {
 	return all
 }
 
-// shrinkColumns makes the widest columns narrower until all fit, or none is wider than its head and
-// least.
+// shrinkColumns makes the widest columns narrower until all fit, or none is wider than its header
+// and least.
 func shrinkColumns(widths []int, header []string, width, least int) {
 	for totalWidth(widths) > width {
 		widest := -1
@@ -128,7 +128,7 @@ func totalWidth(widths []int) int {
 	return sum
 }
 
-// formatRow writes cells side by side. Paint puts color around a cell.
+// formatRow writes cells side by side. paint adds color to a cell.
 func formatRow(cells []string, widths []int, paint func(string) string) string {
 	var b strings.Builder
 	spaces := 0

@@ -77,7 +77,7 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// waitFor shows a task when it has ended.
+// waitFor waits until a task has ended and prints it.
 func (c *remoteFlags) waitFor(ctx context.Context, a *app, server *client.Client, id string) error {
 	task, err := server.Wait(ctx, id)
 	if err != nil && ctx.Err() != nil {
@@ -147,7 +147,7 @@ func (c *taskListCmd) buildQuery(ctx context.Context, server *client.Client) (q 
 	return q, err
 }
 
-// parseSince reads what a flag says: a time, or how long ago it was; "" is no time.
+// parseSince parses a time, or a duration before now; "" gives the zero time.
 func parseSince(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -161,7 +161,7 @@ func parseSince(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, newUsageError("%s %q is neither a duration such as 90m nor a time such as 2026-01-31", flag, text)
 }
 
-// stateOf is a task's state, and what one would not think of by that word.
+// stateOf returns a task's state, with additions that the word does not imply.
 func stateOf(t *wire.TaskSummary) string {
 	state := t.State + formatFollowed(t.Followed)
 	if t.Paused {
@@ -170,7 +170,7 @@ func stateOf(t *wire.TaskSummary) string {
 	return state
 }
 
-// formatFollowed tells of failed steps that a task went on after.
+// formatFollowed returns a note about failed steps after which a task went on.
 func formatFollowed(errors int) string {
 	if errors == 0 {
 		return ""

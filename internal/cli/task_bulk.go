@@ -14,14 +14,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// manyArg names tasks by their ids, or picks them by a filter.
+// manyArg selects tasks by their ids or by a filter.
 type manyArg struct {
 	tasksArg
 	Filter []string `sep:"none" placeholder:"NAME=TEXT" help:"All tasks that a list with these filters has, in place of ids: flow, version, state, label, node, q, id_prefix, since, created_from, created_to, ended_from, ended_to, duration_min, duration_max; or several of them, as in the address of a list of tasks: 'flow=order&label=customer:7'. Without state those that the command is for. May be repeated."`
 	Yes    bool     `short:"y" help:"With --filter: do not ask."`
 }
 
-// usesFilter reports whether tasks are picked by a filter.
+// usesFilter reports whether tasks are selected by a filter.
 func (c *manyArg) usesFilter() (bool, error) {
 	switch {
 	case len(c.Filter) > 0 && len(c.Tasks) > 0:
@@ -51,7 +51,7 @@ func (c *manyArg) parseFilter() (*wire.TaskFilter, error) {
 	return &f, nil
 }
 
-// setFilter adds a parameter of a list of tasks.
+// setFilter sets a parameter of a list of tasks.
 func setFilter(f *wire.TaskFilter, name, value string) (err error) {
 	lists := map[string]*[]string{"flow": &f.Flow, "state": &f.State, "label": &f.Label, "waits": &f.Waits}
 	texts := map[string]*string{"id_prefix": &f.IDPrefix, "q": &f.Text, "error": &f.Failure, "node": &f.Node, "queued": &f.Queued}
@@ -85,7 +85,7 @@ func unknownFilter(name string) error {
 	return newUsageError("--filter: there is no filter %q; did you mean %s?", name, near)
 }
 
-// runBulk gives a command to all tasks that --filter picks.
+// runBulk sends a command to all tasks that --filter selects.
 func (c *manyArg) runBulk(ctx context.Context, a *app, b wire.Bulk) error {
 	server, err := c.newClient()
 	if err != nil {
@@ -113,8 +113,8 @@ func (c *manyArg) runBulk(ctx context.Context, a *app, b wire.Bulk) error {
 	}
 }
 
-// bulkAnew starts a task for each of those that --filter picks and that there are by now, or the
-// new ones were among them.
+// bulkAnew starts a new task for each one that --filter selects. It selects only tasks created
+// before now, because the new tasks might match as well.
 func (c *manyArg) bulkAnew(ctx context.Context, a *app, b wire.Bulk, version string) (err error) {
 	if b.Version, b.Newest, err = versionFlag(version); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (c *manyArg) bulkAnew(ctx context.Context, a *app, b wire.Bulk, version str
 	return c.runBulk(ctx, a, b)
 }
 
-// confirmBulk tells how many tasks there are, and asks whoever sits there.
+// confirmBulk prints how many tasks match, and asks the user for confirmation.
 func confirmBulk(ctx context.Context, a *app, server *client.Client, b wire.Bulk) (bool, error) {
 	b.DryRun = true
 	there, err := server.Bulk(ctx, b)
@@ -140,7 +140,7 @@ func confirmBulk(ctx context.Context, a *app, server *client.Client, b wire.Bulk
 	}
 	many := formatCount(there.Tasks, "task")
 	switch {
-	case !there.Exact && there.Tasks == 0: // not all were looked at
+	case !there.Exact && there.Tasks == 0: // not all tasks were searched
 		many = "all tasks that are found"
 	case !there.Exact:
 		many = "at least " + many
@@ -153,14 +153,14 @@ func confirmBulk(ctx context.Context, a *app, server *client.Client, b wire.Bulk
 	if said := strings.ToLower(strings.TrimSpace(answer)); said == "yes" || said == "y" {
 		return true, nil
 	}
-	if err != nil { // nobody sits there
+	if err != nil { // there is no user at a terminal
 		fmt.Fprintln(a.stderr)
 		return false, newUsageError("nothing was done to %s: nobody confirmed it; --yes does not ask", many)
 	}
 	return false, fmt.Errorf("nothing was done to %s", many)
 }
 
-// shownRefusals is how many are shown to people.
+// shownRefusals is the number of refusals that are printed for people.
 const shownRefusals = 20
 
 func (c *manyArg) showBulk(a *app, done *wire.BulkDone) error {
@@ -197,7 +197,7 @@ func printRefusals(a *app, refusals []wire.BulkRefusal) error {
 	return nil
 }
 
-// bulkDid are actions that were taken, in words.
+// bulkDid holds the past participles of actions.
 var bulkDid = map[string]string{"retry": "retried", "cancel": "canceled", "pause": "paused", "resume": "resumed", "rerun": "done again", "fork": "gone on from"}
 
 func bulkText(done *wire.BulkDone) string {

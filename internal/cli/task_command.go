@@ -32,7 +32,7 @@ func (c *taskCancelCmd) Run(ctx context.Context, a *app) error {
 	return c.forEachTask(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.CancelHow(ctx, id, how) })
 }
 
-// heldArg names one step of tasks that is meant, instead of the whole tasks.
+// heldArg selects one step of tasks instead of the whole tasks.
 type heldArg struct {
 	manyArg
 	Node string `placeholder:"STEP" help:"Only this step of a dag, which has yet to begin; of one in a scope inside the whole, as in review#1/sign."`
@@ -40,8 +40,8 @@ type heldArg struct {
 
 func (c *heldArg) stepName() wire.StepName { return (&stepArg{Step: c.Node}).stepName() }
 
-// sendCommand gives a command to one step of each task, to whole tasks, or to all that --filter
-// picks.
+// sendCommand sends a command to one step of each task, to whole tasks, or to all tasks that
+// --filter selects.
 func (c *heldArg) sendCommand(ctx context.Context, a *app, action string, step, task func(*client.Client, string) (*wire.TaskSummary, error)) error {
 	switch picked, err := c.usesFilter(); {
 	case err != nil:
@@ -74,7 +74,7 @@ func (c *taskResumeCmd) Run(ctx context.Context, a *app) error {
 		func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Resume(ctx, id) })
 }
 
-// forEachTask gives a command to every task and shows what they are like then.
+// forEachTask sends a command to every task and prints the resulting states.
 func (c *tasksArg) forEachTask(ctx context.Context, a *app, command func(*client.Client, string) (*wire.TaskSummary, error)) error {
 	return c.eachID(ctx, func(server *client.Client, id string) error {
 		task, err := command(server, id)
@@ -85,7 +85,7 @@ func (c *tasksArg) forEachTask(ctx context.Context, a *app, command func(*client
 	})
 }
 
-// eachID does something about every task, until something fails.
+// eachID calls do for every task, until an error occurs.
 func (c *tasksArg) eachID(ctx context.Context, do func(server *client.Client, id string) error) error {
 	server, err := c.newClient()
 	if err != nil {
@@ -122,14 +122,14 @@ type taskSignalCmd struct {
 	Value *string `arg:"" optional:"" help:"JSON, or else text; null when absent."`
 }
 
-// senderFlag says who tells a task something.
+// senderFlag holds the sender of signals and commands.
 type senderFlag struct {
 	By string `env:"TROUPE_BY" placeholder:"NAME" help:"Who sends it, for the task's history; by default the user of this computer."`
 }
 
 func (f *senderFlag) senderName() string {
 	if f.By == "" {
-		if me, err := user.Current(); err == nil { // else it stays without a name
+		if me, err := user.Current(); err == nil { // on an error there is no name
 			return me.Username
 		}
 	}

@@ -76,7 +76,7 @@ func visitTime(v *wire.VisitTold) string {
 	return formatDuration(time.Duration(v.DurationMS) * time.Millisecond)
 }
 
-// differsText says what differs, with the outputs where these do.
+// differsText describes a difference, with the outputs if they differ.
 func differsText(p *wire.VisitPair) string {
 	switch {
 	case p.B == nil:

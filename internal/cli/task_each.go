@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// So many tasks are started by one request, or fewer when that becomes so large.
+// Limits of one request: number of tasks, and bytes.
 const (
 	startsAtOnce  = 500
 	startsAtBytes = 1 << 20
@@ -26,7 +26,7 @@ type bulkStarter struct {
 	server  *client.Client
 	values  *json.Decoder
 	labels  map[string]string
-	read    int // values
+	read    int // number of values read
 	refused int
 }
 
@@ -43,7 +43,7 @@ func (c *taskStartCmd) startEach(ctx context.Context, a *app, server *client.Cli
 	for more := true; more; {
 		var starts []wire.Start
 		var wrong error
-		starts, more, wrong = e.readBatch() // what is before a mistake is started
+		starts, more, wrong = e.readBatch() // values before a fault are started
 		if err := e.startBatch(ctx, starts); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (c *taskStartCmd) startEach(ctx context.Context, a *app, server *client.Cli
 	return nil
 }
 
-// withoutMark returns a file without the byte order mark that some editors begin it with.
+// withoutMark removes the byte order mark with which some editors begin a file.
 func withoutMark(file io.Reader) io.Reader {
 	r := bufio.NewReader(file)
 	if mark, _ := r.Peek(3); string(mark) == "\ufeff" {
@@ -67,7 +67,7 @@ func withoutMark(file io.Reader) io.Reader {
 	return r
 }
 
-// readBatch reads what one request starts.
+// readBatch reads the starts for one request.
 func (e *bulkStarter) readBatch() (starts []wire.Start, more bool, err error) {
 	for bytes := 0; len(starts) < startsAtOnce && bytes < startsAtBytes; {
 		var value json.RawMessage
@@ -110,7 +110,7 @@ func (e *bulkStarter) printItem(n int, item *wire.StartedTask) error {
 	switch p := item.Problem; {
 	case p != nil:
 		e.refused++
-		p.Where, p.Hint = "", "" // they are about the request, which is ours
+		p.Where, p.Hint = "", "" // they refer to the request, which the user has not written
 		fmt.Fprintf(e.app.stderr, "%s: %s: value %d: %s\n", e.app.name, e.Each, n, explainRefusal(&client.Error{Problem: *p}))
 		return nil
 	case e.isJSON():

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// forkFlags say how a task goes on in a new one.
+// forkFlags defines how a new task continues from another one.
 type forkFlags struct {
 	Version string `placeholder:"N|newest" help:"Go on in a new task that runs this version of the flow: steps whose nodes are the same keep their results."`
 	From    string `placeholder:"NODE" help:"Go on in a new task from this node, which is done again with all that follows."`
@@ -19,7 +19,7 @@ type forkFlags struct {
 	DryRun bool     `help:"Show what a new task would keep and do again, and start none."`
 }
 
-// forkTask has a task go on behind a row of its history, 0 = where it ended.
+// forkTask forks a task after a row of its history; 0 = at its end.
 func (c *forkFlags) forkTask(ctx context.Context, server *client.Client, id string, row int64) (_ *wire.Forked, err error) {
 	f := wire.Fork{From: c.From, At: row, DryRun: c.DryRun}
 	if f.Version, f.Newest, err = versionFlag(c.Version); err != nil {
@@ -34,7 +34,7 @@ func (c *forkFlags) forkTask(ctx context.Context, server *client.Client, id stri
 	return server.Fork(ctx, id, f)
 }
 
-// sharedOf reads values of shared.
+// sharedOf parses values of shared.
 func sharedOf(set []string) (map[string]json.RawMessage, error) {
 	shared := map[string]json.RawMessage{}
 	for _, text := range set {
@@ -44,7 +44,7 @@ func sharedOf(set []string) (map[string]json.RawMessage, error) {
 			return nil, newUsageError("--set %q: write shared.KEY=JSON, such as shared.customer='{\"id\": 7}'", text)
 		}
 		if shared[key] = json.RawMessage(value); !json.Valid(shared[key]) {
-			shared[key], _ = json.Marshal(value) // a text is always marshaled
+			shared[key], _ = json.Marshal(value) // a string can always be marshaled
 		}
 	}
 	return shared, nil
@@ -102,7 +102,7 @@ func (o outputFlag) showFork(a *app, f *wire.Forked) error {
 	return showForesight(a, f.Foresight)
 }
 
-// showForesight shows what a task would do.
+// showForesight prints the predicted course of a task.
 func showForesight(a *app, f *wire.Foresight) error {
 	var rows [][]string
 	for _, s := range f.Steps {
@@ -126,7 +126,7 @@ func showForesight(a *app, f *wire.Foresight) error {
 	return err
 }
 
-// rerunReasons are reasons in words.
+// rerunReasons holds the texts of reasons.
 var rerunReasons = map[string]string{
 	"changed": "its node does something else in that version",
 	"after":   "what it follows is done again, or leads elsewhere",

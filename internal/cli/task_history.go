@@ -50,7 +50,7 @@ func (c *taskHistoryCmd) printEvents(ctx context.Context, a *app, server *client
 	return printTable(a.stdout, []string{"ID", "TIME", "EVENT", "WHERE", "WHAT"}, rows)
 }
 
-// placeOf names a place: node, visit, unit and attempt, as far as they say anything.
+// placeOf formats a place: node, visit, unit and attempt, without the parts that are redundant.
 func placeOf(p *wire.Place) string {
 	if p.Node == "" {
 		return p.Scope
@@ -89,7 +89,7 @@ func (c *taskHistoryCmd) printRuns(ctx context.Context, a *app, server *client.C
 	return printTable(a.stdout, []string{"NODE", "UNIT", "ATTEMPT", "STATE", "ACTION OR REASON", "WORKER", "STARTED", "TIME", "OUTPUT OR ERROR"}, rows)
 }
 
-// attemptLog is what one attempt has printed.
+// attemptLog is the output of one attempt.
 type attemptLog struct {
 	wire.Place
 	Job     string `json:"job"`
@@ -108,7 +108,7 @@ func (c *taskHistoryCmd) printLogs(ctx context.Context, a *app, server *client.C
 		}
 		content, err := server.Log(ctx, r.Job)
 		if client.KindOf(err) == "not_found" && !r.Log {
-			continue // it has said nothing yet
+			continue // it has printed nothing yet
 		}
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// inputFlags say what a task is started with.
+// inputFlags holds the inputs with which a task is started.
 type inputFlags struct {
 	Input      string   `placeholder:"JSON|@FILE" help:"Input, any JSON that the flow takes; @FILE reads it from a file, @- from stdin."`
 	Params     string   `placeholder:"JSON" help:"Params, a JSON object."`
@@ -23,16 +23,15 @@ type inputFlags struct {
 	Label      []string `sep:"none" placeholder:"NAME=TEXT" help:"Mark the task, to find it again. May be repeated."`
 }
 
-// hasInput reports whether there is something to start a task with.
+// hasInput reports whether any input was given.
 func (f *inputFlags) hasInput() bool {
 	return f.Input != "" || f.Params != "" || f.ParamsFile != "" || len(f.Param) > 0
 }
 
-// inputsLookup finds what a flow declares that it takes. It is asked only when that makes a
-// difference.
+// inputsLookup returns the declared inputs of a flow. It is called only if they matter.
 type inputsLookup func() (*types.Inputs, error)
 
-// buildStart makes the request that begins a task.
+// buildStart returns the request that starts a task.
 func (f *inputFlags) buildStart(a *app, flow string, takes inputsLookup) (s wire.Start, err error) {
 	s.Flow = flow
 	if s.Labels, err = f.startLabels(); err != nil {
@@ -49,7 +48,7 @@ func (f *inputFlags) buildStart(a *app, flow string, takes inputsLookup) (s wire
 	return s, err
 }
 
-// startLabels are those of the flags, and by whom the task was started.
+// startLabels returns the labels of the flags, and the label for the user who started the task.
 func (f *inputFlags) startLabels() (map[string]string, error) {
 	labels, err := parsePairs("--label", f.Label)
 	if _, told := labels[schedule.LabelBy]; !told && err == nil {
@@ -61,7 +60,7 @@ func (f *inputFlags) startLabels() (map[string]string, error) {
 	return labels, err
 }
 
-// inputHint says in flags what a server that was given no fitting input says in fields.
+// inputHint translates a server's error about inputs from fields to flags.
 func inputHint(flow string, err error) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Where != "body.input" && refused.Where != "body.params" {
@@ -79,7 +78,7 @@ func inputHint(flow string, err error) error {
 	return err
 }
 
-// buildParams puts together what the flags say; single ones win over an object.
+// buildParams returns the params from the flags; single values override those of an object.
 func (f *inputFlags) buildParams(a *app, takes inputsLookup) (json.RawMessage, error) {
 	text := []byte(f.Params)
 	if f.ParamsFile != "" {
@@ -98,7 +97,7 @@ func (f *inputFlags) buildParams(a *app, takes inputsLookup) (json.RawMessage, e
 		}
 	}
 	if len(f.Param) == 0 {
-		return text, nil // as it is, with its order of keys
+		return text, nil // unchanged, with its order of keys
 	}
 	single, err := parsePairs("-p", f.Param)
 	if err != nil {
@@ -121,7 +120,7 @@ func (f *inputFlags) buildParams(a *app, takes inputsLookup) (json.RawMessage, e
 	return json.Marshal(object)
 }
 
-// parseParam reads one -p. What is written KEY:=JSON has its colon at the end of the key.
+// parseParam parses one -p. In KEY:=JSON the key ends with a colon.
 func parseParam(in *types.Inputs, key, value string) (name string, v json.RawMessage, err error) {
 	name, isJSON := strings.CutSuffix(key, ":")
 	switch {
@@ -133,19 +132,20 @@ func parseParam(in *types.Inputs, key, value string) (name string, v json.RawMes
 	return name, json.RawMessage(value), nil
 }
 
-// declaredBy asks a server what a version of a flow declares.
+// declaredBy returns a lookup that reads the inputs of a flow's version from a server.
 func declaredBy(ctx context.Context, server *client.Client, flow string, version int) inputsLookup {
 	return func() (*types.Inputs, error) {
 		v, err := server.Version(ctx, flow, version)
 		if err != nil || len(v.Inputs) == 0 {
 			return nil, err
 		}
-		in, _ := types.Read(v.Inputs) // it says what is wrong with a task all the same
+		in, _ := types.Read(v.Inputs) // the server reports faults of the inputs anyway
 		return in, nil
 	}
 }
 
-// declaredIn reads what a definition declares. What is wrong with it the server tells.
+// declaredIn returns a lookup that reads the inputs of a definition. The server reports faults of
+// the definition.
 func declaredIn(text []byte) inputsLookup {
 	return func() (*types.Inputs, error) {
 		d, _ := define.Parse(text)
@@ -157,7 +157,7 @@ func declaredIn(text []byte) inputsLookup {
 	}
 }
 
-// readJSONValue is JSON that a flag says, or the file it names.
+// readJSONValue returns the JSON of a flag, or of the file that it names.
 func (a *app) readJSONValue(flag, sent string) (json.RawMessage, error) {
 	text := []byte(sent)
 	if file, ok := strings.CutPrefix(sent, "@"); ok {
@@ -172,7 +172,7 @@ func (a *app) readJSONValue(flag, sent string) (json.RawMessage, error) {
 	return text, nil
 }
 
-// parsePairs reads the values of a flag that are written NAME=VALUE.
+// parsePairs parses the values NAME=VALUE of a flag.
 func parsePairs(flag string, sent []string) (map[string]string, error) {
 	if len(sent) == 0 {
 		return nil, nil
@@ -188,11 +188,11 @@ func parsePairs(flag string, sent []string) (map[string]string, error) {
 	return all, nil
 }
 
-// jsonOrText takes what is JSON for what it is, and all else for text.
+// jsonOrText returns valid JSON unchanged, and any other text as a JSON string.
 func jsonOrText(s string) json.RawMessage {
 	if json.Valid([]byte(s)) {
 		return json.RawMessage(s)
 	}
-	text, _ := json.Marshal(s) // a string is always marshaled
+	text, _ := json.Marshal(s) // a string can always be marshaled
 	return text
 }

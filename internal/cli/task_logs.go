@@ -20,7 +20,7 @@ type taskLogsCmd struct {
 	Times   bool   `help:"Say when each line was printed."`
 }
 
-// Help says what is told.
+// Help describes the output.
 func (taskLogsCmd) Help() string {
 	return "Each line begins with the node, visit, unit and attempt that it is of. --output json prints the lines with all that is known of them, one a line."
 }
@@ -40,7 +40,7 @@ func (c *taskLogsCmd) Run(ctx context.Context, a *app) error {
 	return c.followLogs(ctx, a, server, q)
 }
 
-// printStored tells what there is, and leaves the query behind it.
+// printStored prints the stored lines, and moves the query behind them.
 func (c *taskLogsCmd) printStored(ctx context.Context, a *app, server *client.Client, q *client.LogQuery) error {
 	for {
 		page, err := server.Logs(ctx, c.Task, *q)
@@ -60,7 +60,7 @@ func (c *taskLogsCmd) printStored(ctx context.Context, a *app, server *client.Cl
 	}
 }
 
-// followLogs tells what comes, until the task has ended.
+// followLogs prints new lines until the task has ended.
 func (c *taskLogsCmd) followLogs(ctx context.Context, a *app, server *client.Client, q client.LogQuery) error {
 	for line, err := range server.FollowLogs(ctx, c.Task, q) {
 		if err != nil && ctx.Err() != nil {

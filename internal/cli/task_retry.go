@@ -15,7 +15,7 @@ type taskRetryCmd struct {
 	forkFlags
 }
 
-// anewFlags are what a new task has otherwise than the old one.
+// anewFlags holds the differences of a new task from the old one.
 type anewFlags struct {
 	Params string   `placeholder:"JSON" help:"Params of the new task, a JSON object; without, those of the old one."`
 	Param  []string `short:"p" sep:"none" placeholder:"KEY=VALUE" help:"One of the params of the new task that is another one than the old one's, written as for task start. May be repeated."`
@@ -49,7 +49,8 @@ func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
 	})
 }
 
-// versionFlag is the version that a new task runs; 0 = the newest one, or that of the old task.
+// versionFlag returns the version that a new task runs; 0 = the newest one, or that of the old
+// task.
 func versionFlag(text string) (number int, newest bool, err error) {
 	switch text {
 	case "", "same":
@@ -63,7 +64,7 @@ func versionFlag(text string) (number int, newest bool, err error) {
 	return number, false, nil
 }
 
-// mergedParams of the new task: the old one's with what the flags say.
+// mergedParams returns the params of the new task: those of the old one, changed by the flags.
 func (c *anewFlags) mergedParams(ctx context.Context, server *client.Client, id string, version int, newest bool) (json.RawMessage, error) {
 	text := json.RawMessage(c.Params)
 	if len(c.Param) == 0 {
@@ -77,7 +78,7 @@ func (c *anewFlags) mergedParams(ctx context.Context, server *client.Client, id 
 		text = task.Params
 	}
 	var object map[string]json.RawMessage
-	if err := json.Unmarshal(text, &object); err != nil || object == nil { // null is none
+	if err := json.Unmarshal(text, &object); err != nil || object == nil { // null is no object
 		return nil, newUsageError("-p changes params that are a JSON object, and these are none: send all with --params")
 	}
 	single, err := parsePairs("-p", c.Param)
@@ -98,7 +99,7 @@ func (c *anewFlags) mergedParams(ctx context.Context, server *client.Client, id 
 	return json.Marshal(object)
 }
 
-// versionOf is the version that the new task runs; 0 = the newest one.
+// versionOf returns the version that the new task runs; 0 = the newest one.
 func versionOf(old *wire.Task, version int, newest bool) int {
 	if newest || version > 0 {
 		return version

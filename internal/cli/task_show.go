@@ -61,7 +61,7 @@ func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
 	return showSignals(a, signals)
 }
 
-// signalsOf are the signals among a task's first events. What came later is in its history.
+// signalsOf returns the signals among a task's first events. Later ones are in its history.
 func signalsOf(ctx context.Context, server *client.Client, id string) ([]wire.Event, error) {
 	events, err := server.Events(ctx, id, "", pageSize)
 	if err != nil {
@@ -79,8 +79,8 @@ func showSignals(a *app, signals []wire.Event) error {
 	return printTable(a.stdout, []string{"SIGNAL", "BY", "AT", "VALUE"}, rows)
 }
 
-// fetchSteps are those that are listed: without --steps of a graph those that failed, once it has,
-// and of a dag that is too large for a screen what is under way or went wrong.
+// fetchSteps returns the steps to list. Without --steps these are, for a failed graph, the failed
+// steps, and for a dag that is too large for a screen, the steps that are under way or failed.
 func (c *taskShowCmd) fetchSteps(ctx context.Context, server *client.Client, t *wire.Task) ([]wire.Step, error) {
 	q, limit := client.StepQuery{}, 0
 	if !c.Steps {
@@ -99,7 +99,7 @@ func (c *taskShowCmd) fetchSteps(ctx context.Context, server *client.Client, t *
 	})
 }
 
-// manySteps is how many steps fit on a screen.
+// manySteps is the number of steps that fit on a screen.
 const manySteps = 50
 
 func showTask(a *app, t *wire.Task, steps []wire.Step, tries map[stepVisit]lastAttempt, waits []wire.Wait) error {
@@ -138,7 +138,7 @@ func showTask(a *app, t *wire.Task, steps []wire.Step, tries map[stepVisit]lastA
 	return nil
 }
 
-// showFollowed lists the errors that the task went on after.
+// showFollowed lists the errors after which the task went on.
 func showFollowed(a *app, t *wire.Task) error {
 	if len(t.FollowedErrors) == 0 {
 		return nil
@@ -174,11 +174,11 @@ func showSteps(a *app, steps []wire.Step, tries map[stepVisit]lastAttempt) error
 	return printTable(a.stdout, []string{"STEP", "KIND", "STATE", "UNITS", "ATTEMPT", "EXECUTION", "TIME", "WHY"}, rows)
 }
 
-// lastAttempt is the last attempt of a step; of one with many units the one with the highest
-// number.
+// lastAttempt is the last attempt of a step. If a step has many units, it is the attempt with the
+// highest number.
 type lastAttempt struct {
-	attempt int    // from 1; 0 = there was none
-	by      string // who carries it out, as far as that has a name: a worker, a process, a job outside
+	attempt int    // from 1; 0 if there was none
+	by      string // name of its carrier, if known: a worker, a process, an external job
 }
 
 func (t lastAttempt) attemptText() string {
@@ -188,7 +188,8 @@ func (t lastAttempt) attemptText() string {
 	return strconv.Itoa(t.attempt)
 }
 
-// triesOf are the last attempts of steps, among the first ones of the task: all are in its history.
+// triesOf returns the last attempts of steps, among the first attempts of the task. All attempts
+// are in its history.
 func triesOf(ctx context.Context, server *client.Client, id string, steps []wire.Step) (map[stepVisit]lastAttempt, error) {
 	if len(steps) == 0 {
 		return nil, nil
@@ -207,7 +208,7 @@ func triesOf(ctx context.Context, server *client.Client, id string, steps []wire
 	return last, nil
 }
 
-// failedUnits tells of the units that are done how many have failed.
+// failedUnits returns a note about the failed units among those that are done.
 func failedUnits(n int) string {
 	if n == 0 {
 		return ""
@@ -215,7 +216,7 @@ func failedUnits(n int) string {
 	return fmt.Sprintf(" (%d failed)", n)
 }
 
-// stepText is why a step is in its state.
+// stepText returns the reason for a step's state.
 func stepText(s *wire.Step) string {
 	switch {
 	case s.Error != "" || s.Reason != "":
@@ -262,7 +263,7 @@ func waitLine(w *wire.Wait) string {
 	return line + withPrefix(", until ", formatTime(w.Until))
 }
 
-// inQueue says how a job stands for which a worker has to poll.
+// inQueue describes the position of a job in the queue for pollers.
 func inQueue(w *wire.Wait) (text string) {
 	if w.Before != nil {
 		text = fmt.Sprintf(", %d before it", *w.Before)

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// stepArg names a step of a task.
+// stepArg identifies a step of a task.
 type stepArg struct {
 	remoteFlags
 	Task  string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
@@ -17,7 +17,8 @@ type stepArg struct {
 	Scope string `help:"Scope of the step, when it is not in the task's root."`
 }
 
-// scoped is a step behind the scope it is in, as progress and waits are shown.
+// scoped matches a step with the scope in front of it, in the form in which progress and waits are
+// printed.
 var scoped = regexp.MustCompile(`^(.*#[0-9.]+|~[0-9]*)/([^#]+)$`)
 
 func (s *stepArg) stepName() wire.StepName {

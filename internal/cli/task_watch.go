@@ -16,7 +16,7 @@ type taskWatchCmd struct {
 	Task string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 }
 
-// Help says how it ends.
+// Help describes the exit codes.
 func (taskWatchCmd) Help() string {
 	return "Exits with 0 when the task has completed, with 1 when it failed or was canceled. --output json prints the events, one a line."
 }
@@ -29,7 +29,8 @@ func (c *taskWatchCmd) Run(ctx context.Context, a *app) error {
 	if c.Task, err = taskID(ctx, server, c.Task); err != nil {
 		return err
 	}
-	if _, err := server.Task(ctx, c.Task); err != nil { // following goes on trying, so ask first
+	// following retries for ever, so a missing task is detected here
+	if _, err := server.Task(ctx, c.Task); err != nil {
 		return err
 	}
 	w := newWatch(a, server, c.Task, c.isJSON())
@@ -47,7 +48,7 @@ func newWatch(a *app, server *client.Client, task string, json bool) *taskWatch 
 	return w
 }
 
-// exitError is what the exit status is made of.
+// exitError returns the error that determines the exit code.
 func (w *taskWatch) exitError() error {
 	if w.progress.state != "completed" {
 		return errFailed
@@ -55,20 +56,20 @@ func (w *taskWatch) exitError() error {
 	return nil
 }
 
-// taskWatch shows a task to somebody who looks on.
+// taskWatch shows the progress of a task to a user.
 type taskWatch struct {
 	*app
 	server   *client.Client
 	task     string
 	json     bool
-	screen   *screen // nil = lines
+	screen   *screen // nil = plain lines
 	progress *taskProgress
 
-	idleSince       time.Time   // since when nothing has happened
-	waitReasons     []wire.Wait // why, once it was asked
+	idleSince       time.Time   // time of the last event
+	waitReasons     []wire.Wait // reasons for waiting, once they were read
 	waitsFetched    bool
-	outageReason    string    // why the member cannot do its work, as was last said
-	nextHealthCheck time.Time // when it is asked for that again
+	outageReason    string    // last reported reason why the member cannot do its work
+	nextHealthCheck time.Time // time of the next check
 }
 
 type watchEvent struct {
@@ -76,8 +77,8 @@ type watchEvent struct {
 	err   error
 }
 
-// quietFor is how long nothing must have happened until it is asked why, healthTimeout how long and
-// how often it is asked whether the member can do its work.
+// quietFor is the time without events after which the reason is requested. healthTimeout is the
+// timeout and the interval of the member's readiness check.
 const (
 	quietFor      = time.Second
 	healthTimeout = 2 * time.Second
@@ -95,7 +96,7 @@ func (w *taskWatch) followTask(ctx context.Context) error {
 	ticker := time.NewTicker(frameEvery)
 	defer ticker.Stop()
 	w.idleSince = time.Now()
-	for { // to the end of the stream: a task that has ended may have been retried
+	for { // read to the end of the stream: a task that has ended may have been retried
 		select {
 		case s, open := <-events:
 			switch {
@@ -117,7 +118,7 @@ func (w *taskWatch) followTask(ctx context.Context) error {
 	}
 }
 
-// readEvents hands over the events and closes the channel behind the last one.
+// readEvents sends the events and closes the channel after the last one.
 func (w *taskWatch) readEvents(ctx context.Context, events chan<- watchEvent) {
 	defer close(events)
 	for e, err := range w.server.Watch(ctx, w.task, "") {
@@ -142,8 +143,8 @@ func (w *taskWatch) handleEvent(e *wire.Event) error {
 	return nil
 }
 
-// askMember says on stderr why the member cannot do its work, when nothing has happened for a
-// while: whenever that changes.
+// askMember prints on stderr why the member cannot do its work, if there were no events for a
+// while, and each time the reason changes.
 func (w *taskWatch) askMember(ctx context.Context) {
 	now := time.Now()
 	if now.Sub(w.idleSince) < quietFor || now.Before(w.nextHealthCheck) {
@@ -168,14 +169,15 @@ func (w *taskWatch) askMember(ctx context.Context) {
 	w.outageReason = why
 }
 
-// checkIdle asks why nothing happens, once, and draws.
+// checkIdle reads once why the task waits, and redraws.
 func (w *taskWatch) checkIdle(ctx context.Context) {
 	w.askMember(ctx)
 	if !w.waitsFetched && !w.json && time.Since(w.idleSince) > quietFor {
 		w.waitsFetched = true
 		ctx, cancel := context.WithTimeout(ctx, quietFor)
 		defer cancel()
-		if answer, err := w.server.Waiting(ctx, w.task); err == nil { // it is an extra: without it the steps are still shown
+		// optional: without it the steps are still shown
+		if answer, err := w.server.Waiting(ctx, w.task); err == nil {
 			w.waitReasons = answer.Waits
 		}
 		for _, wait := range w.waitReasons {
@@ -189,7 +191,8 @@ func (w *taskWatch) checkIdle(ctx context.Context) {
 	}
 }
 
-// maxLines is how many steps under way are drawn: what does not fit on a screen cannot be erased.
+// maxLines is the number of active steps that are drawn. Lines beyond the screen could not be
+// erased.
 const maxLines = 15
 
 func (w *taskWatch) screenLines(now time.Time) []string {
@@ -208,7 +211,7 @@ func (w *taskWatch) screenLines(now time.Time) []string {
 	return lines
 }
 
-// printSummary shows what became of it all.
+// printSummary prints the outcome of the task.
 func (w *taskWatch) printSummary() error {
 	if w.json {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/api/client"
 )
 
-// tlsFlags are a member's settings of TLS.
+// tlsFlags holds a member's TLS settings.
 type tlsFlags struct {
 	TLSCert     string `env:"TROUPE_TLS_CERT" name:"tls-cert" placeholder:"FILE" group:"TLS" help:"Speak TLS with the certificate of this file (PEM). It is read again when it changes."`
 	TLSKey      string `env:"TROUPE_TLS_KEY" name:"tls-key" placeholder:"FILE" group:"TLS" help:"File of the certificate's key."`
@@ -24,7 +24,7 @@ func (f *tlsFlags) setTLSConfig(cfg *troupe.Config) {
 	cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA, cfg.CA = f.TLSCert, f.TLSKey, f.TLSClientCA, f.CA
 }
 
-// trustFlags say whom a command believes over https, and how it proves itself.
+// trustFlags selects the authorities that a command trusts over https, and its own certificate.
 type trustFlags struct {
 	CA         string `env:"TROUPE_CA" name:"ca" placeholder:"FILE" help:"Authorities to check an https server against, in place of the system's."`
 	ClientCert string `env:"TROUPE_CLIENT_CERT" placeholder:"FILE" help:"Certificate to show to a server that asks for one."`
@@ -35,7 +35,7 @@ func (f *trustFlags) clientTrust() client.Trust {
 	return client.Trust{CA: f.CA, Cert: f.ClientCert, Key: f.ClientKey}
 }
 
-// explainDistrust says what is wrong between us and a server that we have reached.
+// explainDistrust explains a TLS failure between this client and a server that was reached.
 func explainDistrust(err error, server string) string {
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// tokenCmd is about who may come in, beside those with a token that a member was started with.
+// tokenCmd groups the commands for access tokens, besides those that a member was started with.
 type tokenCmd struct {
 	Create tokenCreateCmd `cmd:"" help:"Make a token with a role, and show it this once."`
 	List   tokenListCmd   `cmd:"" help:"List the tokens: role, and when each was used last."`

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/cases"
 )
 
-// strictFlag is for what checks definitions.
+// strictFlag is the flag of commands that check definitions.
 type strictFlag struct {
 	Strict bool `help:"Take warnings for errors."`
 }
@@ -38,7 +38,7 @@ type flowValidateCmd struct {
 	outputFlag
 }
 
-// Help says what a script can rely on.
+// Help describes the stable output format.
 func (*flowValidateCmd) Help() string {
 	return `Each problem is a line FILE:LINE:COLUMN: error|warning|note: PATH: what is wrong, and what to write instead.
 A note is about something that only a server can know; ask one with --server.
@@ -53,7 +53,7 @@ type definitionSource struct {
 	text []byte
 }
 
-// checkedFile is what is said about the definition in a file.
+// checkedFile is the validation result of a file.
 type checkedFile struct {
 	File string `json:"file"`
 	*wire.Validation
@@ -90,7 +90,7 @@ func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
 	return failed
 }
 
-// compareSources reports what is wrong with the labels of several files.
+// compareSources reports problems of the labels of several files.
 func compareSources(sources []definitionSource) fileProblems {
 	var labels []flowLabel
 	for _, s := range sources {
@@ -101,7 +101,8 @@ func compareSources(sources []definitionSource) fileProblems {
 	return compareLabels(labels)
 }
 
-// newChecker has a server check definitions if one is named, else it is done here.
+// newChecker returns a function that checks definitions: on a server if one is given, otherwise
+// locally.
 func (c *flowValidateCmd) newChecker(sources []definitionSource) (func(context.Context, definitionSource) (*wire.Validation, error), error) {
 	if c.Server == "" {
 		return func(_ context.Context, s definitionSource) (*wire.Validation, error) {
@@ -128,8 +129,8 @@ func (c *flowValidateCmd) newChecker(sources []definitionSource) (func(context.C
 	}, nil
 }
 
-// checkLocally does what a member does with a definition before it publishes it. Of the flows that
-// it embeds only those are known that are in a file, too.
+// checkLocally makes the same checks as a member before it publishes a definition. It knows only
+// those embedded flows that are in one of the files.
 func (c *flowValidateCmd) checkLocally(s definitionSource, sources []definitionSource) *wire.Validation {
 	problems := checkHere(s, sources)
 	if c.Strict {
@@ -158,7 +159,7 @@ func checkHere(s definitionSource, sources []definitionSource) define.Problems {
 	return compile.Check(d, flow.Limits{})
 }
 
-// findDefinition is the definition of a flow among some files, nil when there is none that can be
+// findDefinition returns the definition of a flow from some files; nil if there is none that can be
 // read.
 func findDefinition(name string, sources []definitionSource) []byte {
 	for _, s := range sources {
@@ -172,7 +173,7 @@ func findDefinition(name string, sources []definitionSource) []byte {
 	return nil
 }
 
-// noFlow is the problem with a file that by its name holds no flow.
+// noFlow returns the problem of a file that contains no flow, by its name.
 func noFlow(file string) []wire.DefinitionProblem {
 	if !cases.IsCases(file) {
 		return nil
@@ -180,10 +181,10 @@ func noFlow(file string) []wire.DefinitionProblem {
 	return []wire.DefinitionProblem{{Severity: string(define.SeverityError), Msg: "this is a file of cases, which test a flow: play it with troupe flow test " + file}}
 }
 
-// isBesideOrk reports whether the file is none of a flow, but stands beside those of Ork.
+// isBesideOrk reports whether the file contains no flow, but accompanies workflows of Ork.
 func (s definitionSource) isBesideOrk() bool { return ork.IsBeside(filepath.Base(s.file), s.text) }
 
-// flowSlug is what the flow would be published as.
+// flowSlug returns the slug under which the flow would be published.
 func (s definitionSource) flowSlug() string {
 	if s.file == "-" {
 		return ""
@@ -191,7 +192,7 @@ func (s definitionSource) flowSlug() string {
 	return slugOf(s.file)
 }
 
-// readSources reads files, and those in folders which are definitions.
+// readSources reads files, and the definitions in folders.
 func (a *app) readSources(paths []string) (all []definitionSource, err error) {
 	files, err := filesOf(paths)
 	if err != nil {
@@ -207,7 +208,7 @@ func (a *app) readSources(paths []string) (all []definitionSource, err error) {
 	return all, nil
 }
 
-// filesOf returns the files of paths: in the place of a folder, the definitions in it.
+// filesOf returns the files of paths; a folder stands for the definitions in it.
 func filesOf(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		in := []string{path}
@@ -221,7 +222,7 @@ func filesOf(paths []string) (files []string, err error) {
 	return files, nil
 }
 
-// definitionsIn are the files in a folder that troupe dev would publish.
+// definitionsIn returns the files in a folder that troupe dev would publish.
 func definitionsIn(dir string) (files []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

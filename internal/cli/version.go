@@ -15,7 +15,7 @@ func (versionCmd) Run(a *app) error {
 	switch {
 	case b.Commit != "":
 		fmt.Fprintf(a.stdout, ", commit %s", b.Commit)
-	case b.Version == "devel": // go run and go test do not note it
+	case b.Version == "devel": // go run and go test do not record it
 		fmt.Fprint(a.stdout, ", built from source, commit unknown")
 	}
 	if b.Date != "" {

@@ -15,14 +15,14 @@ import (
 	"github.com/troupe-engine/troupe/worker/demo"
 )
 
-// workerCmd runs a worker when no other word follows.
+// workerCmd runs a worker if no subcommand follows.
 type workerCmd struct {
 	Work workerRunCmd  `cmd:"" name:"run" default:"withargs" help:"Run a worker; the word run may be left out."`
 	List workerListCmd `cmd:"" help:"List the workers that are registered, the member's own functions among them."`
 	Show workerShowCmd `cmd:"" help:"Show a worker, and the jobs in the queue that it has."`
 }
 
-// Help says how to run one, which the list of commands leaves out.
+// Help describes how to run a worker, which the list of commands omits.
 func (workerCmd) Help() string {
 	return `troupe worker --exec 'resize=./resize.sh' carries out the service resize by a command; troupe worker run --help lists all flags of a worker.`
 }
@@ -87,7 +87,7 @@ func (c *workerRunCmd) Run(ctx context.Context, a *app) error {
 	return w.Run(ctx)
 }
 
-// registerHandlers registers what the worker can do, and names it.
+// registerHandlers registers the worker's services, and returns a description of them.
 func (c *workerRunCmd) registerHandlers(w *worker.Worker) (string, error) {
 	switch {
 	case c.Process && len(c.Exec) > 0:
@@ -138,10 +138,10 @@ func joinNames(names, otherwise []string) string {
 	return strings.Join(names, ", ")
 }
 
-// commandEnv tells a command which job it has.
+// commandEnv returns a command's environment with the variables of its job.
 func commandEnv(env []string, job worker.Job) []string { return child.Laid(env, jobVariables(job)) }
 
-// jobVariables say which job it is.
+// jobVariables returns the variables that describe a job.
 func jobVariables(job worker.Job) map[string]string {
 	own := map[string]string{"TROUPE_SERVICE": job.Service, "TROUPE_JOB": job.ID, "TROUPE_KEY": job.Key(), "TROUPE_TASK": job.Task, "TROUPE_FLOW": job.Flow, "TROUPE_NODE": job.Step,
 		"TROUPE_ATTEMPT": strconv.Itoa(job.Attempt), "TROUPE_UNIT": strconv.Itoa(job.Unit), "TROUPE_UNITS": strconv.Itoa(job.Units)}

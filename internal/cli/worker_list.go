@@ -34,7 +34,7 @@ func (c *workerListCmd) Run(ctx context.Context, a *app) error {
 	})
 }
 
-// kindOfWorker is how a worker gets its jobs, in the words of troupe worker --mode.
+// kindOfWorker returns how a worker gets its jobs, in the words of troupe worker --mode.
 func kindOfWorker(w *wire.KnownWorker) string {
 	switch w.Type {
 	case "http":
@@ -45,7 +45,7 @@ func kindOfWorker(w *wire.KnownWorker) string {
 	return w.Type
 }
 
-// urlOfWorker is where it is called, if it is.
+// urlOfWorker returns the address at which a worker is called; "" if it polls.
 func urlOfWorker(w *wire.KnownWorker) string {
 	if w.Type == "http" {
 		return w.URL
@@ -58,7 +58,7 @@ type workerShowCmd struct {
 	Worker string `arg:"" complete:"worker" help:"Id of the worker, or what it begins with."`
 }
 
-// mostJobsShown is how many jobs of a worker are shown.
+// mostJobsShown is the number of jobs of a worker that are shown.
 const mostJobsShown = 50
 
 func (c *workerShowCmd) Run(ctx context.Context, a *app) error {
@@ -92,7 +92,7 @@ func (c *workerShowCmd) Run(ctx context.Context, a *app) error {
 	return printJobs(a, jobs)
 }
 
-// jobsOf are the jobs of the queues that a worker has.
+// jobsOf returns the queue jobs that a worker holds.
 func jobsOf(ctx context.Context, server *client.Client, w *wire.KnownWorker) ([]wire.WaitingJob, error) {
 	jobs := []wire.WaitingJob{}
 	if w.Type != "async" || len(w.Services) == 0 {

@@ -18,28 +18,28 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// orkFlags have a worker speak the protocol of Ork's HTTP workers: it is called, asks nobody, and
-// keeps nothing.
+// orkFlags makes a worker speak the protocol of Ork's HTTP workers. Such a worker only answers
+// requests, and stores nothing.
 type orkFlags struct {
 	OrkListen    string `placeholder:"ADDR" group:"Ork" help:"Be a worker as Ork calls them at this address of this computer, such as 127.0.0.1:8081: whoever reaches it may run programs inside of --working-dir as this user."`
 	WorkflowPath string `placeholder:"FILE" default:"workflow.yaml" group:"Ork" help:"What /compile tells about when it is not asked for another file (${default})."`
 	WorkingDir   string `type:"existingdir" default:"." group:"Ork" help:"Folder that programs run in, and files are read from (${default})."`
 }
 
-// orkWorker answers as one.
+// orkWorker serves that protocol.
 type orkWorker struct {
 	dir, workflow string
 	runner        *program.Runner
-	slots         chan struct{} // one for each program at once
+	slots         chan struct{} // one for each concurrent program
 }
 
-// Bounds of what such a worker is asked.
+// Limits of such a worker.
 const (
 	maxOrkRequest  = 8 << 20
 	orkConcurrency = 64
 )
 
-// serveOrk answers until it is asked to end. Programs that run then are ended, too.
+// serveOrk serves until it is stopped. Running programs are ended, too.
 func (c *workerRunCmd) serveOrk(ctx context.Context, a *app) error {
 	if err := checkLoopback(c.OrkListen); err != nil {
 		return err
@@ -59,7 +59,8 @@ func (c *workerRunCmd) serveOrk(ctx context.Context, a *app) error {
 	stop := context.AfterFunc(ctx, func() {
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.StopGrace+10*time.Second)
 		defer cancel()
-		_ = server.Shutdown(leaving) // who is cut off has been told that its program has ended
+		// callers that are cut off have been informed that their program has ended
+		_ = server.Shutdown(leaving)
 	})
 	defer stop()
 	c.printNotice(a, "A worker for Ork listens on http://"+listener.Addr().String(), map[string]string{"mode": "ork", "address": listener.Addr().String()})
@@ -69,8 +70,8 @@ func (c *workerRunCmd) serveOrk(ctx context.Context, a *app) error {
 	return nil
 }
 
-// checkLoopback refuses addresses that others can reach: there is nothing in Ork's protocol by
-// which callers could be told apart.
+// checkLoopback rejects addresses that other hosts can reach, because Ork's protocol does not
+// authenticate callers.
 func checkLoopback(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -94,8 +95,8 @@ func (w *orkWorker) newHandler() http.Handler {
 	return withoutPages(mux)
 }
 
-// withoutPages refuses what a web page sends: it may reach this computer's addresses, and is not to
-// start programs.
+// withoutPages rejects requests from web pages. A page can reach addresses of this computer, and
+// must not start programs.
 func withoutPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxOrkRequest)
@@ -113,17 +114,17 @@ func withoutPages(next http.Handler) http.Handler {
 
 func answerJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // who has gone needs no answer
+	_ = json.NewEncoder(w).Encode(v) // a client that is gone needs no answer
 }
 
-// orkTask is a task of a workflow as /compile tells it.
+// orkTask is a task of a workflow in the answer of /compile.
 type orkTask struct {
 	Name      string   `json:"name"`
 	Executor  string   `json:"executor"`
 	DependsOn []string `json:"depends_on"`
 }
 
-// handleCompile tells what is in a workflow file of the working folder.
+// handleCompile returns the tasks of a workflow file in the working folder.
 func (w *orkWorker) handleCompile(out http.ResponseWriter, r *http.Request) {
 	asked := struct {
 		Path string `json:"workflow_path"`

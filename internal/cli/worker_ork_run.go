@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// orkExecution is what such a worker is asked to run.
+// orkExecution is a request to run a program.
 type orkExecution struct {
 	TaskID   string `json:"task_id"`
 	TaskName string `json:"task_name"`
@@ -30,19 +30,19 @@ type orkExecution struct {
 		Workflow string                     `json:"workflow_name"`
 		Run      string                     `json:"run_id"`
 		Attempt  int                        `json:"attempt"`
-		Key      string                     `json:"key"` // "" of Ork itself
+		Key      string                     `json:"key"` // "" in requests of Ork itself
 		Timeout  float64                    `json:"timeout_seconds"`
 	} `json:"params"`
 }
 
-// orkResult is what it answers.
+// orkResult is the answer to it.
 type orkResult struct {
 	Status string          `json:"status"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Error  string          `json:"error,omitempty"`
 }
 
-// handleExecute runs a program to its end, or until nobody waits for it any longer.
+// handleExecute runs a program to its end, or until the caller is gone.
 func (w *orkWorker) handleExecute(out http.ResponseWriter, r *http.Request) {
 	var asked orkExecution
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
@@ -89,12 +89,12 @@ func (w *orkWorker) runProgram(ctx context.Context, asked *orkExecution) (json.R
 	return res.Output, nil
 }
 
-// orkRefusal is a text that clients of Ork's workers know.
+// orkRefusal is an error text that clients of Ork's workers know.
 type orkRefusal string
 
 func (r orkRefusal) Error() string { return string(r) }
 
-// buildProgram is what is run, and as what. The texts of what is not are those of Ork's workers.
+// buildProgram returns the program to run and its type. Its error texts are those of Ork's workers.
 func (e *orkExecution) buildProgram() (kind flow.ExecType, p *flow.Program, err error) {
 	p = &flow.Program{File: e.Params.File, Module: e.Params.Module, Function: e.Params.Function, Python: e.Params.Python, Env: e.envVariables(), LooseMarks: true}
 	switch strings.ToLower(e.Executor) {
@@ -121,7 +121,7 @@ func (e *orkExecution) buildProgram() (kind flow.ExecType, p *flow.Program, err 
 	return kind, p, nil
 }
 
-// setCommand takes a line, or a list of a program and its arguments.
+// setCommand reads a command line, or a list of a program and its arguments.
 func (e *orkExecution) setCommand(p *flow.Program) error {
 	if json.Unmarshal(e.Params.Command, &p.Args) == nil && len(p.Args) > 0 {
 		return nil
@@ -133,7 +133,7 @@ func (e *orkExecution) setCommand(p *flow.Program) error {
 	return nil
 }
 
-// envVariables are texts as they are, and numbers and booleans as they are written.
+// envVariables returns texts unchanged, and numbers and booleans as they are written.
 func (e *orkExecution) envVariables() map[string]string {
 	all := map[string]string{}
 	for name, value := range e.Params.Env {

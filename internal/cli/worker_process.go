@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// programService is what a worker with --process offers when nothing else is said.
+// programService is the service that a worker with --process offers by default.
 const programService = "process"
 
-// programHandler starts the programs that jobs name in their params, as a member does.
+// programHandler runs the programs that jobs name in their params, as a member does.
 func programHandler(r *program.Runner) worker.Handler {
 	return func(ctx context.Context, j worker.Job) (any, error) {
 		named, input, err := programOf(&j)
@@ -38,13 +38,14 @@ func programHandler(r *program.Runner) worker.Handler {
 	}
 }
 
-// namedProgram is a program as params name it.
+// namedProgram is a program in params.
 type namedProgram struct {
 	Type flow.ExecType `json:"type"`
 	flow.Program
 }
 
-// programOf is the program that a job names, and its input: where that is null, its other params.
+// programOf returns the program that a job names, and its input. If the input is null, the other
+// params are the input.
 func programOf(j *worker.Job) (p namedProgram, input json.RawMessage, err error) {
 	var params map[string]json.RawMessage
 	if err := json.Unmarshal(j.Params, &params); err != nil || params[flow.ProgramParam] == nil {

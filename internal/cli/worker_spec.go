@@ -17,13 +17,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// specFlags have a worker carry out one attempt by files alone.
+// specFlags makes a worker carry out one attempt that is described by files only.
 type specFlags struct {
 	Spec      string        `placeholder:"FILE" group:"Object store" help:"Carry out the attempt that this file says, by the command of --exec, and report in files beside it. Then end: 0 if it went well. A path, or a URL as --object-store takes them."`
 	Heartbeat time.Duration `default:"10s" group:"Object store" help:"How often to say that it goes on (${default})."`
 }
 
-// carryOut carries out the attempt of a file.
+// carryOut carries out the attempt that a file describes.
 func (c *workerRunCmd) carryOut(ctx context.Context, a *app) error {
 	switch {
 	case len(c.Exec) != 1:
@@ -42,7 +42,8 @@ func (c *workerRunCmd) carryOut(ctx context.Context, a *app) error {
 	return job.Do(ctx, c.Heartbeat, func(ctx context.Context) (json.RawMessage, error) { return c.runSpec(ctx, a, &job.Spec) })
 }
 
-// specBucket is what the file of a path, or of a URL, lies in, and all others of its attempt.
+// specBucket returns the bucket with the file of a path or URL, and with all other files of its
+// attempt.
 func (e programVariant) specBucket(ctx context.Context, spec string) (objects.Bucket, error) {
 	u, name := specURL(spec), filepath.Base(spec)
 	if u != nil {
@@ -66,7 +67,7 @@ func (e programVariant) specBucket(ctx context.Context, spec string) (objects.Bu
 	return bucket, err
 }
 
-// specURL is the URL that names a file, nil = it is a path.
+// specURL returns the URL of a file; nil if spec is a path.
 func specURL(spec string) *url.URL {
 	u, err := url.Parse(spec)
 	if err != nil || len(u.Scheme) < 2 { // a drive of Windows
@@ -82,7 +83,7 @@ func shownSpec(spec string) string {
 	return objects.Shown(spec)
 }
 
-// bucketOpeners are those that the additions to this program open.
+// bucketOpeners returns the buckets that this program's additions can open.
 func (e programVariant) bucketOpeners() (map[string]objects.Opener, error) {
 	var cfg troupe.Config
 	for _, add := range e.additions {
@@ -93,8 +94,8 @@ func (e programVariant) bucketOpeners() (map[string]objects.Opener, error) {
 	return cfg.Buckets, nil
 }
 
-// runSpec runs the command as a member would: its input on stdin, its output a marked line, or all
-// that it prints if that is JSON.
+// runSpec runs the command as a member would. Its input is on stdin; its output is a marked line,
+// or everything it prints if that is JSON.
 func (c *workerRunCmd) runSpec(ctx context.Context, a *app, s *objects.Spec) (json.RawMessage, error) {
 	runner := program.New(program.Options{Dir: c.ScriptDir, Env: c.ChildEnv})
 	job := program.Job{Type: flow.ExecProcess, Program: &flow.Program{Command: strings.TrimSpace(c.Exec[0]), GraceMS: max(c.StopGrace.Milliseconds(), 1)}, Input: s.Input,

@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/schedule"
 )
 
-// zonedTime is a time of a flag. One that is written without a zone is of the time zone of a
-// schedule, which the flag does not know.
+// zonedTime is a time from a flag. Without a zone of its own, it is in the time zone of a schedule,
+// which the flag does not know.
 type zonedTime struct{ text string }
 
-// zonedTimes has flags read them.
+// zonedTimes makes flags read such times.
 var zonedTimes = kong.TypeMapper(reflect.TypeFor[zonedTime](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("time", &text); err != nil {
@@ -29,8 +29,8 @@ var zonedTimes = kong.TypeMapper(reflect.TypeFor[zonedTime](), kong.MapperFunc(f
 	return nil
 }))
 
-// readZoned reads a time as definitions or our tables write it. Without a zone, which bare reports,
-// it is of the given one.
+// readZoned parses a time in the form of definitions or of our tables. A time without a zone, which
+// bare reports, is in the given one.
 func readZoned(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 	if at, err := time.Parse(momentLayout, text); err == nil {
 		return at, false, true
@@ -40,14 +40,14 @@ func readZoned(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 
 func (z zonedTime) isSet() bool { return z.text != "" }
 
-// zonedFlag is a flag, and its time.
+// zonedFlag is the name of a flag and its time.
 type zonedFlag struct {
 	name string
 	time zonedTime
 }
 
-// inZone reads the times of flags, those without a zone in the given one (UTC for none), and says
-// on stderr what these have come to.
+// inZone resolves the times of flags, those without a zone in the given one (default UTC), and
+// prints the results on stderr.
 func (a *app) inZone(name string, flags ...zonedFlag) ([]time.Time, error) {
 	zone, err := schedule.Zone(name)
 	if err != nil {
@@ -66,5 +66,5 @@ func (a *app) inZone(name string, flags ...zonedFlag) ([]time.Time, error) {
 	return times, nil
 }
 
-// localText writes what the wall clock of a zone shows at a time.
+// localText formats a time as the local time of a zone.
 func localText(t wire.Time, zone *time.Location) string { return t.In(zone).Format(time.RFC3339) }
