@@ -15,7 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/api/stream"
 )
 
-// reading is a server whose /v1 reads what it gets and then waits until it may go on.
+// reading is a server with a /v1 that reads a request and then waits until the test lets it
+// continue.
 type reading struct {
 	*serving
 	begun, goOn chan struct{}
@@ -23,7 +24,7 @@ type reading struct {
 
 func startReading(t *testing.T) *reading { return startWorking(t, 100) }
 
-// startWorking carries out so many large requests at once.
+// startWorking starts a server that carries out atWork large requests at once.
 func startWorking(t *testing.T, atWork int64) *reading {
 	r := &reading{begun: make(chan struct{}, 100), goOn: make(chan struct{})}
 	r.serving = serve(t, api.Config{Families: []api.Family{v1{http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -42,12 +43,12 @@ func startWorking(t *testing.T, atWork int64) *reading {
 	return r
 }
 
-// send begins a request, which is answered when it is let go on.
+// send starts a request. It is answered when the test lets it continue.
 func (r *reading) send(t *testing.T, path string, size int, unknown bool) <-chan int {
 	t.Helper()
 	var body io.Reader = strings.NewReader(strings.Repeat("x", size))
 	if unknown {
-		body = io.MultiReader(body) // its length is not told
+		body = io.MultiReader(body) // hides its length
 	}
 	req, err := http.NewRequestWithContext(t.Context(), "POST", r.url+path, body)
 	require.NoError(t, err)
@@ -78,7 +79,7 @@ func TestLargeDefinitionsAreReadOneAfterTheOther(t *testing.T) {
 	require.Equal(t, 429, <-r.send(t, "/v1/tasks", 7<<20, false))
 	small := []<-chan int{r.send(t, "/v1/validate", 60<<10, false), r.send(t, "/v1/validate", 60<<10, true), r.send(t, "/v1/tasks", 100, false)}
 	for range small {
-		<-r.begun // they wait for nobody
+		<-r.begun // small requests need no turn
 	}
 	r.goOn <- struct{}{}
 	r.goOn <- struct{}{}
@@ -108,7 +109,7 @@ func TestAFewLargeRequestsAreCarriedOutAtOnce(t *testing.T) {
 	}
 	require.Equal(t, 429, <-r.send(t, "/v1/tasks", 100<<10, false))
 	small := r.send(t, "/v1/tasks", 100, false)
-	<-r.begun // it waits for nobody
+	<-r.begun // small requests need no turn
 	for range 3 {
 		r.goOn <- struct{}{}
 	}
@@ -119,7 +120,7 @@ func TestAFewLargeRequestsAreCarriedOutAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhoStaysMakesRoomForOthers(t *testing.T) {
+func TestStayingRequestsReleaseTheirMemory(t *testing.T) {
 	r := startWorking(t, 1)
 	for range 12 {
 		r.send(t, "/v1/stay", 7<<20, false)
@@ -141,7 +142,8 @@ func TestALargeRequestThatSendsNothingLosesItsTurn(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorIs(t, <-ended, os.ErrDeadlineExceeded)
 	}
-	go func() { _, _ = http.Post(s.url+"/v1/tasks", "", strings.NewReader(strings.Repeat("x", 7<<20))) }() // what is answered is not the test
+	// the answer does not matter
+	go func() { _, _ = http.Post(s.url+"/v1/tasks", "", strings.NewReader(strings.Repeat("x", 7<<20))) }()
 	require.NoError(t, <-ended)
 }
 

@@ -47,7 +47,8 @@ func TestHalfOpenConnectionsMakeRoomForOthers(t *testing.T) {
 	for i := range 20 {
 		conn := s.dial(t)
 		if i%2 == 0 {
-			_, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: 127") // half a request is none
+			// half a request does not count
+			_, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: 127")
 			require.NoError(t, err)
 		}
 	}
@@ -86,7 +87,7 @@ func TestConnectionsAtWorkAreNotCutForOthers(t *testing.T) {
 	require.Equal(t, 200, answer(t, later), "it waited for its turn")
 }
 
-func TestAServerLeavesWhileSomebodyWaitsForRoom(t *testing.T) {
+func TestAServerStopsWhileAConnectionWaitsForRoom(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	s := serve(t, api.Config{Connections: 1, Grace: time.Minute}, func(s *api.Server) {
 		s.MountOpen("GET /work", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

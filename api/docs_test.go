@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/api"
 )
 
-// What is for viewers is not told one by one.
-func TestTheDocumentationTellsWhoMayDoWhat(t *testing.T) {
+// Routes for viewers are not listed individually.
+func TestTheDocumentationListsThePermissionsOfRoles(t *testing.T) {
 	text, err := os.ReadFile("../docs/access.md")
 	require.NoError(t, err)
 	told := map[string][]api.Role{}

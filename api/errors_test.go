@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestAnOutageOfTheStoreSaysToTryAgain(t *testing.T) {
+func TestAnOutageOfTheStoreAsksForARetry(t *testing.T) {
 	err := fmt.Errorf("read a flow: %w", persistence.ErrUnavailable)
 	require.Equal(t, http.StatusServiceUnavailable, Judge(err).Status)
 	require.Equal(t, "the store is not available; try again in a moment", Judge(err).Text())

@@ -10,32 +10,32 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// Patience has requests wait for their turn no longer than that.
+// Patience sets how long requests wait for their turn.
 func Patience(s *Server, d time.Duration) { s.turns.patience = d }
 
-// Pause has large bodies send nothing no longer than that.
+// Pause sets how long large bodies may send nothing.
 func Pause(s *Server, d time.Duration) { s.turns.pause = d }
 
-// AtWork has so many large requests carried out at once.
+// AtWork sets the number of large requests that are carried out at once.
 func AtWork(s *Server, n int64) { s.turns.atWork = semaphore.NewWeighted(n) }
 
-// Instead has a server ask another engine.
+// Instead replaces the engine of a server.
 func Instead(s *Server, of func(engine.Engine) engine.Engine) { s.cfg.Engine = of(s.cfg.Engine) }
 
-// LookAlways has files read for every connection.
+// LookAlways makes c check its files for every connection.
 func LookAlways(c *Certificates) { c.every = 0 }
 
-// Routed are the patterns of a server: true = by role.
+// Routed returns the patterns of a server; true = access by role.
 func Routed(s *Server) map[string]bool { return s.routed }
 
-// RoleRoutes are the paths beside /v1 of which it is said who may call them.
+// RoleRoutes returns the paths outside /v1 that have roles.
 func RoleRoutes() []string { return slices.Collect(maps.Keys(routeRoles)) }
 
-// PathOf is a pattern as that table has it.
+// PathOf returns a pattern in the form of that table.
 func PathOf(pattern string) string { return pathOf(pattern) }
 
-// MemberOf is what a server is served from.
+// MemberOf returns the member of a server.
 func MemberOf(s *Server) Member { return s.cfg.Member }
 
-// TokensAge is how old a server's list of tokens may be.
+// TokensAge sets the greatest age of a server's list of tokens.
 func TokensAge(s *Server, d time.Duration) { s.guard.stored.age = d }

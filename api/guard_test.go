@@ -52,8 +52,8 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// Browsers send no Origin with the GETs of images, scripts and frames, but say what kind of page
-// asks.
+// Browsers send no Origin with GETs of images, scripts and frames, but they send the kind of site
+// that asks.
 func TestGETsOfForeignPagesAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		host, site, mode, dest, origin, method string

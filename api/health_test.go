@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// unready is an engine that cannot do its work until it is well.
+// unready is an engine that is not ready until well is true.
 type unready struct {
 	engine.Engine
 	well *atomic.Bool
@@ -27,7 +27,7 @@ func (e unready) Ready() error {
 	return flow.Errorf(flow.Busy, "the member cannot write to its store")
 }
 
-func TestReadyzSaysWhyAMemberIsNotReadyAndTheLogDoesOnce(t *testing.T) {
+func TestReadyzReportsTheReasonAndTheLogRepeatsItOnce(t *testing.T) {
 	var well atomic.Bool
 	var log lines
 	s := serve(t, api.Config{Member: api.Member{Logger: slog.New(slog.NewTextHandler(&log, nil))}}, func(s *api.Server) {

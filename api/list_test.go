@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/api"
 )
 
-// answered answers errors as most families do.
+// answered answers errors like most families do.
 func answered(h api.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
@@ -47,7 +47,7 @@ func TestAListThatBreaksOffIsNotTakenForTheWholeOne(t *testing.T) {
 	resp, _ := s.do(t, "GET", "/none", "")
 	require.Equal(t, 500, resp.StatusCode)
 	resp, err := http.Get(s.url + "/some")
-	if err == nil { // the beginning may have been sent, or not
+	if err == nil { // the beginning may or may not have been sent
 		_, err = io.ReadAll(resp.Body)
 		require.NoError(t, resp.Body.Close())
 	}

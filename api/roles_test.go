@@ -22,8 +22,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// nobody is where workers attach and hear nothing. It tells when a stream has begun, and when it
-// has ended.
+// nobody accepts attached workers and ignores them. It reports when a stream has begun and ended.
 type nobody struct{ told chan string }
 
 func (n nobody) Serve(_ context.Context, s attach.Stream) error {
@@ -40,10 +39,10 @@ func (n nobody) Serve(_ context.Context, s attach.Stream) error {
 func (nobody) Leave()  {}
 func (nobody) Return() {}
 
-// serveAll is a server with every family of routes, and a token "of ROLE" for each role.
+// serveAll starts a server with every family of routes, and a token "of ROLE" for each role.
 func serveAll(t *testing.T) *serving { return serveAttached(t, make(chan string, 100)) }
 
-// serveAttached is one that tells how streams of workers begin and end.
+// serveAttached does the same and reports when streams of workers begin and end.
 func serveAttached(t *testing.T, told chan string) *serving {
 	t.Helper()
 	s := serve(t, api.Config{Tokens: []string{"of the start"}}, func(s *api.Server) {
@@ -62,19 +61,19 @@ func serveAttached(t *testing.T, told chan string) *serving {
 	return s
 }
 
-// none is a cluster that a test never asks.
+// none is a cluster that no test calls.
 type none struct{ apiv1.Cluster }
 
-// openRoutes need no token, or check themselves who comes and what that may do.
+// openRoutes need no token, or check their callers themselves.
 var openRoutes = []string{
-	"/", "/api/", // what is no route
+	"/", "/api/", // unknown paths
 	"GET /healthz", "GET /readyz",
 	"/v1/", // has a table of its own
 	"POST /v1/hooks/{hook}", "POST /v1/session", "GET /v1/approve/{approval}", "POST /v1/approve/{approval}", "DELETE /v1/session",
 	"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json",
 }
 
-func TestEveryRouteSaysWhoMayCallIt(t *testing.T) {
+func TestEveryRouteHasRoles(t *testing.T) {
 	s := serveAll(t)
 	var by, open []string
 	for pattern, byRole := range api.Routed(s.Server) {
@@ -90,7 +89,7 @@ func TestEveryRouteSaysWhoMayCallIt(t *testing.T) {
 
 	described := s.operations(t)
 	for id, o := range described {
-		if len(o.Roles) == 1 { // which is what an operation without a row has
+		if len(o.Roles) == 1 { // the default of an operation without a row
 			require.Contains(t, []string{"list-tokens", "create-token", "delete-token"}, id, "it has no row, or is one for admins that this test does not know")
 		}
 		if len(o.Roles) == 0 {
@@ -106,7 +105,7 @@ type described struct {
 	Roles        []api.Role `json:"x-roles"`
 }
 
-// operations are those of the description, by their ids.
+// operations returns the operations of the description by id.
 func (s *serving) operations(t *testing.T) map[string]described {
 	_, text := s.do(t, "GET", "/v1/openapi.json", "")
 	var doc struct {
@@ -145,8 +144,8 @@ var (
 	starts    = regexp.MustCompile(`/runs$`)
 )
 
-// promised is who may do what on a route beside /v1 by what docs/access.md says: here it follows
-// from what the path is called, and from nothing that the server goes by.
+// promised returns the roles that docs/access.md promises for a route outside /v1. It is derived
+// from the path alone, independently of the server's table.
 func promised(method, path string) api.Need {
 	reads := method == "GET" || method == "HEAD"
 	switch {
@@ -164,15 +163,15 @@ func promised(method, path string) api.Need {
 	return api.ForOperators
 }
 
-// answers reports whether a route does anything for a method.
+// answers reports whether a route has a handler for a method.
 func (s *serving) answers(t *testing.T, method, path string) bool {
 	resp, text := s.do(t, method, placeholder.ReplaceAllString(path, "x"), "", "Authorization", "Bearer of admin")
 	return resp.StatusCode != http.StatusMethodNotAllowed && !strings.Contains(text, "there is no such route")
 }
 
-// Whoever may not is refused, whoever may is not, on each route: what else is wrong with these
-// requests does not matter.
-func TestRolesMayDoWhatIsPromisedAndNothingElse(t *testing.T) {
+// On each route, callers without a suitable role are rejected and the others are not. Other faults
+// of these requests do not matter.
+func TestRolesMayDoExactlyWhatIsPromised(t *testing.T) {
 	s := serveAll(t)
 	asked := 0
 	for pattern, byRole := range api.Routed(s.Server) {
@@ -196,7 +195,8 @@ func TestRolesMayDoWhatIsPromisedAndNothingElse(t *testing.T) {
 	}
 	require.Greater(t, asked, 80)
 	for id, o := range s.operations(t) {
-		if len(o.Roles) == 0 || id == "list-members" || id == "list-shards" { // the cluster of this test is none
+		// this test has no cluster
+		if len(o.Roles) == 0 || id == "list-members" || id == "list-shards" {
 			continue
 		}
 		for _, role := range api.Roles {
@@ -274,7 +274,7 @@ func TestStreamsEndWithTheirTokens(t *testing.T) {
 	require.ErrorIs(t, <-ended, worker.ErrDenied)
 }
 
-func TestASignalOfAnyRouteTellsWhoseTokenItCameBy(t *testing.T) {
+func TestASignalRecordsTheNameOfItsToken(t *testing.T) {
 	s := serveAll(t)
 	admin, approver := []string{"Authorization", "Bearer of admin"}, []string{"Authorization", "Bearer of approver"}
 	resp, text := s.do(t, "PUT", "/v1/flows/asks", `{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`, append(admin, "Content-Type", "application/json")...)

@@ -35,7 +35,7 @@ func TestLargeTasksAreReadAsMemoryAllows(t *testing.T) {
 	require.True(t, all.free.TryAcquire(100))
 }
 
-func TestWhoFollowsATaskTakesNothingFromWhoReads(t *testing.T) {
+func TestStreamsTakeNoMemoryFromReads(t *testing.T) {
 	reads, followed := newLane(100), newLane(50)
 	newRoom := func() *requestMemory { return &requestMemory{in: reads, patience: 10 * time.Millisecond} }
 	waiting, late := newRoom(), newRoom()

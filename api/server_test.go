@@ -98,7 +98,7 @@ func TestRequestsHaveIDs(t *testing.T) {
 	require.Less(t, len(resp.Header.Get("X-Request-Id")), 100)
 }
 
-// v1 serves everything below /v1/ in the place of the real routes.
+// v1 serves everything below /v1/ instead of the real routes.
 type v1 struct{ http.Handler }
 
 func (v v1) Mount(s *api.Server) {
@@ -106,7 +106,7 @@ func (v v1) Mount(s *api.Server) {
 	s.TakesDefinitions("/v1/validate", "/v1/flows", "/v1/flows/")
 }
 
-// lines is a log that may be read while it is written.
+// lines is a log that can be read while it is written.
 type lines struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -124,7 +124,7 @@ func (l *lines) text() string {
 	return l.String()
 }
 
-func TestLogsSayWhatWasAskedWithoutPayloads(t *testing.T) {
+func TestLogsShowRequestsWithoutPayloads(t *testing.T) {
 	var log lines
 	s := serve(t, api.Config{Member: api.Member{Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}})
 	s.do(t, "POST", "/api/flows?secret=query", `{"Name":"secret body"}`, "X-Request-Id", "r-1", "Authorization", "Bearer secret")
@@ -133,7 +133,7 @@ func TestLogsSayWhatWasAskedWithoutPayloads(t *testing.T) {
 	require.NotContains(t, log.text(), "secret")
 }
 
-func TestAPanicHarmsNobodyElse(t *testing.T) {
+func TestAPanicAffectsNoOtherRequest(t *testing.T) {
 	var log lines
 	s := serve(t, api.Config{Member: api.Member{Logger: slog.New(slog.NewJSONHandler(&log, nil))}}, func(s *api.Server) {
 		s.Mount("/panic", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }))
@@ -154,7 +154,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	require.Contains(t, body, "--max-value")
 }
 
-func TestWhatIsApartKnowsNoBoundsButItsOwn(t *testing.T) {
+func TestApartHandlersHaveNoLimitsOfTheShell(t *testing.T) {
 	heard := make(chan int, 1)
 	apart := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -230,7 +230,7 @@ func TestUnknownPathsAreProblems(t *testing.T) {
 	require.Equal(t, 401, resp.StatusCode)
 }
 
-func TestPeopleAreLedToThePagesAndProgramsAreNot(t *testing.T) {
+func TestBrowsersAreRedirectedToPagesAndProgramsAreNot(t *testing.T) {
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) })
 	s := serve(t, api.Config{Tokens: []string{"open sesame"}, Pages: pages})
 	for path, page := range map[string]string{"/": "/ui/", "/ui": "/ui/", "/ui/": "/ui/", "/ui/tasks/x": "/ui/tasks/x", "/flows": "/ui/flows", "/tasks": "/ui/tasks"} {
@@ -252,7 +252,7 @@ func TestWithoutPagesThereAreNone(t *testing.T) {
 	require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
 }
 
-func TestAMethodThatARouteDoesNotKnowIsToldWithThoseItDoes(t *testing.T) {
+func TestAnUnknownMethodIsAnsweredWithTheAllowedOnes(t *testing.T) {
 	s := serve(t, api.Config{Tokens: []string{"open sesame"}, Pages: http.NotFoundHandler()})
 	for _, path := range []string{"/", "/ui", "/ui/", "/healthz", "/readyz", "/metrics"} {
 		resp, _ := s.do(t, "POST", path, "")
@@ -273,7 +273,7 @@ func TestAMethodThatARouteDoesNotKnowIsToldWithThoseItDoes(t *testing.T) {
 	}
 }
 
-func TestAWrongTokenIsToldFromNone(t *testing.T) {
+func TestAWrongTokenIsReportedDifferentlyFromNone(t *testing.T) {
 	s := serve(t, api.Config{Tokens: []string{"open sesame"}})
 	resp, body := s.do(t, "GET", "/api/flows", "")
 	require.Equal(t, 401, resp.StatusCode)
@@ -327,7 +327,7 @@ func TestRefusalsAtTheDoorSpeakTheDialectOfTheRoute(t *testing.T) {
 	require.JSONEq(t, `{"error":"a bearer token is needed: send Authorization: Bearer <token>"}`, body)
 }
 
-func TestMetricsTellOfEngineStoreAndRequests(t *testing.T) {
+func TestMetricsCoverEngineStoreAndRequests(t *testing.T) {
 	inner := http.NewServeMux()
 	inner.HandleFunc("GET /v1/tasks/{task}", func(http.ResponseWriter, *http.Request) {})
 	s := serve(t, api.Config{Families: []api.Family{v1{inner}}})
@@ -344,7 +344,7 @@ func TestMetricsTellOfEngineStoreAndRequests(t *testing.T) {
 	}
 }
 
-// longPoll begins a poll that nobody has a job for.
+// longPoll starts a poll for which there is no job.
 func (s *serving) longPoll(t *testing.T) <-chan int {
 	t.Helper()
 	status := make(chan int, 1)
@@ -374,16 +374,16 @@ func TestALongPollOutlivesTheLimitsAndEndsWhenTheServerLeaves(t *testing.T) {
 	select {
 	case got := <-status:
 		require.Equal(t, 204, got)
-	case <-time.After(30 * time.Second): // by itself it would end after a minute
+	case <-time.After(30 * time.Second): // without the stop it would end after a minute
 		t.Fatal("the poll keeps the server up")
 	}
 	require.NoError(t, <-s.left)
 }
 
-func TestWhatTakesTooLongIsAnswered(t *testing.T) {
+func TestRequestsThatTakeTooLongAreAnswered(t *testing.T) {
 	s := serve(t, api.Config{ReadTimeout: time.Second}, func(s *api.Server) {
 		s.Mount("/hang", answered(func(_ http.ResponseWriter, r *http.Request) error {
-			<-r.Context().Done() // as a store does that does not answer
+			<-r.Context().Done() // like a store that does not answer
 			return r.Context().Err()
 		}))
 	})
@@ -393,7 +393,7 @@ func TestWhatTakesTooLongIsAnswered(t *testing.T) {
 	require.JSONEq(t, `{"error":"the engine did not answer in time; try again in a moment"}`, body)
 }
 
-func TestAnswersThatNobodyReadsAreCutOff(t *testing.T) {
+func TestUnreadAnswersAreCutOff(t *testing.T) {
 	for name, stays := range map[string]bool{"of a long poll": true, "of any other request": false} {
 		t.Run(name, func(t *testing.T) {
 			written := make(chan error, 1)

@@ -19,7 +19,7 @@ func frame(kind, flags, id byte, payload string) string {
 	return string([]byte{0, 0, byte(len(payload)), kind, flags, 0, 0, 0, id}) + payload
 }
 
-// Its host was cut off, or stands still: nothing ends the connection but that nothing comes.
+// Its host was cut off or is frozen, so only the silence shows it.
 func TestAStreamWhoseClientIsSilentEnds(t *testing.T) {
 	begun, over := make(chan struct{}), make(chan struct{})
 	s := serve(t, api.Config{Silence: 200 * time.Millisecond}, func(s *api.Server) {

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/certtest"
 )
 
-// secured serves over TLS with what the files hold, and looks at them at every handshake.
+// secured serves over TLS with the given files and checks them at every handshake.
 func secured(t *testing.T, files api.TLSFiles) (*serving, *lines) {
 	t.Helper()
 	var log lines
@@ -32,7 +32,7 @@ func secured(t *testing.T, files api.TLSFiles) (*serving, *lines) {
 	return s, &log
 }
 
-// visitor is a client that trusts an authority and may have a certificate of its own.
+// visitor returns a client that trusts an authority and may have a certificate of its own.
 func visitor(t *testing.T, ca string, own ...certtest.Pair) *http.Client {
 	t.Helper()
 	text, err := os.ReadFile(ca)
@@ -42,7 +42,7 @@ func visitor(t *testing.T, ca string, own ...certtest.Pair) *http.Client {
 	for _, p := range own {
 		pair, err := tls.LoadX509KeyPair(p.Cert, p.Key)
 		require.NoError(t, err)
-		// Shown whoever the server says it would believe.
+		// Sent regardless of the authorities that the server names.
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	transport := &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: true}
@@ -50,7 +50,7 @@ func visitor(t *testing.T, ca string, own ...certtest.Pair) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// get asks for a path and gives back what came, with its whole body.
+// get returns the answer for a path, with its whole body.
 func get(t *testing.T, c *http.Client, url string) (*http.Response, string) {
 	t.Helper()
 	resp, err := c.Get(url)
@@ -74,7 +74,7 @@ func TestAMemberServesTLSAndHTTP2(t *testing.T) {
 	require.Contains(t, body, "troupe_tls_certificate_ends_seconds", "an operator hears of it before it ends")
 }
 
-func TestPlainHTTPToATLSPortIsToldSo(t *testing.T) {
+func TestPlainHTTPToATLSPortGetsAnExplanation(t *testing.T) {
 	own := certtest.New(t).Issue(t)
 	s, log := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
 	for range 3 {
@@ -260,7 +260,7 @@ func TestTLSConnectionsAtWorkAreNotCutForOthers(t *testing.T) {
 		worked <- resp.StatusCode
 	}()
 	<-begun
-	for range 3 { // each takes the place of the one before, and never that of the one at work
+	for range 3 { // each replaces the one before, never the busy one
 		resp, _ := get(t, visitor(t, ca.File), url+"/healthz")
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 	}

@@ -101,7 +101,7 @@ func TestJobsThatDoNotFinishAreGivenBackWhenTheyHaveStopped(t *testing.T) {
 	require.Empty(t, e.released, "a job may be at work once only")
 }
 
-func TestAWorkerSaysGoodbye(t *testing.T) {
+func TestAWorkerDeregisters(t *testing.T) {
 	e := newEngine(t)
 	w := worker.New(config(e))
 	w.Handle("s", nil)

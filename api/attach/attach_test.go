@@ -55,7 +55,7 @@ func TestAnAttachedWorkerCarriesOutJobs(t *testing.T) {
 	}
 }
 
-func TestWhatAHandlerComesTo(t *testing.T) {
+func TestResultsAndErrorsOfHandlersReachTheTask(t *testing.T) {
 	s := open(t, troupe.Config{})
 	got := make(chan worker.Job, 1)
 	s.attach(worker.Config{}, map[string]worker.Handler{
@@ -107,7 +107,7 @@ func TestAWorkerNeverHasMoreJobsThanCredits(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatIsSlowHoldsUpNobodyElse(t *testing.T) {
+func TestASlowWorkerDelaysNoOtherWorker(t *testing.T) {
 	s := open(t, troupe.Config{})
 	leave := make(chan struct{})
 	s.attach(worker.Config{ID: "slow", Concurrency: 1}, map[string]worker.Handler{"slow": func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil }})
@@ -115,7 +115,8 @@ func TestAWorkerThatIsSlowHoldsUpNobodyElse(t *testing.T) {
 	s.listed(2)
 	s.publish("slow", `{"start":"a","nodes":{"a":{"kind":"foreach","exec_type":"remote","service":"slow","parallel_mode":"concurrent","prep":{"input_key":"$params.list"}}}}`)
 	s.publish("one", one)
-	held := s.start("slow", map[string]any{"list": make([]int, 1000)}) // more than this member has places for jobs of its own
+	// more than the member has places for its own jobs
+	held := s.start("slow", map[string]any{"list": make([]int, 1000)})
 	for range 20 {
 		require.EqualValues(t, "completed", s.end(s.start("one", map[string]any{"n": 1})).Status)
 	}
@@ -161,7 +162,7 @@ func TestATimeoutReachesTheHandler(t *testing.T) {
 	require.Error(t, <-ended)
 }
 
-func TestWhoMayAttach(t *testing.T) {
+func TestAttachingNeedsAToken(t *testing.T) {
 	s := open(t, troupe.Config{Tokens: []string{"secret"}})
 	began := make(chan struct{}, 10)
 	handlers := map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
@@ -173,7 +174,7 @@ func TestWhoMayAttach(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
-	require.Eventually(t, func() bool { // the first jobs after a start may be for workers of before
+	require.Eventually(t, func() bool { // the first jobs after a start may be for earlier workers
 		return s.end(s.start("one", map[string]any{"n": 1})).Error != ""
 	}, patience, time.Millisecond)
 	require.Empty(t, began)
@@ -181,7 +182,7 @@ func TestWhoMayAttach(t *testing.T) {
 	require.Eventually(t, func() bool { return s.end(s.start("one", map[string]any{"n": 1})).Status == "completed" }, patience, 10*time.Millisecond)
 }
 
-func TestLabelsAreHeeded(t *testing.T) {
+func TestJobsGoToWorkersWithTheirLabels(t *testing.T) {
 	s := open(t, troupe.Config{})
 	by := func(name string) map[string]worker.Handler {
 		return map[string]worker.Handler{"who": func(context.Context, worker.Job) (any, error) { return name, nil }}
@@ -197,7 +198,7 @@ func TestLabelsAreHeeded(t *testing.T) {
 	require.Contains(t, s.end(s.start("us", nil)).Error, "no worker for service who with the labels us")
 }
 
-func TestWhatAJobSaysIsKept(t *testing.T) {
+func TestOutputOfAJobIsStored(t *testing.T) {
 	s := open(t, troupe.Config{})
 	ids := make(chan string, 1)
 	s.attach(worker.Config{}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
@@ -217,7 +218,7 @@ func TestWhatAJobSaysIsKept(t *testing.T) {
 	require.Equal(t, "first line\nsecond line\n", log.Content)
 }
 
-func TestWhatAJobPrintsIsFollowedByStreamWhileItGoesOn(t *testing.T) {
+func TestOutputOfARunningJobIsFollowedByStream(t *testing.T) {
 	s := open(t, troupe.Config{})
 	leave := make(chan struct{})
 	s.attach(worker.Config{}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
@@ -248,8 +249,9 @@ func TestAWorkerAttachesOverTLS(t *testing.T) {
 	s.publish("one", one)
 	handlers := map[string]worker.Handler{"double": double}
 	address := s.url[len("http://"):]
-	s.attach(worker.Config{Server: "http://" + address}, handlers)  // which does not speak TLS
-	s.attach(worker.Config{Server: "https://" + address}, handlers) // which does not believe the member
+	s.attach(worker.Config{Server: "http://" + address}, handlers) // the member does not speak TLS
+	// the worker does not trust the member
+	s.attach(worker.Config{Server: "https://" + address}, handlers)
 	s.attach(worker.Config{Server: "https://" + address, Trust: client.Trust{CA: ca.File}}, handlers)
 	require.Eventually(t, func() bool { return s.end(s.start("one", map[string]any{"n": 1})).Status == "completed" }, patience, 10*time.Millisecond)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// listOf is a flow that calls the service "double" for each element of a list.
+// listOf returns a flow that calls the service "double" for each element of a list.
 func listOf(execType string) string {
 	return fmt.Sprintf(`{"start":"a","nodes":{"a":{"kind":"foreach","exec_type":%q,"service":"double",`+
 		`"parallel_mode":"concurrent","prep":{"input_key":"$params.list"},"post":{"output_key":"out"}}}}`, execType)
@@ -52,7 +52,7 @@ func TestAGentleCancelStartsNoWaitingUnitOverAnyTransport(t *testing.T) {
 			require.Eventually(t, func() bool { return s.units(task)["canceled"] == 4 }, patience, time.Millisecond)
 			close(finish)
 			require.EqualValues(t, "canceled", s.end(task).Status)
-			// A second task gets the worker's only slot after all jobs that were handed out before.
+			// A second task gets the worker's only slot after all jobs dispatched before.
 			after := s.start("list", map[string]any{"list": []int{6}})
 			require.EqualValues(t, "completed", s.end(after).Status)
 			require.EqualValues(t, 2, began.Load(), "one unit of the canceled task and the one after it")

@@ -25,7 +25,8 @@ import (
 func TestMain(m *testing.M) {
 	code := pgtest.Main(m)
 	err := goleak.Find()
-	for tries := 0; err != nil && tries < 4; tries++ { // the actor library counts the last dead letters for a while
+	// the actor library counts the last dead letters for a while
+	for tries := 0; err != nil && tries < 4; tries++ {
 		err = goleak.Find()
 	}
 	if code == 0 && err != nil {
@@ -43,11 +44,11 @@ type stage struct {
 	engine *troupe.Engine
 	cfg    troupe.Config
 	url    string
-	pause  func() // end serving
-	leave  func() // and wait until the member is gone
+	pause  func() // ends serving
+	leave  func() // ends serving and waits until the member has stopped
 }
 
-// open begins a member. It is on a SQLite file unless cfg says otherwise.
+// open starts a member. It uses a SQLite file unless cfg names another store.
 func open(t *testing.T, cfg troupe.Config) *stage {
 	if cfg.Store == "" {
 		cfg.Store = "sqlite:" + filepath.Join(t.TempDir(), "x.db")
@@ -78,7 +79,7 @@ func (s *stage) begin(address string) {
 	s.Cleanup(s.leave)
 }
 
-// serve answers until pause is called.
+// serve serves until pause is called.
 func (s *stage) serve(address string) {
 	s.Helper()
 	l, err := net.Listen("tcp", address)
@@ -121,7 +122,7 @@ func (s *stage) work(cfg worker.Config, handlers map[string]worker.Handler) (sto
 	return stop
 }
 
-// listed waits until so many workers are listed as attached.
+// listed waits until n workers are listed as attached.
 func (s *stage) listed(n int) {
 	s.Helper()
 	require.Eventually(s, func() bool { return len(s.workers()) == n }, patience, time.Millisecond)
@@ -138,7 +139,7 @@ func (s *stage) workers() map[string]bool {
 	return found
 }
 
-// known returns the types of the known workers by their names.
+// known returns the types of the known workers, by name.
 func (s *stage) known() map[string]string {
 	resp, err := http.Get(s.url + "/v1/workers")
 	require.NoError(s, err)
@@ -168,7 +169,8 @@ func (s *stage) start(slug string, params any) (task string) {
 	return id
 }
 
-// end waits for a task: its status, error and the key out of what it came to.
+// end waits for the end of a task and returns its status, its error and its output under the key
+// out.
 func (s *stage) end(task string) *troupe.Result {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
@@ -178,7 +180,7 @@ func (s *stage) end(task string) *troupe.Result {
 	return r
 }
 
-// cable is a connection between workers and a member that can be cut.
+// cable is a breakable connection between workers and a member.
 type cable struct {
 	to    string
 	l     net.Listener
@@ -236,7 +238,7 @@ func (c *cable) keep(conns ...net.Conn) bool {
 	return !c.cut
 }
 
-// sever cuts the cable; nobody gets through until it is mended.
+// sever cuts the connection; no new one succeeds until mend is called.
 func (c *cable) sever() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

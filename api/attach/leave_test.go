@@ -74,7 +74,7 @@ func TestAProgramMayServeAgain(t *testing.T) {
 	s.attach(worker.Config{}, map[string]worker.Handler{"double": double})
 	s.listed(1)
 	s.pause()
-	task := s.start("one", map[string]any{"n": 1}) // waits for the worker to be back
+	task := s.start("one", map[string]any{"n": 1}) // waits until the worker has reconnected
 	s.serve(s.url[len("http://"):])
 	require.JSONEq(t, `{"out":2}`, string(s.end(task).Value))
 }

@@ -29,7 +29,7 @@ func TestABrokenStreamIsResumedWithoutASecondRun(t *testing.T) {
 	meanwhile, after := s.start("one", map[string]any{"n": 1}), ""
 	<-began
 	c.sever()
-	close(leave) // one is finished while nobody hears of it
+	close(leave) // one job ends while the connection is cut
 	after = s.start("one", map[string]any{"n": 2})
 	c.mend()
 	require.JSONEq(t, `{"out":2}`, string(s.end(meanwhile).Value))

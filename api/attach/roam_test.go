@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// slow is a service whose jobs take until they are let go.
+// slow is a service with jobs that run until the test frees them.
 type slow struct {
 	begun chan string
 	free  chan struct{}
@@ -75,7 +75,7 @@ func TestAWorkersJobsGoOnWhenItsMemberIsBack(t *testing.T) {
 	s.publish("one", one)
 	task := s.start("one", map[string]any{"n": 21})
 	<-jobs.begun
-	c.sever() // the member does not wait for a worker that has gone elsewhere
+	c.sever() // the member does not wait for a worker that has moved to another member
 	address := s.url[len("http://"):]
 	s.leave()
 	s.begin(address)

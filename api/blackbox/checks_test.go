@@ -10,8 +10,8 @@ type check struct {
 	run  func(*client)
 }
 
-// checks are carried out against every store, all at once on one server; a check that needs a
-// server of its own starts one.
+// checks run against every store, all at the same time on one server. A check that needs its own
+// server starts one.
 var checks = []check{
 	{"01 OPTIONS answers 204 with three headers", optionsHasHeaders},
 	{"02 an unknown route is 404", unknownRoute},

@@ -17,7 +17,7 @@ import (
 // obj is a JSON object as a client sees it.
 type obj = map[string]any
 
-// client speaks to a server like the dialect's clients do.
+// client calls a server like clients of the dialect do.
 type client struct {
 	*testing.T
 	*server
@@ -28,13 +28,13 @@ func newClient(t *testing.T, s *server) *client {
 	return &client{T: t, server: s.apart(), prefix: "/api"}
 }
 
-// deadline of everything a check waits for: far beyond what it takes, because the machine may be
-// busy.
+// deadline is the limit for everything a check waits for. It is far beyond the usual time, because
+// the machine may be busy.
 const deadline = 3 * time.Minute
 
 var httpClient = &http.Client{Timeout: 2 * deadline, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
-// send returns the status, headers and body of an answer.
+// send sends a request and returns the status, headers and body of the answer.
 func (c *client) send(method, path string, body any) (int, http.Header, []byte) {
 	c.Helper()
 	if body == nil {
@@ -43,14 +43,15 @@ func (c *client) send(method, path string, body any) (int, http.Header, []byte) 
 	return c.do("", method, path, jsonText(c, body))
 }
 
-// sendAs asks for a type of answer.
+// sendAs sends a request with an Accept header.
 func (c *client) sendAs(accept, method, path string) (int, http.Header, []byte) {
 	c.Helper()
 	return c.do(accept, method, path, "")
 }
 
-// do asks once, and of a cluster again when a member says that another one has not answered in
-// time: on a machine that stands still for seconds that is no mistake, and clients are told to.
+// do sends a request once. In a cluster it retries when a member reports that another one has not
+// answered in time: on a machine that stalls for seconds that is no fault, and clients are supposed
+// to retry.
 func (c *client) do(accept, method, path, body string) (status int, header http.Header, answer []byte) {
 	c.Helper()
 	for begun := time.Now(); ; time.Sleep(time.Second) {
@@ -76,7 +77,7 @@ func (c *client) once(accept, method, path, body string) (int, http.Header, []by
 	return resp.StatusCode, resp.Header, b
 }
 
-// call returns the status and the decoded answer, nil for none.
+// call returns the status and the decoded answer; nil if there is none.
 func (c *client) call(method, path string, body any) (int, any) {
 	c.Helper()
 	status, _, b := c.send(method, path, body)
@@ -87,7 +88,7 @@ func (c *client) call(method, path string, body any) (int, any) {
 	return status, v
 }
 
-// post and get insist on success.
+// post and get require success.
 func (c *client) post(path string, body any) obj {
 	c.Helper()
 	status, v := c.call("POST", path, body)
@@ -118,7 +119,7 @@ func objects(t require.TestingT, v any) []obj {
 	return list
 }
 
-// refused insists on an error answer.
+// refused requires an error answer.
 func (c *client) refused(status int, text, method, path string, body any) {
 	c.Helper()
 	got, v := c.call(method, path, body)
@@ -128,10 +129,10 @@ func (c *client) refused(status int, text, method, path string, body any) {
 
 var names atomic.Int64
 
-// unique makes names that no other check uses, on a server that they share.
+// unique returns a name that no other check on the same server uses.
 func unique(what string) string { return fmt.Sprintf("%s-%d", what, names.Add(1)) }
 
-// flow makes a flow with one published version and returns the ids of both.
+// flow creates a flow with one published version and returns the ids of both.
 func (c *client) flow(definition any) (flow, version string) {
 	c.Helper()
 	flow = c.post("/flows", obj{"Name": unique("flow")})["id"].(string)
@@ -153,7 +154,7 @@ func jsonText(t require.TestingT, v any) string {
 	return string(b)
 }
 
-// start makes a flow of a definition and starts a task of it.
+// start creates a flow from a definition and starts a task of it.
 func (c *client) start(definition any, params any) string {
 	c.Helper()
 	flow, _ := c.flow(definition)
@@ -175,8 +176,8 @@ func (c *client) runs(task string) []obj {
 	return c.list("/tasks/runs?task_id=" + url.QueryEscape(task))
 }
 
-// until polls a task until it is as wanted, less often the longer that takes: reading a large task
-// is work.
+// until polls a task until ok accepts it. The pauses grow, because reading a large task is
+// expensive.
 func (c *client) until(task, what string, ok func(obj) bool) obj {
 	c.Helper()
 	for begun := time.Now(); ; time.Sleep(max(30*time.Millisecond, time.Since(begun)/10)) {
@@ -193,7 +194,7 @@ func (c *client) untilStatus(task, status string) obj {
 	return c.until(task, status, func(t obj) bool { return t["status"] == status })
 }
 
-// ends polls a task until it is over and insists on how.
+// ends polls a task until it has ended and requires its status.
 func (c *client) ends(task, status string) obj {
 	c.Helper()
 	t := c.until(task, "over", func(t obj) bool {
@@ -213,13 +214,13 @@ func (c *client) cancel(task string) {
 	require.Equal(c, obj{"ok": "1"}, c.post("/tasks/cancel?id="+task, nil))
 }
 
-// shared insists on the shared state of a task, `_rt` left aside.
+// shared requires the shared state of a task, ignoring `_rt`.
 func (c *client) shared(task obj, want string) {
 	c.Helper()
 	require.JSONEq(c, want, task["shared_json"].(string))
 }
 
-// values of a column, row by row.
+// values returns a column, row by row.
 func values(rows []obj, column string) []any {
 	list := []any{}
 	for _, r := range rows {

@@ -6,15 +6,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// twoBranches is the flow that the dialect's readme starts with: a router and two ways to go on.
+// twoBranches is the first flow in the dialect's readme: a router and two branches.
 const twoBranches = `{"start":"A","nodes":{
 	"A":{"kind":"executor","service":"route","params":{"action":"goB"},"post":{"action_key":"action"}},
 	"B":{"kind":"executor","service":"transform","params":{"op":"upper"},"prep":{"input_key":"$params.text"},"post":{"output_key":"result"}},
 	"C":{"kind":"executor","service":"transform","params":{"op":"lower"},"prep":{"input_key":"$params.text"},"post":{"output_key":"result"}}},
 	"edges":[{"from":"A","action":"goB","to":"B"},{"from":"A","action":"goC","to":"C"}]}`
 
-// cli does what the dialect's command-line client does with a file of JSON: three requests, then a
-// question every second. What it prints is the answer's Status, CurrentNodeKey and SharedJSON.
+// cli acts like the dialect's command-line client with a file of JSON: three requests, then a poll
+// every second. It prints Status, CurrentNodeKey and SharedJSON of the answer.
 func (c *client) cli(file, params string) obj {
 	c.Helper()
 	flow := c.post("/flows", obj{"Name": "two-branches.json"})["id"]
@@ -42,7 +42,7 @@ func (c *client) seesLower() {
 	require.Equal(c, "", t["CurrentNodeKey"])
 }
 
-// withoutPrefix is for base URLs that lack /api; pages keep the paths they share with routes.
+// withoutPrefix uses base URLs without /api. Pages keep the paths they share with routes.
 func withoutPrefix(c *client) {
 	c.prefix = ""
 	w := c.push(demoServices)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// branches offers three services, of which the second fails, and names them.
+// branches registers three services, the second of which fails, and returns their names.
 func (c *client) branches() (first, second, third string) {
 	c.Helper()
 	first, second, third = unique("ok"), unique("bad"), unique("ok")
@@ -64,7 +64,7 @@ func parallelContinue(c *client) {
 	}
 }
 
-// parallelFailFast keeps the places of what did not succeed, in both modes.
+// parallelFailFast checks that failed places stay in the result, in both modes.
 func parallelFailFast(c *client) {
 	first, second, third := c.branches()
 	t := c.ends(c.start(parallelNode("", "fail_fast", "", first, second, third), obj{}), "failed")
@@ -117,7 +117,7 @@ func subflow(c *client) {
 	require.JSONEq(c, `{"input_key":"$params.x","sub":"a"}`, rows[0]["prep_json"].(string))
 }
 
-// TestNestedProgress shows where a task stands below its own graph.
+// TestNestedProgress checks where a task is shown below its own graph.
 func TestNestedProgress(t *testing.T) { aloneAndTogether(t, nestedProgress) }
 
 func nestedProgress(t *testing.T, c *client) {
@@ -133,7 +133,7 @@ func nestedProgress(t *testing.T, c *client) {
 	c.shared(c.ends(task, "completed"), `{}`)
 }
 
-// TestProgressOfUnits shows how far a parallel and a foreach are while pollers work.
+// TestProgressOfUnits checks the progress of a parallel and a foreach while pollers work.
 func TestProgressOfUnits(t *testing.T) { aloneAndTogether(t, progressOfUnits) }
 
 func progressOfUnits(_ *testing.T, c *client) {

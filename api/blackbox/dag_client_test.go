@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dag is a task in dag mode. The check itself is the worker: the jobs of a service written @name
-// wait in a queue of the check's own.
+// dag is a task in dag mode. The check itself is the worker: jobs of a service written @name wait
+// in a queue that only this check uses.
 type dag struct {
 	*client
 	id     string
@@ -43,7 +43,7 @@ func (d *dag) take(service string) (job string, input any) {
 	return q["id"].(string), in.Input
 }
 
-// idle insists that no job of the services waits.
+// idle requires that no job of the services waits.
 func (d *dag) idle(services ...string) {
 	d.Helper()
 	for _, s := range services {
@@ -61,7 +61,7 @@ func (d *dag) fail(job, text string) {
 	require.Equal(d, obj{"ok": "1"}, d.post("/api/queue/complete", obj{"queue_id": job, "error": text}))
 }
 
-// does takes the next job of a service and completes it, insisting on its input.
+// does completes the next job of a service and requires its input.
 func (d *dag) does(service string, input, output any) {
 	d.Helper()
 	job, got := d.take(service)
@@ -69,7 +69,7 @@ func (d *dag) does(service string, input, output any) {
 	d.ok(job, output)
 }
 
-// fails takes the next job of a service and fails it.
+// fails fails the next job of a service.
 func (d *dag) fails(service, text string) {
 	d.Helper()
 	job, _ := d.take(service)
@@ -89,7 +89,7 @@ func (d *dag) step(slug string) obj {
 	return list[0]
 }
 
-// steps insists on the states of steps, given as slug, state, slug, state, ….
+// steps requires the states of steps, given as slug, state, slug, state, ….
 func (d *dag) steps(slugsAndStates ...string) {
 	d.Helper()
 	for i := 0; i < len(slugsAndStates); i += 2 {
@@ -104,7 +104,7 @@ func (d *dag) units(slug string) []obj {
 	return objects(d, d.get(d.path("/units?step=" + url.QueryEscape(slug)))["items"])
 }
 
-// neverRan insists that nothing was ever begun for a step.
+// neverRan requires that no attempt of a step was ever started.
 func (d *dag) neverRan(slug string) {
 	d.Helper()
 	for _, r := range objects(d, d.get(d.path("/runs"))["items"]) {
@@ -115,7 +115,7 @@ func (d *dag) neverRan(slug string) {
 // task reads the task.
 func (d *dag) task() obj { d.Helper(); return d.get(d.path("")) }
 
-// ended waits for the task's end and insists on how.
+// ended waits for the task's end and requires its state.
 func (d *dag) ended(state string) obj {
 	d.Helper()
 	t := d.get(d.path(fmt.Sprintf("?wait_ms=%d", deadline.Milliseconds())))

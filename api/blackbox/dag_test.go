@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dagChecks are those of Ork's list that are about dependencies, units, inputs, canceling and
-// pausing, as flows in dag mode with Ork's profile, over /v1.
+// dagChecks holds the checks of Ork's list about dependencies, units, inputs, canceling and
+// pausing. They are flows in dag mode with Ork's profile, over /v1.
 var dagChecks = []check{
 	{"O05 a join starts after both", joinWaits},
 	{"O06 a failure skips what depends on it", failureSkips},
@@ -84,7 +84,7 @@ func failureLeavesOthers(c *client) {
 	d.steps("a", "failed", "x", "completed")
 }
 
-// cleanedUp is a flow with a step that runs whatever became of a.
+// cleanedUp is a flow with a step that runs regardless of the outcome of a.
 const cleanedUp = inQueues + `
   a: {service: "@a"}
   b: {service: "@b", depends_on: [a]}
@@ -256,10 +256,10 @@ func boundInput(c *client) {
 	d.steps("b", "failed")
 }
 
-// cancelScript cancels a script that would go on for an hour.
+// cancelScript cancels a script that would run for an hour.
 func cancelScript(c *client) {
 	if runtime.GOOS == "windows" {
-		return // the script below is one of a Unix shell
+		return // the script below needs a Unix shell
 	}
 	pipe := makePipe(c)
 	d := c.dag(fmt.Sprintf(`
@@ -274,14 +274,14 @@ nodes:
 	d.neverRan("next")
 }
 
-// pipe is a named pipe that a script holds open, and with it all that the script starts. Its end
-// tells that none of them runs any more, which a process table may deny: there a killed process
-// stays until it is reaped.
+// pipe is a named pipe that a script and all its children hold open. Its end shows that none of
+// them runs any more. A process table is not reliable for that, because a killed process stays in
+// it until it is reaped.
 type pipe struct {
 	*client
 	path    string
 	reading *os.File
-	holding *os.File // both ends, so that nobody waits for a writer
+	holding *os.File // both ends, so that opening waits for no writer
 }
 
 func makePipe(c *client) *pipe {
@@ -296,7 +296,7 @@ func makePipe(c *client) *pipe {
 	return p
 }
 
-// begun waits for a script that writes so.
+// begun waits until the script has written "begun".
 func (p *pipe) begun() {
 	p.Helper()
 	require.NoError(p, p.reading.SetReadDeadline(time.Now().Add(deadline)))
@@ -307,7 +307,7 @@ func (p *pipe) begun() {
 	require.NoError(p, p.holding.Close())
 }
 
-// letGo waits until nobody holds the pipe.
+// letGo waits until no process holds the pipe.
 func (p *pipe) letGo() {
 	p.Helper()
 	require.NoError(p, p.reading.SetReadDeadline(time.Now().Add(deadline)))

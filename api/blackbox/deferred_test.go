@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// batch is another system, whose jobs are what is answered about them, one answer after the other;
-// the last one stays.
+// batch is an external system with jobs. It gives a list of answers, one per request; the last one
+// repeats.
 type batch struct {
 	*httptest.Server
 	mu      sync.Mutex
 	asked   int
 	answers []func(http.ResponseWriter)
-	first   chan struct{} // closed when somebody has asked
+	first   chan struct{} // closed at the first request
 }
 
 func newBatch(t *testing.T, answers ...func(http.ResponseWriter)) *batch {
@@ -42,7 +42,7 @@ func (b *batch) answer(w http.ResponseWriter) {
 	}
 }
 
-// become has all later answers be another one.
+// become replaces all later answers.
 func (b *batch) become(answer func(http.ResponseWriter)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,22 +61,22 @@ func says(text string) func(http.ResponseWriter) {
 
 func unavailable(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }
 
-// deferring is a flow whose script notes in a file that it ran, and names a job of a batch with
-// some more fields.
+// deferring returns a flow with a script that records each run in a file, and defers to a job of a
+// batch with additional fields.
 func deferring(url, file, fields string) obj {
 	entry := fmt.Sprintf(`{"deferred": [{"service_type": "custom_http", "job_id": "j1", "url": "%s"%s}], "data": 7}`, url, fields)
 	script := obj{"cmd": "sh", "args": []any{"-c", `echo ran >> "$0"; printf %s "$1"`, file, entry}, "output_mode": "json"}
 	return obj{"start": "a", "nodes": obj{"a": obj{"exec_type": "local_script", "deferred": true, "script": script, "post": obj{"output_key": "out"}}}}
 }
 
-// runs is how often the script of such a flow ran.
+// runs returns how often the script of such a flow ran.
 func runs(t *testing.T, file string) int {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	return strings.Count(string(text), "ran")
 }
 
-func TestAJobOutsideIsAskedAboutUntilItHasEnded(t *testing.T) {
+func TestAnExternalJobIsPolledUntilItsEnd(t *testing.T) {
 	aloneAndTogether(t, func(t *testing.T, c *client) {
 		b := newBatch(t, unavailable, says("<html>"), says(`{"status": "running"}`), says(`{"status": "success"}`))
 		file := filepath.Join(t.TempDir(), "ran")
@@ -86,7 +86,7 @@ func TestAJobOutsideIsAskedAboutUntilItHasEnded(t *testing.T) {
 	})
 }
 
-func TestAJobOutsideThatFailsFailsItsTask(t *testing.T) {
+func TestAFailedExternalJobFailsItsTask(t *testing.T) {
 	aloneAndTogether(t, func(t *testing.T, c *client) {
 		b := newBatch(t, says(`{"status": "broken"}`))
 		file := filepath.Join(t.TempDir(), "ran")
@@ -98,7 +98,7 @@ func TestAJobOutsideThatFailsFailsItsTask(t *testing.T) {
 	})
 }
 
-func TestATaskThatIsCanceledWaitsForNothingOutside(t *testing.T) {
+func TestACanceledTaskStopsWaitingForItsExternalJob(t *testing.T) {
 	aloneAndTogether(t, func(t *testing.T, c *client) {
 		b := newBatch(t, says(`{"status": "running"}`))
 		task := c.start(deferring(b.URL, filepath.Join(t.TempDir(), "ran"), ""), obj{})
@@ -108,7 +108,7 @@ func TestATaskThatIsCanceledWaitsForNothingOutside(t *testing.T) {
 	})
 }
 
-func TestAJobOutsideIsAskedAboutAfterItsMembersWereKilled(t *testing.T) {
+func TestAnExternalJobIsPolledAfterItsMembersWereKilled(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []storeKind{sqliteStore, clusterStore} {
 		t.Run(string(kind), func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package blackbox holds Troupe to the compatibility checks of the PocketFlow and pgflow dialects,
-// and its flows in dag mode to those of Ork, over HTTP alone, against every store: each check sends
-// what a client would send and looks at the answers.
+// Package blackbox runs compatibility checks against Troupe over HTTP alone, with every store. They
+// are the lists of the PocketFlow and pgflow dialects, and Ork's list for flows in dag mode. Each
+// check sends requests like a client and checks the answers.
 package blackbox

@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// documented are flows in the manner of the dialect's own examples, with the results it documents.
+// documented holds flows in the style of the dialect's own examples, with the documented results.
 var documented = []struct {
 	name, flow     string
 	params         obj

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// service answers a push call: a result, or the text of an error.
+// service answers a push call with a result or the text of an error.
 type service func(input any, params obj) (any, string)
 
-// pushWorker is a double of the dialect's push worker: it registers once and then heartbeats.
+// pushWorker imitates the dialect's push worker: it registers once and then sends heartbeats.
 type pushWorker struct {
 	*httptest.Server
 	id       string
@@ -47,7 +47,8 @@ func (w *pushWorker) beat(to *server, path string, stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-time.After(time.Second):
-			_, _ = postJSON(to.url()+path, obj{"id": w.id, "url": w.URL, "load": 0}) // it only logs what goes wrong
+			// the original only logs errors
+			_, _ = postJSON(to.url()+path, obj{"id": w.id, "url": w.URL, "load": 0})
 		}
 	}
 }
@@ -84,7 +85,7 @@ func (w *pushWorker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(rw).Encode(answer) // the engine may have given up
 }
 
-// demoServices are those of the dialect's push worker.
+// demoServices holds the services of the dialect's push worker.
 var demoServices = map[string]service{"transform": transform, "sum": sum, "route": route}
 
 func transform(input any, params obj) (any, string) {
@@ -117,7 +118,7 @@ func sum(input any, _ obj) (any, string) {
 		case float64:
 			total += v
 		case string:
-			x, _ := strconv.ParseFloat(v, 64) // what is no number adds nothing
+			x, _ := strconv.ParseFloat(v, 64) // invalid numbers count as 0
 			total += x
 		}
 	}
@@ -129,7 +130,7 @@ func route(_ any, params obj) (any, string) {
 	return obj{"action": cmp.Or(action, "goB")}, ""
 }
 
-// pull starts a double of the dialect's pull worker. It ends with the check.
+// pull starts an imitation of the dialect's pull worker. It ends with the check.
 func (c *client) pull(services ...string) {
 	c.Helper()
 	w := &pullWorker{client: c, id: unique("async"), stop: make(chan struct{})}
@@ -157,7 +158,7 @@ func (w *pullWorker) run(services []string) {
 	}
 }
 
-// once polls and carries out one entry the way the dialect's worker does, without its pauses.
+// once polls and carries out one entry like the dialect's worker, without its pauses.
 func (w *pullWorker) once(services []string) bool {
 	resp, err := postJSON(w.url()+"/api/queue/poll", obj{"worker_id": w.id, "services": services})
 	if err != nil || resp == nil {
@@ -201,7 +202,8 @@ func asyncService(name, input any, params obj) (any, string) {
 	return nil, fmt.Sprintf("unknown service: %v", name)
 }
 
-// postJSON is for goroutines that must not end a test; nil without an error means no content.
+// postJSON is for goroutines that must not end a test. It returns nil without an error if there is
+// no content.
 func postJSON(url string, body any) (obj, error) {
 	status, v, err := sendJSON(url, body)
 	if err == nil && status >= 300 {
@@ -228,7 +230,7 @@ func sendJSON(url string, body any) (int, obj, error) {
 	return resp.StatusCode, v, err
 }
 
-// pollQueue takes one entry by hand, nil when there is none.
+// pollQueue claims one entry; nil if there is none.
 func (c *client) pollQueue(services ...string) obj {
 	c.Helper()
 	status, v := c.call("POST", "/queue/poll", obj{"worker_id": "by-hand", "services": services})

@@ -14,7 +14,7 @@ import (
 )
 
 // examples loads and runs the example flows like the dialect's loader: definitions as JSON, signals
-// after the start and in whatever order.
+// after the start in any order.
 func examples(shared *client) {
 	c := newClient(shared.T, startServer(shared.T, shared.kind))
 	c.push(demoServices)
@@ -37,8 +37,8 @@ func examples(shared *client) {
 	c.judge(all)
 }
 
-// inTheDialect are those expectations that the dialect has words for: of dags, of undoing and of
-// results it knows nothing.
+// inTheDialect returns the expectations that the dialect can express. It has no dags, no undoing
+// and no results.
 func inTheDialect(c *client) []flows.Expectation {
 	all, err := flows.Expectations()
 	require.NoError(c, err)
@@ -76,7 +76,7 @@ func orEmpty(params json.RawMessage) string {
 	return string(params)
 }
 
-// judge looks at the outcome like whoever ran the loader: by name and status in the list of tasks.
+// judge checks the outcome like a user of the loader: by name and status in the list of tasks.
 func (c *client) judge(all []flows.Expectation) {
 	c.Helper()
 	want, got := []string{}, []string{}

@@ -48,16 +48,18 @@ import (
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
-// storeKind is a store that the checks are carried out against.
+// storeKind is a store that the checks run against.
 type storeKind string
 
 const (
-	sqliteStore   storeKind = "sqlite"
-	postgresStore storeKind = "postgres" // one member; what takes long has the cluster's PostgreSQL alone
-	clusterStore  storeKind = "cluster"  // three members over one PostgreSQL, each request sent to another one in turn
+	sqliteStore storeKind = "sqlite"
+	// one member; long checks use only the cluster's PostgreSQL
+	postgresStore storeKind = "postgres"
+	// three members on one PostgreSQL; requests go to them in turn
+	clusterStore storeKind = "cluster"
 )
 
-// place makes a new, empty store's address: a file or a DSN.
+// place returns the address of a new, empty store: a file or a DSN.
 func (k storeKind) place(t *testing.T) string {
 	if k == sqliteStore {
 		return filepath.Join(t.TempDir(), "troupe.db")
@@ -72,7 +74,7 @@ func (k storeKind) open(ctx context.Context, place string) (persistence.Store, e
 	return postgres.Open(ctx, place, postgres.Options{})
 }
 
-// plant puts something into a store before members live on it.
+// plant stores seeds before members use the store.
 func (k storeKind) plant(ctx context.Context, place string, seed []seeding) error {
 	if len(seed) == 0 {
 		return nil
@@ -87,14 +89,14 @@ func (k storeKind) plant(ctx context.Context, place string, seed []seeding) erro
 	return errors.Join(err, store.Close())
 }
 
-// host is what answers checks.
+// host is the server that the checks run against.
 type host interface {
 	urls() []string
 	complaints() *complaints
-	stop() error // leaves in order
+	stop() error // stops gracefully
 }
 
-// startHost runs the members of a kind in this process.
+// startHost starts the members of a kind in this process.
 func startHost(ctx context.Context, kind storeKind, place string, lease time.Duration) (host, error) {
 	if kind == clusterStore {
 		return startTrio(ctx, place, lease)
@@ -102,7 +104,7 @@ func startHost(ctx context.Context, kind storeKind, place string, lease time.Dur
 	return startMember(ctx, kind, place, lease)
 }
 
-// member is everything that runs behind one address, wired in one place.
+// member holds all parts of one member.
 type member struct {
 	store    persistence.Store
 	engine   *actors.Member
@@ -116,7 +118,7 @@ type member struct {
 	payloads *payload.Store
 }
 
-// complaints are what a member logs as a warning or worse. They are shown, too.
+// complaints collects and prints a member's log lines of level warning and above.
 type complaints struct {
 	mu   sync.Mutex
 	text []byte
@@ -135,21 +137,21 @@ func (c *complaints) String() string {
 	return string(c.text)
 }
 
-// A member that is to be killed is waited for by its successor; the others refuse no work, however
-// busy the machine is.
+// The lease of a member that is killed must run out soon, because its successor waits for it. Other
+// members must refuse no work, however busy the machine is.
 const (
 	shortLease   = 5 * time.Second
 	patientLease = 5 * time.Minute
 )
 
-// exampleSecrets are those that the examples of workflow files name.
+// exampleSecrets is the folder of the secrets that example workflows use.
 const exampleSecrets = "../../examples/ork/secrets"
 
-// thisHost is where the systems of the checks are whose jobs members ask about.
+// thisHost is the network of the external systems that the checks start.
 var thisHost = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// largeElsewhere keeps values of more bytes than TROUPE_TEST_PAYLOAD_OVER says beside the store;
-// without it all are there. Every check holds with any number.
+// largeElsewhere stores values of more bytes than TROUPE_TEST_PAYLOAD_OVER outside the store;
+// without the variable none. Every check must pass with any number.
 func largeElsewhere(ctx context.Context, store persistence.Store) (*payload.Store, error) {
 	over, err := strconv.Atoi(os.Getenv("TROUPE_TEST_PAYLOAD_OVER"))
 	if err != nil {
@@ -248,12 +250,12 @@ func (m *member) stop() error {
 	return errors.Join(<-m.served, m.engine.Stop(ctx), m.registry.Close(context.WithoutCancel(ctx)), m.logs.Close(ctx), m.store.Close())
 }
 
-// seeding is something that is in a store before its members start.
+// seeding is data in a store before its members start.
 type seeding interface {
 	plant(ctx context.Context, store persistence.Store) error
 }
 
-// silentSince is a push worker that was last heard of some time ago.
+// silentSince is a push worker with an old last heartbeat.
 type silentSince struct {
 	age         time.Duration
 	id, service string
@@ -265,7 +267,7 @@ func (s silentSince) plant(ctx context.Context, store persistence.Store) error {
 		Services: []string{s.service}, LastHeartbeat: then, RegisteredAt: then})
 }
 
-// server is what a check talks to.
+// server is the server that a check uses.
 type server struct {
 	kind    storeKind
 	members *atomic.Pointer[[]string] // their URLs
@@ -277,10 +279,10 @@ func newServer(kind storeKind) *server {
 	return &server{kind: kind, members: &atomic.Pointer[[]string]{}}
 }
 
-// apart is the same server for somebody else, who goes from member to member in turns of its own.
+// apart returns the same server with a turn of its own, for another client.
 func (s *server) apart() *server { return &server{kind: s.kind, members: s.members, said: s.said} }
 
-// url is that of the member whose turn it is.
+// url returns the URL of the next member.
 func (s *server) url() string {
 	members := *s.members.Load()
 	return members[s.turn.Add(1)%uint64(len(members))]
@@ -301,7 +303,7 @@ func startServer(t *testing.T, kind storeKind, seed ...seeding) *server {
 	return s
 }
 
-// aloneAndTogether carries a check out on a member alone and on a cluster, each its own.
+// aloneAndTogether runs a check on a single member and on a cluster, which it does not share.
 func aloneAndTogether(t *testing.T, check func(*testing.T, *client)) {
 	t.Parallel()
 	for _, kind := range []storeKind{sqliteStore, clusterStore} {
@@ -318,8 +320,8 @@ const (
 	servePlace = "BLACKBOX_PLACE"
 )
 
-// objectsPlace is the variable that names the folder with the files of workers that know nothing
-// else. All servers have the same: runs have ids of their own.
+// objectsPlace is the variable with the folder for workers that communicate by files. All servers
+// share it, because runs have unique ids.
 const objectsPlace = "BLACKBOX_OBJECTS"
 
 func TestMain(m *testing.M) {
@@ -335,12 +337,12 @@ func withObjects(run func() int) int {
 		err = os.Setenv(objectsPlace, folder)
 	}
 	flag.Parse()
-	err = errors.Join(err, flag.Set("test.parallel", "3")) // checks spend most of their time waiting
+	err = errors.Join(err, flag.Set("test.parallel", "3")) // checks mostly wait
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(folder) // what is left is in the folder for temporary files
+	defer os.RemoveAll(folder) // an error leaves only temporary files
 	return run()
 }
 
@@ -357,14 +359,14 @@ func serveUntilKilled(kind storeKind, place string) int {
 	return 0
 }
 
-// process has members that no other process has.
+// process is a server process of a single check.
 type process struct {
 	*server
 	place string
 	cmd   *exec.Cmd
 }
 
-// startProcess runs a server that kill ends as a crash would.
+// startProcess starts a server that kill ends like a crash.
 func startProcess(t *testing.T, kind storeKind) *process {
 	t.Helper()
 	p := &process{server: newServer(kind), place: kind.place(t)}
@@ -388,18 +390,18 @@ func (p *process) start(t *testing.T) {
 	p.members.Store(&urls)
 }
 
-// end kills the process; it gets no chance to say anything.
+// end kills the process without a warning.
 func (p *process) end(t *testing.T) {
 	t.Helper()
 	if p.cmd == nil {
 		return
 	}
 	require.NoError(t, p.cmd.Process.Kill())
-	_ = p.cmd.Wait() // "signal: killed" is what was asked for
+	_ = p.cmd.Wait() // "signal: killed" is expected
 	p.cmd = nil
 }
 
-// restart kills the members and starts others on the same store.
+// restart kills the members and starts new ones on the same store.
 func (p *process) restart(t *testing.T) {
 	t.Helper()
 	p.end(t)

@@ -32,12 +32,12 @@ func TestHooksCluster(t *testing.T)  { t.Parallel(); runChecks(t, clusterStore, 
 
 const hookSecret = "secret-of-whoever-delivers"
 
-// v1 speaks to the routes of /v1.
+// v1 returns a client for the routes of /v1.
 func (c *client) v1() *client {
 	return &client{T: c.T, server: c.server}
 }
 
-// hookOf makes a hook and gives its name.
+// hookOf creates a hook and returns its name.
 func (c *client) hookOf(settings obj) string {
 	c.Helper()
 	settings["secret"] = hookSecret
@@ -61,14 +61,14 @@ func hookMAC(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// standardHeaders are those of Standard Webhooks, as text.
+// standardHeaders returns the headers of Standard Webhooks as text.
 func standardHeaders(id, body string) string {
 	at := fmt.Sprint(time.Now().Unix())
 	return "webhook-id: " + id + "\r\nwebhook-timestamp: " + at + "\r\nwebhook-signature: v1," +
 		base64.StdEncoding.EncodeToString(hookMAC(id+"."+at+"."+body)) + "\r\nContent-Type: application/json\r\n"
 }
 
-// raw sends a request as it is written here over a connection of its own, to the next member.
+// raw sends a request unchanged over a new connection to the next member.
 func (c *client) raw(hook, headers, body string) (int, obj) {
 	c.Helper()
 	host := strings.TrimPrefix(c.url(), "http://")
@@ -97,7 +97,7 @@ func rawDelivery(c *client) {
 	status, first := c.raw(hook, headers, `{"n":1}`)
 	require.Equal(c, 201, status, "%v", first)
 	var all sync.WaitGroup
-	for range 6 { // each by another member than the one before
+	for range 6 { // each to another member
 		all.Go(func() {
 			status, again := c.raw(hook, headers, `{"n":1}`)
 			require.Equal(c, 200, status, "%v", again)

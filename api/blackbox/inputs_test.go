@@ -6,12 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tellsInputs are the problems of an input that does not fit a flow which declares amount: int,
-// limit: int = 3, note: optional text.
+// tellsInputs holds the expected problems of an input for a flow that declares amount: int, limit:
+// int = 3, note: optional text.
 var tellsInputs = []string{"$params.amount: is missing: an int was declared", "$params.amuont: is not declared: did you mean amount?", `$params.limit: is text "x", an int was declared`}
 
-// declaredInputs holds starts to what a flow declares: all problems are told at once, nothing is
-// stored, and defaults are params of the task.
+// declaredInputs checks starts of a flow with declared inputs: all problems are reported together,
+// nothing is stored, and defaults become params of the task.
 func declaredInputs(c *client) {
 	flow, version := c.flow(`{"start":"x","inputs":{"amount":"int","limit":"int = 3","note":"optional text"},
 		"nodes":{"x":{"kind":"timer","params":{"delay_ms":1}}}}`)
@@ -31,7 +31,7 @@ func declaredInputs(c *client) {
 	require.JSONEq(c, `{"amount":7,"limit":3}`, c.ends(task, "completed")["params_json"].(string))
 }
 
-// pgDeclaredInputs is the same for runs, whose clients get a word for programs beside the text.
+// pgDeclaredInputs is the same for runs. Their clients also get a word for programs.
 func pgDeclaredInputs(c *client) {
 	f := c.pgflowWith("inputs: {amount: int, limit: int = 3, note: optional text}", "d: {route: direct}")
 	runID := "0198b000-0000-7000-8000-00000000000a"

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// jobChecks are about how jobs find whoever carries them out, and what those are told.
+// jobChecks are checks of how jobs reach workers, and of the content of jobs.
 var jobChecks = []check{
 	{"a job with labels goes to the push worker that has them all", labeledPush},
 	{"a job with labels that nobody has fails and says so", labelsNobodyHas},

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counter is a push worker's service that counts who is there at once, by input, and keeps
-// everybody until it is told to let go.
+// counter is a service of a push worker that counts concurrent jobs, by input, and holds all of
+// them until the test frees them.
 type counter struct {
 	mu       sync.Mutex
 	now, top map[string]int
 	came     chan string
 	free     chan struct{}
-	letGo    func() // of those who are there, and of all who come later
+	letGo    func() // frees current and later jobs
 }
 
 func newCounter() *counter {
@@ -45,11 +45,12 @@ func keyNode(service, key string) string {
 		"concurrency":{"name":%q,"key":"$params.key","limit":2}}}}`, service, key)
 }
 
-// limitOfAKey starts tasks of two flows at whoever is next: those of a key are had by all members.
+// limitOfAKey starts tasks of two flows on all members in turn. All members share the limit of a
+// key.
 func limitOfAKey(c *client) {
 	svc, name, n := unique("svc"), unique("key"), newCounter()
 	c.push(map[string]service{svc: n.serve})
-	c.Cleanup(n.letGo) // a server waits for its handlers
+	c.Cleanup(n.letGo) // the server waits for its handlers
 	one, _ := c.flow(keyNode(svc, name))
 	other, _ := c.flow(keyNode(svc, name))
 	var tasks []string
@@ -68,7 +69,7 @@ func limitOfAKey(c *client) {
 	require.Equal(c, map[string]int{"k0": 2, "k1": 2, "k2": 2}, n.top)
 }
 
-// waitForKey counts the tasks that wait for a key of three.
+// waitForKey counts the tasks that wait for a key with limit three.
 func (c *client) waitForKey(name string, tasks []string) (n int) {
 	v1 := &client{T: c.T, server: c.server}
 	for i, task := range tasks {
@@ -82,8 +83,8 @@ func (c *client) waitForKey(name string, tasks []string) (n int) {
 	return n
 }
 
-// pgKeyOfADeletedFlow deletes a flow whose run has the only place of a key for which another flow's
-// waits.
+// pgKeyOfADeletedFlow deletes a flow whose run has the only permit of a key, for which another
+// flow's run waits.
 func pgKeyOfADeletedFlow(c *client) {
 	keyed := `concurrency: {name: ` + unique("key") + `, limit: 1}`
 	has := c.pgflow("a: {route: queue, service: has, " + keyed + "}")

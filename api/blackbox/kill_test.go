@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kill ends a server without warning while tasks wait for a time, a signal, a poller and a claim.
+// kill kills a server while tasks wait for a time, a signal, a poller and a claim.
 func kill(shared *client) {
 	p := startProcess(shared.T, shared.kind)
 	c := newClient(shared.T, p.server)

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALongJobOfALiveWorkerIsDeliveredOnce plays the first pull worker, which tells of itself and
-// never of its jobs.
+// TestALongJobOfALiveWorkerIsDeliveredOnce imitates the first pull worker, which sends heartbeats
+// for itself but not for its jobs.
 func TestALongJobOfALiveWorkerIsDeliveredOnce(t *testing.T) {
 	aloneAndTogether(t, aLongJobOfALiveWorkerIsDeliveredOnce)
 }
 
 func aLongJobOfALiveWorkerIsDeliveredOnce(t *testing.T, c *client) {
-	const visibility = 4 * time.Second // a sign of life may take long on a busy machine
+	const visibility = 4 * time.Second // a heartbeat may take long on a busy machine
 	service, worker := unique("svc"), unique("async")
 	c.post("/workers/register", obj{"id": worker, "url": "queue", "type": "async", "services": []string{service}})
 	task := c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+service+`","visibility_ms":4000,"post":{"output_key":"out"}}}}`, obj{})

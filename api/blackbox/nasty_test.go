@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNastyInput sends what no client should, everywhere: every answer is one a client can act on.
+// TestNastyInput sends invalid input everywhere. Every answer must be one that a client can act on.
 func TestNastyInput(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []storeKind{sqliteStore, postgresStore} {
@@ -67,7 +67,8 @@ func TestNastyInput(t *testing.T) {
 	}
 }
 
-// illegible insists that what is no text is found out before a store is asked, which may refuse it.
+// illegible checks that invalid text is rejected before a store is asked, which might reject it
+// differently.
 func illegible(c *client) {
 	v1 := &client{T: c.T, server: c.server}
 	for _, path := range []string{"/v1/tasks/%00", "/v1/tasks/a%ff/runs", "/v1/flows/%00", "/v1/tasks?label=%00:1", "/v1/tasks?flow=%ff", "/v1/tasks/%00/stream"} {

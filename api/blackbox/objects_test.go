@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// objectChecks are those of Ork's list about workers that report by the files of an object store.
+// objectChecks holds the checks of Ork's list about workers that report by files of an object
+// store.
 var objectChecks = []check{
 	{"O15 a worker that falls silent has failed", stillWorker},
 	{"O16 a worker that never begins has failed", absentWorker},
@@ -36,16 +37,15 @@ var objectChecks = []check{
 func TestObjectStoreSQLite(t *testing.T)  { t.Parallel(); runChecks(t, sqliteStore, objectChecks) }
 func TestObjectStoreCluster(t *testing.T) { t.Parallel(); runChecks(t, clusterStore, objectChecks) }
 
-// toSay are the lines of a shell that every such worker begins with: say writes a status, as a
-// whole.
+// toSay is the shell prologue of every such worker. The function say writes a status atomically.
 const toSay = `cd "$(dirname "$TASK_SPEC_PATH")"; say() { echo "$1" > .s; mv .s status.json; }; `
 
-// byFiles is a task of Ork that runs such lines and reports by files.
+// byFiles returns a task of Ork that runs shell lines and reports by files.
 func byFiles(line string, more ...string) string {
 	return sh("a", toSay+strings.ReplaceAll(line, "\n", "; "), append(more, "exec: {report: object_store}")...)
 }
 
-// goesThrough starts a run of one task, and insists on the states that it is told to go through.
+// goesThrough starts a run of one task, and requires the reported states of the task.
 func (f *orkFlow) goesThrough(states ...string) *orkRun {
 	f.Helper()
 	feed := f.feed()
@@ -70,7 +70,7 @@ func absentWorker(c *client) {
 	require.NotEmpty(c, a["dispatched_at"])
 }
 
-// nobodysWorker is one that somebody else was to start.
+// nobodysWorker has a worker that is never started.
 func nobodysWorker(c *client) {
 	d := c.elsewhere("start_timeout: 5s")
 	task := func() obj { return objects(c, c.get("/runs/" + d.id)["tasks"])[0] }
@@ -80,7 +80,7 @@ func nobodysWorker(c *client) {
 	require.Equal(c, []any{"failed", "job never started", nil}, []any{task()["status"], task()["error"], task()["started_at"]})
 }
 
-// lateStarter is a worker that somebody else starts after a while.
+// lateStarter has a worker that another system starts after a while.
 func lateStarter(c *client) {
 	d := c.elsewhere("")
 	task := func() obj { return objects(c, c.get("/runs/" + d.id)["tasks"])[0] }
@@ -101,8 +101,8 @@ echo '{"n": 8}' > output.json; say '{"status": "success"}'`, "heartbeat_timeout:
 	require.Equal(c, obj{"n": 8.0}, r.task("a")["output"])
 }
 
-// lateWorker's first attempt goes on to speak in its own folder, and its words arrive in that of
-// the second, too.
+// lateWorker has a first attempt that continues to report in its own folder. Its reports also reach
+// the folder of the second attempt.
 func lateWorker(c *client) {
 	r := c.ork(byFiles(`test $ORK_ATTEMPT = 1 && { say '{"status": "failed", "error": "first"}'; exit; }
 grep -q first ../1/status.json || exit
@@ -148,7 +148,7 @@ func specsOfUnits(c *client) {
 	}
 }
 
-// specOfOne: a task without instances says so.
+// specOfOne checks that the spec of a task without instances omits the fields of instances.
 func specOfOne(c *client) {
 	r := c.ork(byFiles(`cp spec.json output.json; say '{"status": "success"}'`)).start(nil).ends("success")
 	spec := r.task("a")["output"].(obj)
@@ -158,12 +158,12 @@ func specOfOne(c *client) {
 	}
 }
 
-// elsewhere is a task whose worker somebody else starts: the check.
+// elsewhere returns a task with a worker that the check itself starts.
 func (c *client) elsewhere(more string) *dag {
 	return c.dag("profile: ork\nnodes:\n  a: {exec_type: outside, service: object_store, "+more+"}", obj{"n": 20})
 }
 
-// spec waits for the spec of an attempt, and tells where it is.
+// spec waits for the spec of an attempt and returns its path.
 func (d *dag) spec(attempt int) string {
 	d.Helper()
 	pattern := filepath.Join(os.Getenv(objectsPlace), "runs", d.id, "*", fmt.Sprint(attempt), "spec.json")
@@ -175,7 +175,7 @@ func (d *dag) spec(attempt int) string {
 	return found[0]
 }
 
-// works starts a worker of the examples, in a process group of its own.
+// works starts a worker of the examples in a process group of its own.
 func works(c *client, spec, name string, command ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join("..", "..", "examples", "ork", name), command...)
 	cmd.Env = append(os.Environ(), "TASK_SPEC_PATH="+spec, "HEARTBEAT_SECONDS=0.5")

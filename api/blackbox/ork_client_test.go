@@ -10,15 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// orkFlow is a workflow of Ork of a check, with a name that no other check uses.
+// orkFlow is a workflow of Ork with a name that no other check uses.
 type orkFlow struct {
 	*client
 	name string
-	root string // where its files are
-	lead string // lines of the workflow itself
+	root string // folder of its files
+	lead string // top-level lines of the workflow
 }
 
-// ork makes a workflow of tasks, a line of YAML each, whose folder is a new one.
+// ork registers a workflow with the given tasks, one line of YAML each, in a new folder.
 func (c *client) ork(tasks ...string) *orkFlow {
 	c.Helper()
 	f := c.orkIn(c.TempDir())
@@ -30,7 +30,7 @@ func (c *client) orkIn(root string) *orkFlow {
 	return &orkFlow{client: c, name: unique("ork"), root: root}
 }
 
-// file puts a file into the folder of the workflow.
+// file writes a file into the folder of the workflow.
 func (f *orkFlow) file(name string, lines ...string) *orkFlow {
 	f.Helper()
 	path := filepath.Join(f.root, name)
@@ -43,7 +43,7 @@ func (f *orkFlow) yaml(tasks ...string) string {
 	return "name: " + f.name + "\n" + f.lead + "tasks:\n  " + strings.Join(tasks, "\n  ") + "\n"
 }
 
-// register posts the workflow and insists on success.
+// register registers the workflow and requires success.
 func (f *orkFlow) register(tasks ...string) obj {
 	f.Helper()
 	status, answer := f.tryRegister(tasks...)
@@ -70,7 +70,7 @@ func (f *orkFlow) start(input any) *orkRun {
 	return &orkRun{f, v.(obj)["run_id"].(string)}
 }
 
-// read is the run at this moment.
+// read returns the current state of the run.
 func (r *orkRun) read() obj {
 	r.Helper()
 	return r.get("/runs/" + r.id)
@@ -78,7 +78,7 @@ func (r *orkRun) read() obj {
 
 func (r *orkRun) status() string { return r.read()["run"].(obj)["status"].(string) }
 
-// task is the task of a name, the first one of several.
+// task returns the first task with a name.
 func (r *orkRun) task(name string) obj {
 	r.Helper()
 	all := r.tasks(name)
@@ -86,13 +86,13 @@ func (r *orkRun) task(name string) obj {
 	return all[0]
 }
 
-// tasks are those of a name.
+// tasks returns all tasks with a name.
 func (r *orkRun) tasks(name string) []obj {
 	r.Helper()
 	return slices.DeleteFunc(objects(r, r.read()["tasks"]), func(t obj) bool { return t["name"] != name })
 }
 
-// statuses are those of tasks, by name.
+// statuses returns the states of tasks, by name.
 func (r *orkRun) statuses() map[string]string {
 	r.Helper()
 	all := map[string]string{}
@@ -102,13 +102,13 @@ func (r *orkRun) statuses() map[string]string {
 	return all
 }
 
-// until waits for something to be so.
+// until waits until a condition is true.
 func (r *orkRun) until(what string, is func() bool) {
 	r.Helper()
 	require.Eventually(r, is, deadline, 80*time.Millisecond, what)
 }
 
-// ends waits for the run's end and insists on how.
+// ends waits for the run's end and requires its status.
 func (r *orkRun) ends(status string) *orkRun {
 	r.Helper()
 	r.until("the run ends", func() bool { s := r.status(); return s == "success" || s == "failed" || s == "cancelled" })
@@ -116,7 +116,7 @@ func (r *orkRun) ends(status string) *orkRun {
 	return r
 }
 
-// post sends a body to a route of the run.
+// ask posts a body to a route of the run.
 func (r *orkRun) ask(path string, body any) (int, obj) {
 	r.Helper()
 	status, v := r.call("POST", "/runs/"+r.id+path, body)
@@ -124,7 +124,8 @@ func (r *orkRun) ask(path string, body any) (int, obj) {
 	return status, answer
 }
 
-// sh is a task that runs a shell line. A line without white space would be the name of a program.
+// sh returns a task that runs a shell line. A line without white space would be the name of a
+// program.
 func sh(name, line string, more ...string) string {
 	fields := append([]string{"executor: process", "command: " + quote("true; "+line)}, more...)
 	return name + ": {" + strings.Join(fields, ", ") + "}"
@@ -132,10 +133,10 @@ func sh(name, line string, more ...string) string {
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// gives is a shell line that makes a value the output.
+// gives returns a shell line that makes a value the output.
 func gives(json string) string { return "echo 'ORK_OUTPUT:" + json + "'" }
 
-// log is what a task has printed; query picks what of it.
+// log returns the output of a task; query selects a part.
 func (r *orkRun) log(query string) string {
 	r.Helper()
 	status, header, text := r.send("GET", "/runs/"+r.id+"/tasks/"+query, nil)
@@ -144,14 +145,14 @@ func (r *orkRun) log(query string) string {
 	return string(text)
 }
 
-// logged waits until a task's log is as wanted: a store that is slow has the last of it later.
+// logged waits until is accepts a task's log, because a slow store gets the end of it later.
 func (r *orkRun) logged(query string, is func(text string) bool) {
 	r.Helper()
 	var text string
 	r.until("the log is there", func() bool { text = r.log(query); return is(text) })
 }
 
-// written is the text of a file in the folder of a run.
+// written returns the text of a file in the folder of a run.
 func (r *orkRun) written(name string) string {
 	r.Helper()
 	text, err := os.ReadFile(filepath.Join(r.root, name))

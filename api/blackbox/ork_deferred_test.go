@@ -11,12 +11,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// defers is a shell line that notes that it ran, and hands work over to others.
+// defers returns a shell line that records its run and defers to external jobs.
 func defers(jobs ...string) string {
 	return "echo ran >> ran; " + gives(`{"deferred":[`+strings.Join(jobs, ",")+`]}`)
 }
 
-// outside is work of a service that answers at a URL. More are further fields.
+// outside returns an external job with its status at a URL, and more fields.
 func outside(url, more string) string {
 	return fmt.Sprintf(`{"service_type":"custom_http","job_id":%q,"url":%q%s}`, unique("job"), url, more)
 }
@@ -83,14 +83,14 @@ func orkDeferredKill(shared *client) {
 	require.Equal(c, 1.0, r.task("a")["attempt"])
 }
 
-// endless is a service whose work goes on until it is called off.
+// endless is a service with external jobs that run until they are canceled.
 var endless = &endlessTracker{polled: map[string]int{}, canceled: map[string]int{}}
 
 const endlessService = "endless"
 
 type endlessTracker struct {
 	mu               sync.Mutex
-	polled, canceled map[string]int // by the id of the work
+	polled, canceled map[string]int // by external id
 }
 
 func (t *endlessTracker) Poll(_ context.Context, x flow.External) (flow.ExternalStatus, error) {
@@ -107,7 +107,7 @@ func (t *endlessTracker) Cancel(_ context.Context, x flow.External) error {
 	return nil
 }
 
-// calls are how often a piece of work was asked about, and called off.
+// calls returns how often an external job was polled and canceled.
 func (t *endlessTracker) calls(id string) (polled, canceled int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +123,7 @@ func orkDeferredCancel(c *client) {
 	require.Equal(c, 200, status, "%v", answer)
 	require.Equal(c, map[string]string{"a": "cancelled", "b": "cancelled"}, r.statuses())
 	r.until("it is called off", func() bool { _, canceled := endless.calls(job); return canceled > 0 })
-	// Another run that is asked about and ends tells that nothing more comes of the first one.
+	// The end of another polled run shows that no more calls for the first one follow.
 	c.ork(sh("a", defers(outside("mock://success", "")))).start(nil).ends("success")
 	_, canceled := endless.calls(job)
 	require.Equal(c, 1, canceled)

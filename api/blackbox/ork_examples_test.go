@@ -11,19 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stated is what stands beside a workflow of the examples: how a run of it ends, and what its tasks
-// put out.
+// stated is the expectation beside an example workflow: the status of its run, and the outputs of
+// its tasks.
 type stated struct {
-	Input   any               `json:"input"`
-	Run     string            `json:"run"`
-	Outputs map[string]any    `json:"outputs"` // of tasks that succeed; a list of those of several instances
-	Errors  map[string]string `json:"errors"`  // of those that fail, a part of it
+	Input any    `json:"input"`
+	Run   string `json:"run"`
+	// of successful tasks; a list for a task with several instances
+	Outputs map[string]any    `json:"outputs"`
+	Errors  map[string]string `json:"errors"` // of failed tasks; a part of the text
 	Skipped []string          `json:"skipped"`
 }
 
 func orkExamples(c *client) {
 	if runtime.GOOS == "windows" {
-		return // there are lines for a Unix shell among them
+		return // some lines need a Unix shell
 	}
 	files, err := filepath.Glob("../../examples/ork/*.yaml")
 	require.NoError(c, err)
@@ -52,7 +53,7 @@ func statedFor(c *client, file string) (s stated) {
 	return s
 }
 
-// holds insists on what is stated of a run.
+// holds requires the stated result of a run.
 func (r *orkRun) holds(s stated) {
 	r.Helper()
 	r.ends(s.Run)
@@ -72,7 +73,7 @@ func (r *orkRun) holds(s stated) {
 	}
 }
 
-// output is that of a task, or a list of those of its instances.
+// output returns the output of a task, or a list of those of its instances.
 func (r *orkRun) output(name string) any {
 	r.Helper()
 	all := r.tasks(name)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// library compiles a library of C whose function returns an expression, and puts it into the folder
-// of the workflow.
+// library compiles a C library with a function that returns an expression, into the folder of the
+// workflow.
 func (f *orkFlow) library(name, does, returns string) string {
 	f.Helper()
 	source := filepath.Join(f.root, name+".c")

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What has no end yet, or is longer than a piece that is kept, is one line of its stream all the
-// same.
+// A line without an end, or longer than a stored piece, must still be one line of its stream.
 func orkOpenLines(c *client) {
 	f := c.orkIn(c.TempDir())
 	f.file("open.sh", "#!/bin/sh", "head -c 40000 /dev/zero | tr '\\0' x", "echo", "printf a", "printf b >&2")
@@ -38,7 +37,8 @@ func orkLogs(c *client) {
 		_, _, text := c.send("GET", "/runs/"+r.id+"/tasks/last/logs?attempt=1&follow=true", nil)
 		first = string(text)
 	})
-	require.Never(c, func() bool { return r.task("last")["status"] != "pending" }, 300*time.Millisecond, 50*time.Millisecond) // somebody listens before it begins
+	// the follower connects before the output begins
+	require.Never(c, func() bool { return r.task("last")["status"] != "pending" }, 300*time.Millisecond, 50*time.Millisecond)
 	r.touch("go")
 	followed := r.log("a/logs?follow=true")
 	r.ends("success")
@@ -56,7 +56,7 @@ func orkLogs(c *client) {
 	require.Equal(c, 404, status)
 }
 
-// orkFeed is a WebSocket on which every transition of every run is told.
+// orkFeed is a WebSocket with every transition of every run.
 type orkFeed struct {
 	*client
 	conn *websocket.Conn
@@ -70,8 +70,8 @@ func (c *client) feed() *orkFeed {
 	return &orkFeed{c, conn}
 }
 
-// of reads until a run has ended, and returns what was told of it: states of the run as run:state,
-// of its tasks as NAME:state.
+// of reads until a run has ended, and returns its transitions: states of the run as run:state, of
+// its tasks as NAME:state.
 func (f *orkFeed) of(r *orkRun, end string) (told []string) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), deadline)
@@ -120,7 +120,8 @@ func orkTransitions(c *client) {
 	require.Equal(c, []string{"run:running", "c:dispatched", "c:running", "c:failed", "d:skipped", "run:failed"}, withoutPending(feed.of(r, "failed")))
 }
 
-// orkTransitionsOfMany: what holds, resumes or cuts short a task does so to all that are of it.
+// orkTransitionsOfMany checks that holding, resuming or cutting short a task applies to all its
+// instances.
 func orkTransitionsOfMany(c *client) {
 	f := c.ork(sh("a", waits("go")), sh("b", "ls", "parallel: 2", "depends_on: [a]"), sh("c", "ls", "depends_on: [a]"))
 	feed := c.feed()

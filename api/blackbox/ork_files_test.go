@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writesDown is a program that writes down what it is called with.
+// writesDown is a program that records its arguments.
 var writesDown = []string{"#!/bin/sh", `line=$(for argument in "$@"; do printf '[%s]' "$argument"; done)`, `echo "$line" >> ../calls`}
 
-// dbt puts a project and a program of that name into the folder of the workflow.
+// dbt copies a dbt project and installs a fake dbt program in the folder of the workflow.
 func (f *orkFlow) dbt(project string) {
 	f.Helper()
 	folder := filepath.Join(f.root, "transform")
@@ -40,7 +40,7 @@ func orkDbt(c *client) {
 	}
 }
 
-// orkDbtElsewhere registers a workflow of nothing but models from two folders.
+// orkDbtElsewhere registers a workflow that consists only of models from two folders.
 func orkDbtElsewhere(c *client) {
 	first, second := c.orkIn(c.TempDir()), c.orkIn(c.TempDir())
 	second.name = first.name

@@ -37,7 +37,8 @@ func orkRefused(c *client) {
 		"workflow must contain at least one task":  {"{}"},
 		"task a requires a `command` or `file`":    {"a: {executor: process}"},
 		"task a file not found at none.py":         {"a: {executor: python, file: none.py}"},
-		"task a file not found at /etc/passwd":     {"a: {executor: process, file: /etc/passwd}"}, // which is there, outside of the root
+		// exists, but outside of the root
+		"task a file not found at /etc/passwd":     {"a: {executor: process, file: /etc/passwd}"},
 		"task a file not found at ../../../../../": {"a: {executor: process, file: ../../../../../../../../../../../etc/passwd}"},
 		"unknown field": {sh("a", "ls", "dependson: [b]")},
 	} {

@@ -64,8 +64,8 @@ func orkBytes(c *client) {
 	require.Contains(c, text, " odd\n")
 }
 
-// Variables that programs see: of this server's own environment, those that a shell sets by itself,
-// and what they are told of their job.
+// Variables that programs see: those of the server's environment, those that a shell sets, and
+// those that describe the job.
 var (
 	inherited   = []string{"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"}
 	ofTheShell  = []string{"PWD", "OLDPWD", "SHLVL", "_"}

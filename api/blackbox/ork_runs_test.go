@@ -39,7 +39,7 @@ func orkChain(c *client) {
 	require.Equal(c, []any{"b"}, r.task("c")["depends_on"])
 }
 
-// meet is a shell line that ends when both of two files are there, one of which it makes.
+// meet returns a shell line that creates one of two files and ends when both exist.
 func meet(mine, other string) string {
 	return "touch " + mine + "; while [ ! -e " + other + " ]; do sleep 0.05; done"
 }
@@ -114,7 +114,7 @@ func orkTimeout(c *client) {
 	c.gone(filepath.Join(r.root, "pid"))
 }
 
-// gone waits until there is no process any more whose number is in a file.
+// gone waits until the process with the number in a file has ended.
 func (c *client) gone(file string) {
 	c.Helper()
 	text, err := os.ReadFile(file)

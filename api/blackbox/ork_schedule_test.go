@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// orkScheduled is a workflow that the clock starts. Its name is one that only a path written with
-// care can hold.
+// orkScheduled registers a workflow with a schedule. Its name must be escaped in paths.
 func (c *client) orkScheduled(schedule string) (*orkFlow, obj) {
 	c.Helper()
 	f := c.orkIn(c.TempDir())
@@ -28,7 +27,7 @@ func (f *orkFlow) patch(body any) (int, obj) {
 	return status, answer
 }
 
-// begun is how many runs of the workflow there are.
+// begun returns the number of the workflow's runs.
 func (f *orkFlow) begun() int {
 	f.Helper()
 	return int(f.get("/runs?limit=1&workflow=" + url.QueryEscape(f.name))["total"].(float64))
@@ -48,8 +47,8 @@ func orkEachSecond(c *client) {
 	status, answer := f.patch(obj{"enabled": false})
 	require.Equal(c, 200, status, "%v", answer)
 	require.Equal(c, []any{"* * * * * *", false, nil}, []any{answer["schedule"], answer["schedule_enabled"], answer["next_scheduled_at"]}, "the expression is kept")
-	watch, _ := c.orkScheduled("'* * * * * *'") // tells that time goes on
-	watch.untilBegun(2)                         // by then what was under way has begun
+	watch, _ := c.orkScheduled("'* * * * * *'") // shows that time passes
+	watch.untilBegun(2)                         // after that, work in flight has begun
 	ended := f.begun()
 	watch.untilBegun(4)
 	require.Equal(c, ended, f.begun(), "nothing begins any more")
@@ -70,12 +69,13 @@ func orkEachSecond(c *client) {
 	f.untilBegun(ended + 2)
 }
 
-// orkCatchesUp kills the members before three slots and starts them after those: only the last one
-// has a run.
+// orkCatchesUp kills the members before three slots and starts them afterwards: only the last slot
+// gets a run.
 func orkCatchesUp(shared *client) {
 	p := startProcess(shared.T, shared.kind)
 	c := newClient(shared.T, p.server)
-	first := time.Now().UTC().Add(20 * time.Second).Truncate(4 * time.Second) // so that all three are in one minute
+	// so that all three are in the same minute
+	first := time.Now().UTC().Add(20 * time.Second).Truncate(4 * time.Second)
 	last := first.Add(2 * time.Second)
 	f, _ := c.orkScheduled(fmt.Sprintf("'%d,%d,%d %d * * * *'", first.Second(), first.Second()+1, first.Second()+2, first.Minute()))
 	p.end(shared.T)
@@ -86,14 +86,14 @@ func orkCatchesUp(shared *client) {
 	next, err := time.Parse(time.RFC3339, f.get(f.path())["next_scheduled_at"].(string))
 	require.NoError(c, err)
 	require.True(c, next.After(time.Now()))
-	watch, _ := c.orkScheduled("'* * * * * *'") // tells that time goes on
+	watch, _ := c.orkScheduled("'* * * * * *'") // shows that time passes
 	watch.untilBegun(3)
 	slots := f.slots()
 	require.Len(c, slots, 1)
 	require.Equal(c, last.Unix(), slots[0].Unix())
 }
 
-// slots are those that had a run.
+// slots returns the slots that got a run.
 func (f *orkFlow) slots() (all []time.Time) {
 	f.Helper()
 	status, v := (&client{T: f.T, server: f.server}).call("GET", "/v1/tasks?limit=200&label="+url.QueryEscape("schedule:"+f.name), nil)
@@ -107,7 +107,8 @@ func (f *orkFlow) slots() (all []time.Time) {
 }
 
 func orkZone(c *client) {
-	for cron, utc := range map[string]int{"0 12 15 1 *": 11, "0 12 15 7 *": 10} { // before and after the clock is put forward
+	// before and after a change to summer time
+	for cron, utc := range map[string]int{"0 12 15 1 *": 11, "0 12 15 7 *": 10} {
 		f, _ := c.orkScheduled("{cron: " + quote(cron) + ", timezone: Europe/Berlin}")
 		shown := f.get(f.path())
 		next, err := time.Parse(time.RFC3339, shown["next_scheduled_at"].(string))

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waits is a shell line that goes on when there is a file.
+// waits returns a shell line that waits for a file.
 func waits(file string) string { return "while [ ! -e " + file + " ]; do sleep 0.05; done" }
 
 func (r *orkRun) running(task string) {

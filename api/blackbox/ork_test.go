@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// orkChecks are the numbered lines of Ork's compatibility list, and what belongs to them.
+// orkChecks holds the numbered lines of Ork's compatibility list, and related checks.
 var orkChecks = []check{
 	{"O1 a task goes from pending to success", orkOne},
 	{"O1 every transition is told in order", orkTransitions},

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// orkWorkerChecks are about nodes that workers of Ork carry out.
+// orkWorkerChecks are checks of nodes that workers of Ork carry out.
 var orkWorkerChecks = []check{
 	{"an Ork worker runs a node of either mode", orkWorkerRuns},
 	{"what an Ork worker refuses is tried again", orkWorkerAgain},
@@ -21,7 +21,7 @@ var orkWorkerChecks = []check{
 func TestOrkWorkersSQLite(t *testing.T)  { t.Parallel(); runChecks(t, sqliteStore, orkWorkerChecks) }
 func TestOrkWorkersCluster(t *testing.T) { t.Parallel(); runChecks(t, clusterStore, orkWorkerChecks) }
 
-// orkWorker answers what it is asked for by a function.
+// orkWorker starts a worker of Ork that answers with a function.
 func orkWorker(c *client, answer func(asked obj) (int, any)) (url string) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked obj
@@ -30,7 +30,7 @@ func orkWorker(c *client, answer func(asked obj) (int, any)) (url string) {
 			return
 		}
 		status, v := answer(asked)
-		if status == 0 { // it takes longer than anybody waits
+		if status == 0 { // longer than any timeout
 			<-r.Context().Done()
 			return
 		}

@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// endWithParent leaves no server behind when the tests themselves are killed.
+// endWithParent makes the server end when the test process is killed.
 func endWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

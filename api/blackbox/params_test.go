@@ -16,7 +16,7 @@ import (
 const eachOfParams = `{"start":"x","nodes":{"x":{"kind":"foreach","exec_type":"queue","service":"SERVICE","parallel_mode":"concurrent",
 	"prep":{"input_key":"$params.list"},"post":{"output_key":"out"}}}}`
 
-// TestLargeParamsTravelOnce shows that jobs over a list in the params cost no more than over any
+// TestLargeParamsTravelOnce checks that jobs over a list in the params cost no more than over any
 // other list.
 func TestLargeParamsTravelOnce(t *testing.T) { aloneAndTogether(t, largeParamsTravelOnce) }
 
@@ -48,7 +48,7 @@ func largeParamsTravelOnce(t *testing.T, c *client) {
 	c.cancel(task)
 }
 
-// claimMany polls until it has as many jobs; a poll brings those that are there. They are small.
+// claimMany polls until it has n jobs. A poll returns those that are available.
 func (c *client) claimMany(service string, n int) (jobs []obj) {
 	c.Helper()
 	for begun := time.Now(); len(jobs) < n && time.Since(begun) < deadline; {

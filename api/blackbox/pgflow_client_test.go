@@ -14,19 +14,19 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// pgFlow is a flow of a check, with names that no other check uses.
+// pgFlow is a flow with names that no other check uses.
 type pgFlow struct {
 	*client
 	slug string
 }
 
-// pgflow makes a flow of nodes, written as YAML in braces' place: one line for each node.
+// pgflow creates a flow from nodes, one line of YAML each.
 func (c *client) pgflow(nodes ...string) *pgFlow {
 	c.Helper()
 	return c.pgflowWith("", nodes...)
 }
 
-// pgflowWith puts lines of the flow itself before its nodes.
+// pgflowWith adds top-level lines before the nodes.
 func (c *client) pgflowWith(head string, nodes ...string) *pgFlow {
 	c.Helper()
 	f := &pgFlow{client: c, slug: strings.ReplaceAll(unique("flow"), "-", "_")}
@@ -36,14 +36,14 @@ func (c *client) pgflowWith(head string, nodes ...string) *pgFlow {
 	return f
 }
 
-// pgDefinition is a definition as JSON.
+// pgDefinition returns a definition as JSON.
 func pgDefinition(t require.TestingT, head string, nodes ...string) json.RawMessage {
 	text, err := define.YAMLToJSON([]byte(head + "\nnodes:\n  " + strings.Join(nodes, "\n  ") + "\n"))
 	require.NoError(t, err)
 	return text
 }
 
-// notRegistered insists on a definition being refused.
+// notRegistered requires that a definition is rejected.
 func (c *client) notRegistered(head string, nodes ...string) string {
 	c.Helper()
 	status, v := c.call("POST", "/flows/"+strings.ReplaceAll(unique("bad"), "-", "_")+"/ensure", obj{"definition": pgDefinition(c, head, nodes...)})
@@ -75,7 +75,7 @@ func (r *pgRun) ask(path string, body any) (int, obj) {
 	return status, answer
 }
 
-// do insists on success.
+// do requires success.
 func (r *pgRun) do(path string, body any) obj {
 	r.Helper()
 	status, answer := r.ask(path, body)
@@ -83,7 +83,7 @@ func (r *pgRun) do(path string, body any) obj {
 	return answer
 }
 
-// pollFor asks for tasks of the flow and waits up to some time for the first.
+// pollFor polls for tasks of the flow and waits for the first up to a time.
 func (f *pgFlow) pollFor(wait time.Duration, limit int) []obj {
 	f.Helper()
 	status, v := f.call("POST", "/queue/poll", obj{"worker_id": "w", "flow": f.slug, "max": limit, "wait_ms": wait.Milliseconds()})
@@ -94,7 +94,7 @@ func (f *pgFlow) pollFor(wait time.Duration, limit int) []obj {
 	return objects(f, v.(obj)["tasks"])
 }
 
-// poll insists on getting the tasks of these steps, in any order, and no other.
+// poll requires exactly the tasks of these steps, in any order.
 func (f *pgFlow) poll(steps ...string) map[string]obj {
 	f.Helper()
 	got := map[string]obj{}
@@ -113,19 +113,19 @@ func (f *pgFlow) poll(steps ...string) map[string]obj {
 	return got
 }
 
-// nothing insists on nothing being in the queue.
+// nothing requires an empty queue.
 func (f *pgFlow) nothing() {
 	f.Helper()
 	require.Empty(f, f.pollFor(0, 10))
 }
 
-// one gets the task of a step.
+// one claims the task of a step.
 func (f *pgFlow) one(step string) obj {
 	f.Helper()
 	return f.poll(step)[step]
 }
 
-// all gets n tasks.
+// all claims n tasks.
 func (f *pgFlow) all(n int) []obj {
 	f.Helper()
 	got := []obj{}
@@ -138,7 +138,7 @@ func (f *pgFlow) all(n int) []obj {
 	return got
 }
 
-// units gets n tasks of a step, by index.
+// units claims n tasks of a step and returns them by index.
 func (f *pgFlow) units(step string, n int) []obj {
 	f.Helper()
 	got := make([]obj, n)
@@ -167,7 +167,7 @@ func (f *pgFlow) work(step string, result any) {
 	require.Equal(f, true, f.done(f.one(step), result)["changed"])
 }
 
-// states of a run and its steps, by slug.
+// states returns the states of a run and its steps, by slug.
 func (r *pgRun) states() (run obj, steps map[string]obj) {
 	r.Helper()
 	return r.split(r.get("/runs/" + url.PathEscape(r.id) + "?view=states"))
@@ -181,7 +181,7 @@ func (r *pgRun) split(answer obj) (run obj, steps map[string]obj) {
 	return answer["run"].(obj), steps
 }
 
-// tasks of a step.
+// tasks returns the tasks of a step.
 func (r *pgRun) tasks(step string) []obj {
 	r.Helper()
 	_, steps := r.split(r.get("/runs/" + r.id + "?view=states&tasks=true"))
@@ -192,14 +192,14 @@ func (r *pgRun) tasks(step string) []obj {
 	return objects(r, steps[step]["tasks"])
 }
 
-// told are the facts of a kind in the run's history, in the words of /v1.
+// told returns the events of a kind in the run's history, as in /v1.
 func (r *pgRun) told(kind string) []obj {
 	r.Helper()
 	v1 := &client{T: r.T, server: r.server}
 	return slices.DeleteFunc(objects(r, v1.get("/v1/tasks/" + r.id + "/events")["items"]), func(e obj) bool { return e["type"] != kind })
 }
 
-// between is how much time passes from one of the engine's times to another.
+// between returns the duration between two times of the engine.
 func (c *client) between(from, to any) time.Duration {
 	c.Helper()
 	a, err := time.Parse(time.RFC3339, from.(string))
@@ -209,7 +209,7 @@ func (c *client) between(from, to any) time.Duration {
 	return b.Sub(a)
 }
 
-// is insists on the status of the run and of steps, each as "step status" or "step status reason".
+// is requires the status of the run and of steps, each as "step status" or "step status reason".
 func (r *pgRun) is(status string, steps ...string) {
 	r.Helper()
 	run, states := r.states()
@@ -232,7 +232,7 @@ func (r *pgRun) matches(run obj, states map[string]obj, status string, steps ...
 	}
 }
 
-// ended insists on the run's end and its output.
+// ended requires the run's final status and output.
 func (r *pgRun) ended(status, output string) {
 	r.Helper()
 	run, states := r.states()
@@ -240,7 +240,7 @@ func (r *pgRun) ended(status, output string) {
 	has(r.T, output, run["output"])
 }
 
-// has insists on a value being this JSON.
+// has requires a value to equal JSON.
 func has(t *testing.T, want string, value any) {
 	t.Helper()
 	got, err := json.Marshal(value)

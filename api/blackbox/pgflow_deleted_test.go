@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pgDeletedMeanwhile deletes a flow with its data while others read, steer and complete its runs:
-// they are told of what there is, or that there is nothing, and never that something has broken.
+// pgDeletedMeanwhile deletes a flow with its data while other clients read, steer and complete its
+// runs. They must get results or a not-found error, and never an internal error.
 func pgDeletedMeanwhile(c *client) {
 	for range 12 {
 		f := c.pgflow(nodeA, nodeB, "g: {kind: map, "+once+"}", "d: {route: direct}")

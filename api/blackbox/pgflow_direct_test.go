@@ -45,7 +45,7 @@ func pgDirectTwice(c *client) {
 	require.Equal(c, 404, status)
 }
 
-// pgByStep ends tasks that are named by step and index.
+// pgByStep ends tasks identified by step and index.
 func pgByStep(c *client) {
 	f := c.pgflow(nodeA, nodeB)
 	r := f.run(obj{})
@@ -94,7 +94,7 @@ func pgPause(c *client) {
 	a = f.one("a")
 	r.do("/pause", nil)
 	f.fail(a, "once")
-	f.work("a", 1) // it is tried again
+	f.work("a", 1) // it is retried
 	f.nothing()
 	r.is("started", "a completed", "b created")
 }
@@ -149,7 +149,7 @@ func pgExhausted(c *client) {
 	r.matches(after, after2, "started", "m skipped handler_failed")
 }
 
-// pgDeleted also shows that nobody gets anything of a flow that is gone.
+// pgDeleted also checks that no client gets anything of a deleted flow.
 func pgDeleted(c *client) {
 	f := c.pgflow(nodeA)
 	held := f.run(obj{})
@@ -175,12 +175,13 @@ func pgDeleted(c *client) {
 	require.Equal(c, "compiled", answer.(obj)["status"])
 }
 
-// pgHeartbeat keeps a claim for as long as the poller says. Without a heartbeat it runs out, later
-// claims after earlier ones.
+// pgHeartbeat checks that a claim lasts as long as the poller requests. Without a heartbeat it
+// expires, in order of the claims.
 func pgHeartbeat(c *client) {
 	var task obj
 	var f *pgFlow
-	for timeout, inTime := 1, false; !inTime; timeout *= 4 { // until there is time enough to prolong the claim
+	// until there is enough time to extend the claim
+	for timeout, inTime := 1, false; !inTime; timeout *= 4 {
 		f = c.pgflow(fmt.Sprintf("a: {heartbeat_timeout: %d, %s}", timeout, once))
 		f.run(obj{})
 		task = f.all(1)[0]
@@ -193,7 +194,7 @@ func pgHeartbeat(c *client) {
 	require.Equal(c, []any{task["id"]}, c.post("/queue/heartbeat", obj{"id": task["id"]})["canceled"])
 }
 
-// pgGraphInside has a branch whose flow is a graph, with a scope of its own.
+// pgGraphInside has a branch with a subflow in graph mode, in a scope of its own.
 func pgGraphInside(c *client) {
 	f := c.pgflow("B: {kind: branch, flow: {start: x, result: out, nodes: {x: {exec_type: queue, service: s, post: {output_key: out}}, "+
 		"y: {exec_type: queue, service: s}}, edges: [{from: x, action: default, to: y}]}}", "z: {depends_on: [B], "+once+"}")

@@ -14,7 +14,7 @@ func raw(text string) json.RawMessage { return json.RawMessage(text) }
 
 func uuidOf(require.TestingT) string { return uuid.NewString() }
 
-// told is an event as a subscriber gets it.
+// told is an event as subscribers receive it.
 type told struct {
 	id, name string
 	data     obj
@@ -26,7 +26,7 @@ type subscription struct {
 	lines *bufio.Scanner
 }
 
-// subscribe opens a stream; "" is no last event. status is that of the answer.
+// subscribe opens a stream after an event id ("" = none) and returns the status of the answer.
 func (c *client) subscribe(run, last string) (s *subscription, status int) {
 	c.Helper()
 	req, err := http.NewRequestWithContext(c.Context(), "GET", c.url()+"/api/runs/"+run+"/events", nil)
@@ -40,7 +40,7 @@ func (c *client) subscribe(run, last string) (s *subscription, status int) {
 	return &subscription{c, bufio.NewScanner(resp.Body)}, resp.StatusCode
 }
 
-// next is the next event; ok is false at the end of the stream.
+// next returns the next event; ok is false at the end of the stream.
 func (s *subscription) next() (e told, ok bool) {
 	for s.lines.Scan() {
 		name, text, _ := strings.Cut(s.lines.Text(), ": ")
@@ -74,7 +74,7 @@ func namesOf(events []told) []string {
 	return list
 }
 
-// events are the first n of a run, from its beginning.
+// events returns the first n events of a run.
 func (r *pgRun) events(n int) []told {
 	r.Helper()
 	s, status := r.subscribe(r.id, "0")
@@ -101,7 +101,7 @@ func pgEvents(c *client) {
 	require.Equal(c, []string{"run:started", "step:a:started", "step:a:completed", "step:b:started", "step:s:skipped", "step:g:completed",
 		"step:b:completed", "run:completed"}, namesOf(all))
 	kinds := []string{}
-	for _, e := range all { // the event's name says of which step it is, its kind does not
+	for _, e := range all { // the event's name includes the step, its kind does not
 		kinds = append(kinds, e.data["event_type"].(string))
 		require.Equal(c, id, e.data["run_id"])
 	}
@@ -113,7 +113,7 @@ func pgEvents(c *client) {
 	require.Equal(c, "condition_unmet", all[4].data["skip_reason"])
 	has(c.T, `{"b":6,"g":[]}`, all[7].data["output"])
 
-	for i, e := range all { // whoever comes back gets what is behind, and nothing twice
+	for i, e := range all { // a subscriber that returns gets only the later events
 		later, status := c.subscribe(id, e.id)
 		if i == len(all)-1 {
 			require.Equal(c, 204, status)
@@ -131,7 +131,7 @@ func pgEvents(c *client) {
 	pgEventsOfSteering(c)
 }
 
-// pgEventsOfSteering comes to a run that has begun.
+// pgEventsOfSteering subscribes to a run that has begun.
 func pgEventsOfSteering(c *client) {
 	f := c.pgflow(nodeA, "g: {kind: map, on_exhausted: skip, "+once+"}")
 	r := f.run([]int{1})
@@ -192,7 +192,7 @@ func pgWaits(c *client) {
 	require.Equal(c, "completed", answer["run"].(obj)["status"])
 }
 
-// pgKill ends the server without warning between poll and complete.
+// pgKill kills the server between poll and complete.
 func pgKill(shared *client) {
 	p := startProcess(shared.T, shared.kind)
 	c := newClient(shared.T, p.server)

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fanF is a fanout whose items a handler makes.
+// fanF is a fanout with items from a handler.
 const fanF = "f: {each: {items: {service: items}}, " + once + "}"
 
-// fan starts a run whose fanout has these items.
+// fan starts a run with a fanout over these items.
 func (c *client) fan(items any, more ...string) *pgRun {
 	c.Helper()
 	f := c.pgflow(append([]string{fanF}, more...)...)
@@ -121,8 +121,8 @@ func pgAppendIsRefused(c *client) {
 	require.Equal(c, "conflict", answer["error"])
 }
 
-// pgAppendRace has an item appended while the last task is completed, again and again: either the
-// step stays open for it, or it is refused.
+// pgAppendRace repeatedly appends an item while the last task is completed. Either the step stays
+// open for it, or the append is rejected.
 func pgAppendRace(c *client) {
 	f := c.pgflow("f: {kind: map, timeout: 3600, " + once + "}")
 	const rounds = 200

@@ -16,7 +16,7 @@ func pgNoHandlerForDirect(c *client) {
 func pgRefused(c *client) {
 	for _, tt := range []struct {
 		nodes []string
-		rule  string // as the refusal names it
+		rule  string // as the error names it
 	}{
 		{[]string{"output: {}"}, "nodes.output: the key output is reserved"},
 		{[]string{"run: {}"}, "nodes.run: the key run is reserved"},
@@ -51,7 +51,7 @@ func pgRefused(c *client) {
 	}
 }
 
-// pgEnsure follows a flow through its versions.
+// pgEnsure creates several versions of a flow.
 func pgEnsure(c *client) {
 	f := c.pgflow(nodeA, nodeB)
 	ensure := func(body obj) obj {
@@ -81,8 +81,8 @@ func pgEnsure(c *client) {
 	require.Equal(c, []any{200, "compiled"}, []any{status, answer.(obj)["status"]})
 }
 
-// pgEnsureAtOnce has many ensure the same flow at the same moment: one makes it, and one changes
-// it.
+// pgEnsureAtOnce ensures the same flow many times concurrently: one request creates it, and one
+// changes it.
 func pgEnsureAtOnce(c *client) {
 	slug := strings.ReplaceAll(unique("at-once"), "-", "_")
 	ensureAll := func(definitions ...json.RawMessage) map[string]int {
@@ -105,12 +105,13 @@ func pgEnsureAtOnce(c *client) {
 		return statuses
 	}
 	first := pgDefinition(c, "", "a: {when: {if: {run: {x: 1, y: 2}}}}")
-	written := pgDefinition(c, "", "a: {timeout: 9, when: {if: {run: {y: 2.0, x: 1}}}}") // the same shape
+	// the same shape
+	written := pgDefinition(c, "", "a: {timeout: 9, when: {if: {run: {y: 2.0, x: 1}}}}")
 	require.Equal(c, map[string]int{"compiled": 1, "verified": 23}, ensureAll(first, written))
 	require.Equal(c, map[string]int{"recompiled": 1, "verified": 23}, ensureAll(pgDefinition(c, "", nodeA, nodeB)))
 }
 
-// pgOwnID starts a run under an id of the client's.
+// pgOwnID starts a run with an id chosen by the client.
 func pgOwnID(c *client) {
 	f := c.pgflow(nodeA)
 	id := uuidOf(c)
@@ -144,7 +145,7 @@ func pgMethods(c *client) {
 	}
 }
 
-// pgSpellings holds ids and inputs that mean the same to being the same.
+// pgSpellings checks that equivalent ids and inputs are treated as equal.
 func pgSpellings(c *client) {
 	f := c.pgflow(nodeA)
 	id := uuidOf(c)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pgSkippedMaps have nothing to work on.
+// pgSkippedMaps have no items.
 func pgSkippedMaps(c *client) {
 	const p = "p: {when: {if: {run: {go: 1}}}, skip_mode: optional, " + once + "}"
 	r := c.pgflow(p, "m: {kind: map, depends_on: [p], "+once+"}", "n: {kind: map, depends_on: [m], route: direct}").run(obj{})
@@ -23,7 +23,7 @@ func pgSkippedMaps(c *client) {
 	r.is("completed", "B skipped dependency_skipped", "m completed")
 }
 
-// pgAnyOrder completes units of a work list in an order of one's own.
+// pgAnyOrder completes units of a work list in an arbitrary order.
 func pgAnyOrder(c *client) {
 	complete := func(r *pgRun, unit int) {
 		done := r.do("/tasks/complete_direct", obj{"step": "f", "task_index": unit, "output": unit})
@@ -38,14 +38,14 @@ func pgAnyOrder(c *client) {
 	}
 	r.is("completed", "f completed")
 
-	list := make([]int, 2_001) // one more than a step has in flight
+	list := make([]int, 2_001) // one more than the units of a step in flight
 	r = c.pgflow("f: {kind: map, route: direct}").run(list)
 	complete(r, 2_000)
 	again := r.do("/tasks/complete_direct", obj{"step": "f", "task_index": 2_000, "output": "no"})
 	require.Equal(c, []any{false, "completed", 2000.0}, []any{again["changed"], again["status"], again["output"]})
 }
 
-// pgAfterCancel completes what a cancel has left over.
+// pgAfterCancel completes the work that a cancel has left in flight.
 func pgAfterCancel(c *client) {
 	f := c.pgflow("a: {route: direct}", "b: {depends_on: [a], "+once+"}")
 	r := f.run(obj{})
@@ -60,7 +60,7 @@ func pgAfterCancel(c *client) {
 	require.Equal(c, []any{false, "completed", 7.0}, []any{again["changed"], again["status"], again["output"]})
 }
 
-// pgDirectTimeout ends a step that nobody completes.
+// pgDirectTimeout checks the timeout of a step that is never completed.
 func pgDirectTimeout(c *client) {
 	r := c.pgflow("b: {route: direct, timeout: 0.2}").run(obj{})
 	require.Eventually(c, func() bool {
@@ -70,8 +70,8 @@ func pgDirectTimeout(c *client) {
 	r.is("failed", "b failed task_timeout")
 }
 
-// pgWithdrawn shows a step that fail_fast has withdrawn: to pgflow it stays started, over /v1 it is
-// over.
+// pgWithdrawn checks a step withdrawn by fail_fast: in pgflow it stays started, in /v1 it has
+// ended.
 func pgWithdrawn(c *client) {
 	f := c.pgflow(nodeA, "x: {route: direct}", "m: {route: direct, each: {count: 2}}", "b: {depends_on: [x], "+once+"}")
 	r := f.run(obj{})

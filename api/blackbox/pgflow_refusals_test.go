@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pgRefusals holds what is refused to saying what is wrong, and where.
+// pgRefusals checks that refusals name the fault and its place.
 func pgRefusals(c *client) {
 	f := c.pgflow(nodeA, "d: {route: direct}", "g: {kind: map, route: direct}")
 	r := f.run([]int{1})

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nodes that many checks begin with. once keeps the checks quick: three attempts are the profile's.
+// Nodes that many checks begin with. once keeps the checks fast, because the profile's default is
+// three attempts.
 const (
 	once  = "retry: {max_attempts: 1}"
 	nodeA = "a: {" + once + "}"
@@ -61,7 +62,7 @@ func pgJoinWaits(c *client) {
 	has(c.T, `{"run":{},"a":1,"b":2}`, f.one("c")["input"])
 }
 
-// pgRetries also holds retries to their times, by the engine's clock.
+// pgRetries also checks the times of retries, by the engine's clock.
 func pgRetries(c *client) {
 	f := c.pgflow("a: {retry: {max_attempts: 3, delay: 1, backoff: exponential}}")
 	r := f.run(obj{})

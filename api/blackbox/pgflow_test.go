@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// pgflowChecks are the numbered lines of pgflow's compatibility list, and what belongs to them. The
-// handlers of steps are the checks themselves: they poll, and complete or fail what they got.
+// pgflowChecks holds the numbered lines of pgflow's compatibility list, and related checks. The
+// checks themselves are the handlers of steps: they poll, and complete or fail the tasks.
 var pgflowChecks = []check{
 	{"P1 a root is queued with the run's input, the next step waits", pgRootIsQueued},
 	{"P2 a dependent step gets the outputs, the run ends with that of the leaf", pgChain},

@@ -35,7 +35,7 @@ func pgSkippedFails(c *client) {
 	r.matches(run, steps, "failed", "s failed skipped", "c created")
 }
 
-// truths say whether an input holds a pattern.
+// truths holds patterns and inputs, and whether they match.
 var truths = []struct {
 	pattern, input string
 	holds          bool
@@ -181,7 +181,7 @@ func pgBranchInOrder(c *client) {
 		slug   string
 		result any
 	}{{"cond:B", false}, {"prep:B", obj{"k": 1}}, {"B/prep:f", []int{1}}, {"B/f", "x"}} {
-		f.work(step.slug, step.result) // which insists on nothing else being there
+		f.work(step.slug, step.result) // also requires that nothing else is queued
 	}
 	r.ended("completed", `{"B":{"f":["x"]}}`)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programChecks are those of Ork's list that are about programs which the member starts.
+// programChecks holds the checks of Ork's list about programs that the member starts.
 var programChecks = []check{
 	{"O01 a program runs", programRuns},
 	{"O02 a program fails", programFails},
@@ -38,20 +38,21 @@ func TestProgramsCluster(t *testing.T) { runPrograms(t, clusterStore) }
 
 func runPrograms(t *testing.T, kind storeKind) {
 	if runtime.GOOS == "windows" {
-		return // what is started here are lines for a Unix shell
+		return // the checks use lines for a Unix shell
 	}
 	t.Parallel()
 	runChecks(t, kind, programChecks)
 }
 
-// program starts a task of one node that runs a shell line. More are fields of the node.
+// program starts a task with one node that runs a shell line. more holds further fields of the
+// node.
 func (c *client) program(line, more string, input any) *dag {
 	c.Helper()
 	return c.dag("profile: ork\nnodes:\n  a:\n    exec:\n      type: process\n      command: |\n        "+
 		strings.ReplaceAll(strings.TrimSpace(line), "\n", "\n        ")+"\n"+more, input)
 }
 
-// attempts of a node, in order.
+// attempts returns the attempts of a node, in order.
 func (d *dag) attempts(node string) (all []obj) {
 	d.Helper()
 	for _, r := range objects(d, d.get(d.path("/runs"))["items"]) {
@@ -74,7 +75,7 @@ func programFails(c *client) {
 	require.Equal(c, "exit status 3: oops", d.attempts("a")[0]["error"])
 }
 
-// programsAtOnce only end when both run.
+// programsAtOnce end only if both run at the same time.
 func programsAtOnce(c *client) {
 	dir := c.TempDir()
 	line := func(own, other string) string {
@@ -167,7 +168,7 @@ func programPrintsBytes(c *client) {
 	d := c.program(`printf 'a\377b\n'; head -c 1000000 /dev/zero | tr '\0' x; echo; echo end`, "", obj{})
 	d.ended("completed")
 	path := "/v1/jobs/" + d.attempts("a")[0]["job"].(string) + "/log"
-	require.Eventually(c, func() bool { // a store that is slow has the last of it later
+	require.Eventually(c, func() bool { // a slow store gets the end of it later
 		_, _, log := d.send("GET", path, nil)
 		return strings.Contains(string(log), "a\uFFFDb") && strings.Contains(string(log), "xxx")
 	}, deadline, 20*time.Millisecond)
@@ -179,7 +180,8 @@ func programEnvironment(c *client) {
 	for _, name := range strings.Fields(d.ended("completed")["result"].(obj)["a"].(string)) {
 		switch {
 		case name == "PATH" || name == "HOME" || name == "LANG" || name == "TZ" || name == "TMPDIR" || name == "USER" || strings.HasPrefix(name, "LC_"):
-		case name == "PWD" || name == "_" || name == "OLDPWD" || name == "SHLVL": // of the shell itself
+		// set by the shell itself
+		case name == "PWD" || name == "_" || name == "OLDPWD" || name == "SHLVL":
 		case strings.HasPrefix(name, "TROUPE_"):
 		default:
 			own = append(own, name)

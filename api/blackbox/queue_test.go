@@ -95,7 +95,7 @@ func queueFails(c *client) {
 	c.shared(c.ends(task, "completed"), `{"out":1}`)
 }
 
-// TestQueueSuperset shows what newer pollers may use beside the dialect.
+// TestQueueSuperset checks the extensions of the dialect for newer pollers.
 func TestQueueSuperset(t *testing.T) { aloneAndTogether(t, queueSuperset) }
 
 func queueSuperset(t *testing.T, c *client) {
@@ -119,8 +119,8 @@ func queueSuperset(t *testing.T, c *client) {
 		c.untilStatus(task, "waiting_queue")
 	}
 	alone := len(*c.members.Load()) == 1
-	// gather polls until it has n: word of them may still be on its way from their members. Of one
-	// that is alone all are there at once.
+	// gather polls until it has n jobs, because news of them may still be on its way from their
+	// members. On a single member all are available immediately.
 	gather := func(n, limit int) (all []obj) {
 		require.Eventually(t, func() bool {
 			got := list(obj{"max": limit - len(all)})
@@ -135,7 +135,7 @@ func queueSuperset(t *testing.T, c *client) {
 	require.Len(t, last, 1)
 	inputs := []any{first[0]["input"], first[1]["input"], last[0]["input"]}
 	require.ElementsMatch(t, []any{1.0, 2.0, 3.0}, inputs)
-	if alone { // else word of the oldest may still be on its way from its member
+	if alone { // otherwise news of the oldest may still be on its way from its member
 		require.Equal(t, 3.0, inputs[2])
 	}
 	c.cancel(last[0]["run_id"].(string))
@@ -159,7 +159,7 @@ func queueSuperset(t *testing.T, c *client) {
 	require.Equal(t, obj{"content": "what it printed"}, c.get("/tasks/logs?run_id="+row["id"].(string)))
 }
 
-// TestClaimsAreGivenBack shows that a poller which has to go leaves its jobs to others at once.
+// TestClaimsAreGivenBack checks that a poller that stops returns its jobs immediately.
 func TestClaimsAreGivenBack(t *testing.T) { aloneAndTogether(t, claimsAreGivenBack) }
 
 func claimsAreGivenBack(t *testing.T, c *client) {
@@ -179,7 +179,8 @@ func claimsAreGivenBack(t *testing.T, c *client) {
 	again := c.claim(service)
 	require.Equal(t, claims[0]["id"], again["id"])
 
-	old := []obj{{"queue_id": claims[0]["id"], "token": claims[0]["token"]}} // of a claim that is no more
+	// of a claim that has ended
+	old := []obj{{"queue_id": claims[0]["id"], "token": claims[0]["token"]}}
 	for _, q := range claims[1:] {
 		old = append(old, obj{"queue_id": q["id"], "token": q["token"]})
 	}
@@ -198,7 +199,7 @@ func claimsAreGivenBack(t *testing.T, c *client) {
 	c.refused(405, "method not allowed", "GET", "/queue/release", nil)
 }
 
-// TestJobsAreKnownByTheirV1Names: /v1 tells the same ids without a prefix.
+// TestJobsAreKnownByTheirV1Names checks that /v1 uses the same ids without a prefix.
 func TestJobsAreKnownByTheirV1Names(t *testing.T) { aloneAndTogether(t, jobsAreKnownByTheirV1Names) }
 
 func jobsAreKnownByTheirV1Names(t *testing.T, c *client) {

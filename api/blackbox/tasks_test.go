@@ -33,7 +33,7 @@ func taskFilter(c *client) {
 	flow, version := c.flow(waitForever)
 	done, open := c.task(flow, obj{}), c.task(flow, obj{})
 	c.untilStatus(open, "running")
-	time.Sleep(5 * time.Millisecond) // so that the order of changes can be told
+	time.Sleep(5 * time.Millisecond) // makes the order of changes unambiguous
 	c.signal(done, "go", true)
 	c.ends(done, "completed")
 	page := func(query string) []any {

@@ -11,7 +11,7 @@ import (
 
 const noText = "a\x00b"
 
-// noTexts are requests with a name that no store can keep or look for, and how they are answered.
+// noTexts returns requests with a name that no store can store or find, and the expected statuses.
 func noTexts(flow string) []struct {
 	path string
 	body obj
@@ -58,8 +58,9 @@ func noTexts(flow string) []struct {
 	}
 }
 
-// TestWhatIsNoTextIsRefusedAtTheBorder shows that stores never see it: they would not answer alike.
-func TestWhatIsNoTextIsRefusedAtTheBorder(t *testing.T) {
+// TestInvalidTextIsRefusedBeforeTheStore checks that stores never see invalid text, because they
+// would react differently.
+func TestInvalidTextIsRefusedBeforeTheStore(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []storeKind{sqliteStore, postgresStore} {
 		t.Run(string(kind), func(t *testing.T) {

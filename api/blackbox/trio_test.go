@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/api/ui"
 )
 
-// trio is a cluster of three members, wired as programs do it that embed one.
+// trio is a cluster of three members, wired as in programs that embed one.
 type trio struct {
 	members []*troupe.Engine
 	bases   []string
@@ -38,7 +38,7 @@ func startTrio(ctx context.Context, place string, lease time.Duration) (*trio, e
 	return c, c.whole(ctx)
 }
 
-// add has one more member serve.
+// add starts one more member.
 func (c *trio) add(ctx, serve context.Context, place, name string, lease time.Duration) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

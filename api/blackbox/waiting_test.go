@@ -13,7 +13,7 @@ func timerNode(ms int) string {
 	return fmt.Sprintf(`{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":%d},"prep":{"input_key":"$params.v"},"post":{"output_key":"out"}}}}`, ms)
 }
 
-// rt is what a task's shared state says about a place of `_rt`.
+// rt returns the entry of a place in `_rt` of a task's shared state.
 func (c *client) rt(t obj, key string) (obj, bool) {
 	c.Helper()
 	var shared struct {

@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// warned insists that a publication is refused when it is strict, and else answered with one
-// warning.
+// warned requires that a strict publication is rejected, and that another one returns one warning.
 func (c *client) warned(path, text string, body obj) {
 	c.Helper()
 	ask := func(query string, strict any) (int, obj) {
@@ -66,8 +65,8 @@ func pgWarned(c *client) {
 	c.warned("/flows", warning, obj{"slug": slug(), "definition": definition})
 }
 
-// pgWords has the fields that pgflow names otherwise obeyed, and what neither it nor a definition
-// has refused.
+// pgWords checks that fields under pgflow's own names work, and that fields unknown to both are
+// rejected.
 func pgWords(c *client) {
 	f := c.pgflow("a: {maxAttempts: 1, whenExhausted: skip}", "b: {dependsOn: [a], max_attempts: 2, base_delay: 1}", "c: {ifNot: {run: {x: 1}}}")
 	r := f.run(obj{"x": 1})

@@ -38,14 +38,15 @@ func (c *client) worker(service string) string {
 	return id
 }
 
-// loads waits until all members know how busy workers are: they tell each other beside their
-// answers. Meanwhile the workers give signs of life, which beat sends: on a busy machine that may
-// take longer than a silent worker is listed.
+// loads waits until all members know the load of workers, which they exchange with their answers.
+// Meanwhile beat sends heartbeats, because on a busy machine the exchange may take longer than a
+// silent worker is listed.
 func (c *client) loads(path string, beat func(), want ...any) {
 	c.Helper()
 	beat()
 	begun := time.Now()
-	for beaten, knowing := begun, 0; knowing < 3; time.Sleep(10 * time.Millisecond) { // as many as there are members, which are asked in turn
+	// one for each member; requests go to them in turn
+	for beaten, knowing := begun, 0; knowing < 3; time.Sleep(10 * time.Millisecond) {
 		if knowing++; !slices.Equal(want, values(c.list(path), "load")) {
 			knowing = 0
 		}
@@ -68,7 +69,7 @@ func leastLoaded(c *client) {
 	c.refused(500, "no worker", "GET", "/workers/allocate?service=zzz", nil)
 }
 
-// silentWorker begins with a worker that was heard of 13 seconds ago.
+// silentWorker starts with a worker that sent its last heartbeat 13 seconds ago.
 func silentWorker(shared *client) {
 	svc, began := unique("svc"), time.Now()
 	c := newClient(shared.T, startServer(shared.T, shared.kind, silentSince{13 * time.Second, "quiet", svc}))
@@ -102,7 +103,7 @@ func shortNames(c *client) {
 	require.Equal(c, id, c.get("/allocate?service=" + svc)["id"])
 }
 
-// httpNode is a flow of one push step; more are further fields of its node.
+// httpNode returns a flow with one push step; more holds further fields of its node.
 func httpNode(service, more string) string {
 	return fmt.Sprintf(`{"start":"x","nodes":{"x":{"service":%q,"prep":{"input_key":"$params.val"},"post":{"output_key":"out"}%s}}}`, service, more)
 }
@@ -132,7 +133,8 @@ func deadWorkers(c *client) {
 	require.Equal(c, []any{"error", "no worker", ""}, []any{row["status"], row["error_text"], row["worker_id"]})
 
 	svc := unique("svc")
-	const nowhere = "http://127.0.0.1:1" // a port that was let go is given to the next server, such as the live worker below
+	// a free port would not do, because the live worker below may get it
+	const nowhere = "http://127.0.0.1:1"
 	c.post("/workers/register", obj{"id": unique("dead"), "url": nowhere, "services": []string{svc}})
 	task = c.start(httpNode(svc, ""), obj{})
 	c.ends(task, "failed")
@@ -145,8 +147,9 @@ func deadWorkers(c *client) {
 	require.Equal(c, []any{live.id, live.URL}, []any{row["worker_id"], row["worker_url"]})
 }
 
-// TestAWorkerSaysGoodbye shows that it is gone at once, and that others get what it would have got.
-func TestAWorkerSaysGoodbye(t *testing.T) { aloneAndTogether(t, aWorkerSaysGoodbye) }
+// TestAWorkerDeregisters checks that the worker is removed immediately, and that other workers get
+// its jobs.
+func TestAWorkerDeregisters(t *testing.T) { aloneAndTogether(t, aWorkerSaysGoodbye) }
 
 func aWorkerSaysGoodbye(t *testing.T, c *client) {
 	svc := unique("svc")
@@ -169,7 +172,7 @@ func aWorkerSaysGoodbye(t *testing.T, c *client) {
 func longStep(c *client) {
 	svc := unique("svc")
 	w := c.push(map[string]service{svc: func(any, obj) (any, string) {
-		time.Sleep(5 * time.Second) // longer than a task that waits stays in memory
+		time.Sleep(5 * time.Second) // longer than a waiting task stays in memory
 		return "done", ""
 	}})
 	task := c.start(httpNode(svc, ""), obj{})

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/ports"
 )
 
-// full answers some requests as a server that is full, one that leaves, or a proxy without one.
+// full answers some requests like a full server, one that stops, or a proxy without a server.
 func full(times int32, answers ...func(http.ResponseWriter)) (func(http.Handler) http.Handler, *atomic.Int32) {
 	var seen atomic.Int32
 	return func(next http.Handler) http.Handler {
@@ -40,7 +40,7 @@ func leaving(w http.ResponseWriter) { http.Error(w, "no server", http.StatusServ
 
 func broken(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 
-func TestWhatMayBeSentAgainIs(t *testing.T) {
+func TestRepeatableRequestsAreRetried(t *testing.T) {
 	inFront, seen := full(3, busy, leaving, broken)
 	c := connect(t, startServer(t, inFront).base)
 	_, err := c.Publish(t.Context(), "waits", []byte(waits))

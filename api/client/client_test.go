@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// server is a member behind its shell. What is in front of it may spoil answers.
+// server is a member behind its shell. A wrapper in front of it may spoil answers.
 type server struct {
 	engine  *actors.Member
 	handler http.Handler
@@ -97,7 +97,7 @@ const (
 	waits  = `{"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"$shared.go"},"post":{"output_key":"got"}}}}`
 	upper  = "name: Upper\nresult: out\nstart: u\nnodes:\n  u: {exec_type: local_func, func: upper, prep: {input_key: $params.text}, post: {output_key: out}}\n"
 	queued = `{"start":"q","nodes":{"q":{"service":"paint","exec_type":"queue"}}}`
-	// slow makes an event every few milliseconds for a while.
+	// slow emits an event every few milliseconds for a while.
 	slow = `{"start":"t","on_missing":"coerce","nodes":{"t":{"kind":"timer","params":{"delay_ms":5}},"again":{"kind":"choice","choice_cases":[{"action":"more","expr":{"ne":["$shared.stop",true]}}],"default_action":"enough"}},"edges":[{"from":"t","action":"default","to":"again"},{"from":"again","action":"more","to":"t"}]}`
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// beside is a server in front of another one, which counts its requests and may spoil answers.
+// beside starts a server in front of another one. It counts requests and may spoil answers.
 func beside(t *testing.T, of *server, spoil func(n int32, w http.ResponseWriter, r *http.Request) bool) (*httptest.Server, *atomic.Int32) {
 	var seen atomic.Int32
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,8 +31,7 @@ func beside(t *testing.T, of *server, spoil func(n int32, w http.ResponseWriter,
 	return web, &seen
 }
 
-// mortal is a listener that can die with all its connections, also those that are no server's any
-// more.
+// mortal is a listener that can die with all its connections, including hijacked ones.
 type mortal struct {
 	net.Listener
 	mu    sync.Mutex
@@ -58,8 +57,7 @@ func (m *mortal) die() {
 	}
 }
 
-// Addresses that nobody listens at. A port that was let go is given to the next server, such as one
-// of another test.
+// Addresses without a listener. A free port would not do, because another test's server may get it.
 const nobody, nobodyElse = "http://127.0.0.1:1", "http://127.0.0.1:2"
 
 func withoutRetries(o *client.Options) { o.Retries = 1 }
@@ -109,7 +107,8 @@ func TestAServerThatIsFullIsWaitedFor(t *testing.T) {
 
 func TestACommandWhoseAnswerIsLostHasItsEffectOnce(t *testing.T) {
 	s := startServer(t, nil)
-	spoiled := func(_ int32, _ http.ResponseWriter, r *http.Request) bool { // it does what was asked and does not live to say so
+	// it carries out the request and dies before it answers
+	spoiled := func(_ int32, _ http.ResponseWriter, r *http.Request) bool {
 		s.handler.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
 	}
@@ -139,8 +138,7 @@ func kinds(events []wire.Event) (kinds []string) {
 	return kinds
 }
 
-// A member that is killed takes its streams with it: they go on at another one, behind the last
-// event.
+// A killed member breaks its streams. They continue at another member, after the last event.
 func TestStreamsGoOnAtTheNextServer(t *testing.T) {
 	s := startServer(t, nil)
 	setup := connect(t, s.base)

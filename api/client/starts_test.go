@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// partly has the first requests for many starts answered as a member that has room for every other
-// one of them.
+// partly answers the first requests for many starts like a member that has room for every other
+// start only.
 func partly(times int) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestOfManyStartsThoseAreSentAgainThatTheServerWasTooBusyFor(t *testing.T) {
+func TestStartsRefusedAsBusyAreRetried(t *testing.T) {
 	c := connect(t, startServer(t, partly(2)).base)
 	_, err := c.Publish(t.Context(), "waits", []byte(waits))
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/certtest"
 )
 
-// startTLS answers every request over TLS with a page of nothing, and counts them.
+// startTLS serves an empty page over TLS and counts the requests.
 func startTLS(t *testing.T, files api.TLSFiles) (url string, asked *atomic.Int32) {
 	t.Helper()
 	certificates, err := api.LoadCertificates(files, slog.New(slog.DiscardHandler))
@@ -55,7 +55,7 @@ func TestAPrivateAuthorityIsBelieved(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 }
 
-func TestCertificatesThatAreNotBelievedAreToldAtOnce(t *testing.T) {
+func TestUntrustedCertificatesAreReportedAtOnce(t *testing.T) {
 	ca := certtest.New(t)
 	good, old := ca.Issue(t), ca.IssueUntil(t, time.Now().Add(-time.Hour))
 	fine, _ := startTLS(t, api.TLSFiles{Cert: good.Cert, Key: good.Key})

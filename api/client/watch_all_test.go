@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// weakLine is an address in front of a server. Its connections break off after a number of bytes,
-// later each time.
+// weakLine returns an address in front of a server. Its connections break off after a number of
+// bytes, later each time.
 func weakLine(t *testing.T, base string) (address string, connections *atomic.Int64) {
 	t.Helper()
 	to, err := url.Parse(base)
@@ -120,7 +120,7 @@ func TestManyAreWatchedWithoutAGapAndNothingTwice(t *testing.T) {
 	require.Equal(t, 3, rest)
 }
 
-func TestManyAreWatchedAsLongAsSomebodyWantsToHear(t *testing.T) {
+func TestWatchAllEndsWhenTheCallerStops(t *testing.T) {
 	s := startServer(t, nil)
 	c := connect(t, s.base)
 	_, err := c.Publish(t.Context(), "waits", []byte(waits))

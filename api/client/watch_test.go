@@ -36,7 +36,7 @@ func TestAnEndedContextEndsAWatch(t *testing.T) {
 	}
 }
 
-// cutter breaks connections off after a number of bytes, wherever that is.
+// cutter cuts connections after a number of bytes, at any place.
 type cutter struct {
 	http.ResponseWriter
 	left int

@@ -20,7 +20,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
-// serving is a member that speaks this dialect alone.
+// serving is a member that serves only this dialect.
 type serving struct {
 	url    string
 	store  persistence.Store

@@ -22,7 +22,7 @@ import (
 // stutter is a reader of a store that does not answer for a while.
 type stutter struct {
 	api.Reader
-	broken atomic.Int64 // how often it does not
+	broken atomic.Int64 // remaining failures
 }
 
 func (s *stutter) Plan(ctx context.Context, version string) (*flow.Plan, error) {
@@ -32,7 +32,7 @@ func (s *stutter) Plan(ctx context.Context, version string) (*flow.Plan, error) 
 	return s.Reader.Plan(ctx, version)
 }
 
-// feedOf is the feed of a member with one run, which waits.
+// feedOf returns the feed of a member with one waiting run.
 func feedOf(t *testing.T) (f *transitionFeed, reader *stutter, row *persistence.TaskRow) {
 	store := model.New(model.Options{})
 	member, err := actors.Start(t.Context(), actors.Config{Store: store, Lease: time.Hour, Logger: slog.New(slog.DiscardHandler)})
@@ -58,7 +58,7 @@ func TestAWatchThatHasEndedLeavesNoRunToTheNextOne(t *testing.T) {
 	require.Empty(t, f.runs)
 }
 
-func TestARunIsToldThoughTheStoreDidNotAnswerAtFirst(t *testing.T) {
+func TestARunIsFollowedAfterAnOutageOfTheStore(t *testing.T) {
 	f, reader, row := feedOf(t)
 	reader.broken.Store(1)
 	l := &feedListener{make(chan json.RawMessage, feedBuffer), func() {}}

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// dialectOf is the dialect of a member with one flow.
+// dialectOf returns the dialect of a member with one flow.
 func dialectOf(t *testing.T, definition string) (*dialect, *actors.Member) {
 	store := model.New(model.Options{})
 	member, err := actors.Start(t.Context(), actors.Config{Store: store, Lease: time.Hour, Logger: slog.New(slog.DiscardHandler)})
@@ -29,7 +29,7 @@ func dialectOf(t *testing.T, definition string) (*dialect, *actors.Member) {
 	return &dialect{Member: api.Member{Engine: member, Store: store, Reader: persistence.NewReader(store, flow.Limits{})}}, member
 }
 
-// get is what a route answers.
+// get returns the answer of a route.
 func get[T any](t *testing.T, h api.Handler, id string) (v T) {
 	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
 	r.SetPathValue("run", id)
@@ -69,7 +69,7 @@ func TestARunHasStartedOnceItRuns(t *testing.T) {
 	}
 }
 
-func TestATaskSaysWhereItsLogsAre(t *testing.T) {
+func TestATaskHasTheAddressOfItsLogs(t *testing.T) {
 	d, member := dialectOf(t, `{"profile":"ork","nodes":{"a":{"name":"x y","route":"direct"},"b":{"route":"direct","each":{"count":2}},"c":{"route":"direct","depends_on":["a"]}}}`)
 	started, err := member.StartTask(t.Context(), engine.NewTask{VersionID: "v"})
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// held is an answer whose second write, a sign of life, ends some time after the stream.
+// held is an answer with a second write, a heartbeat, that ends some time after the stream.
 type held struct {
 	*httptest.ResponseRecorder
 	writes  int

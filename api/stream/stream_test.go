@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ears count what they are told at once.
+// ears records the sizes of the batches that it receives.
 type ears struct{ bytes, messages []int }
 
 func (e *ears) Open() error       { return nil }

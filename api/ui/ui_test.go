@@ -38,13 +38,14 @@ func body(t *testing.T, r *http.Response) string {
 	return string(b)
 }
 
-// What dist was built of is what is here. No node is needed to find out; that building gives this
-// dist, byte for byte, is proved by `make ui-check`.
-func TestWhatIsEmbeddedWasBuiltOfTheseSources(t *testing.T) {
+// dist must have been built from the present sources. This check needs no Node.js; `make ui-check`
+// proves that the build gives the same bytes.
+func TestEmbeddedPagesMatchTheSources(t *testing.T) {
 	var names []string
 	dir := os.DirFS(".")
 	require.NoError(t, fs.WalkDir(dir, "src", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !strings.HasSuffix(name, ".gen.ts") { // those are types alone, of which nothing is left in dist
+		// they contain only types, which leave nothing in dist
+		if err == nil && !d.IsDir() && !strings.HasSuffix(name, ".gen.ts") {
 			names = append(names, name)
 		}
 		return err

@@ -17,7 +17,7 @@ const twoAsk = `{"mode":"dag","nodes":{
 	"b":{"kind":"subflow","flow":{"start":"ask","nodes":{"ask":{"kind":"approval","params":{"approval_key":"$shared.ok","title":"Ship the second?","text":"It is heavy.","assignees":["ada"],
 		"form":{"type":"object","required":["crates"],"properties":{"crates":{"type":"integer","maximum":9}}}}}}}}}}`
 
-// asked begins a task that asks twice, and tells its open approvals by title.
+// asked starts a task that asks twice, and returns its open approvals by title.
 func (s *server) asked() (task string, open map[string]obj) {
 	task = s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(twoAsk), "params": obj{"n": 7}})["id"].(string)
 	found := s.until("/v1/approvals?q="+task, func(v obj) bool { return len(v["items"].([]any)) == 2 })
@@ -83,7 +83,7 @@ func TestApprovalsAreListedReadAndAnsweredOneByOne(t *testing.T) {
 	})
 }
 
-func TestWhatAnApprovalAsksIsCheckedAtPublish(t *testing.T) {
+func TestApprovalsAreCheckedAtPublish(t *testing.T) {
 	s := start(t)
 	got := s.call(200, "POST", "/v1/validate", obj{"start": "ask", "nodes": obj{"ask": obj{"kind": "approval", "params": obj{
 		"approval_key": "$shared.ok", "title": 7, "form": obj{"type": "nothing"}, "show": []any{"$elsewhere"}, "assignees": "ada"}}}})
@@ -97,7 +97,7 @@ func TestWhatAnApprovalAsksIsCheckedAtPublish(t *testing.T) {
 	}
 }
 
-func TestALinkLetsAnybodyAnswerOneApprovalUntilItExpires(t *testing.T) {
+func TestALinkAnswersOneApprovalUntilItExpires(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"secret"} })
 	s.http.Transport = withToken{s.http.Transport}
 	_, open := s.asked()
@@ -144,7 +144,7 @@ func TestALinkIsGoodAsLongAsTheTokenThatMadeIt(t *testing.T) {
 	s.refused(401, "header.Troupe-Link", "POST", "/v1/approve/"+id, obj{"action": "approved"}, "Troupe-Link", link.Token)
 }
 
-// withToken is a client that is let in.
+// withToken is a client that sends a token.
 type withToken struct{ http.RoundTripper }
 
 func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
-// trouble is what a store has while it is not nil: writes fail with it, and reads of tasks get no
-// answer.
+// trouble is the outage of a store. While it is not nil, writes fail with it and reads of tasks get
+// no answer.
 type trouble struct {
 	is atomic.Pointer[persistence.Outage]
 }
@@ -39,7 +39,7 @@ func (tr *trouble) wrap(set *settings) {
 	}
 }
 
-func TestRequestsHearWhyTheStoreIsAway(t *testing.T) {
+func TestRequestsGetTheReasonOfAnOutage(t *testing.T) {
 	var tr trouble
 	s := start(t, tr.wrap)
 	slug := s.publish(waits)

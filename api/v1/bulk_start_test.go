@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestManyTasksAreDoneAgainInNewOnesOnceByTheSameRequest(t *testing.T) {
+func TestARepeatedBulkRerunStartsEachTaskOnce(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.publish(`{"start":"nap","nodes":{"nap":{"kind":"timer","params":{"delay_ms":1}},"say":{"kind":"timer","params":{"delay_ms":1}}},"edges":[{"from":"nap","action":"default","to":"say"}]}`)
 		var olds []any

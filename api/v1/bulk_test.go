@@ -76,7 +76,7 @@ func TestFailedTasksAreRetriedOnceByTheSameRequest(t *testing.T) {
 	})
 }
 
-func TestABulkSaysWhichTasksItMeans(t *testing.T) {
+func TestABulkNeedsEitherAFilterOrIDs(t *testing.T) {
 	s := start(t)
 	s.publish(approval)
 	for name, c := range map[string]struct {
@@ -104,8 +104,9 @@ func TestABulkSaysWhichTasksItMeans(t *testing.T) {
 	}
 }
 
-// TestABulkPicksByAllThatAListPicksBy holds the fields of one to the parameters of the other.
-func TestABulkPicksByAllThatAListPicksBy(t *testing.T) {
+// TestBulkFiltersHaveAllParametersOfLists compares the fields of a bulk filter with the parameters of
+// the list.
+func TestBulkFiltersHaveAllParametersOfLists(t *testing.T) {
 	fields, parameters := map[string]bool{}, map[string]bool{}
 	for f := range reflect.TypeFor[wire.TaskFilter]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-func TestADigestTellsHowFarEachNodeIs(t *testing.T) {
+func TestADigestShowsTheProgressOfEachNode(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		id := s.reviewing(obj{"plan": "basic"})
 		d := s.get("/v1/tasks/" + id + "/digest")
@@ -94,7 +94,7 @@ nodes:
 	require.Equal(t, "refused", d["scopes"].([]any)[0].(obj)["error"].(obj)["0"])
 }
 
-func TestAnswersAreCompressedForWhoTakesThem(t *testing.T) {
+func TestAnswersAreCompressedForClientsThatAcceptGzip(t *testing.T) {
 	s := start(t)
 	for range 10 {
 		s.task(waits)
@@ -122,14 +122,14 @@ func TestAnswersAreCompressedForWhoTakesThem(t *testing.T) {
 	require.Equal(t, 404, ask("/v1/tasks/no", "gzip").StatusCode)
 }
 
-// said is what a message says.
+// said decodes the data of a message.
 func said[T any](t *testing.T, m wire.StreamMessage) (what T) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(m.Data, &what), "%s", m.Data)
 	return what
 }
 
-func TestAGraphHasWhatADigestTellsOf(t *testing.T) {
+func TestAGraphHasTheNodesOfItsDigest(t *testing.T) {
 	s := start(t)
 	text := "mode: dag\nnodes:\n  fetch: {service: fetch, compensate: undo}\n  B:\n    kind: branch\n    depends_on: [fetch]\n    when: {expr: run.n > 1}\n    flow:\n      nodes:\n        sign: {route: direct}\n  undo: {service: fetch}\n"
 	drawn := s.call(200, "POST", "/v1/validate?graph=true", text, "Content-Type", "application/yaml")

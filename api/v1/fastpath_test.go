@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Whoever takes other answers than JSON, too, is served by the framework, whatever the request.
+// A client that accepts other types besides JSON is served by the framework, whatever the request.
 func TestAFastRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 	s := start(t)
 	slug := s.publish(waits)
@@ -101,7 +101,7 @@ func TestAFastRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 			}
 		}
 		fast, framework := ask(c.path, c.body, "application/json"), ask(c.path, c.body, "application/json, text/html;q=0.1")
-		if strings.Contains(c.body, "idempotency_key") { // the second one is told that there is one
+		if strings.Contains(c.body, "idempotency_key") { // the second one gets the existing task
 			fast, framework = strings.Replace(fast, "201 Created", "200 OK", 1), strings.Replace(framework, `"created":false`, `"created":true`, 1)
 		}
 		require.Equal(t, framework, fast, c.body)
@@ -109,7 +109,7 @@ func TestAFastRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 	s.call(201, "POST", tasks, obj{"flow": slug, "params": obj{"large": strings.Repeat("x", 300<<10)}})
 }
 
-// many is a list of so many names.
+// many returns a list of n names.
 func many(n int) string {
 	return `[` + strings.TrimSuffix(strings.Repeat(`"x",`, n), ",") + `]`
 }
@@ -123,7 +123,7 @@ func manyLabels(n int) string {
 	return string(text)
 }
 
-func TestAFastRouteIsForThoseWhoseRoleMayCallIt(t *testing.T) {
+func TestAFastRouteChecksRoles(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"root"} })
 	for role, want := range map[string][]int{"viewer": {403, 403, 403, 403}, "operator": {404, 403, 403, 200}, "worker": {403, 200, 200, 403}} {
 		made, err := s.as("root").CreateToken(t.Context(), wire.CreateToken{Name: role, Role: role})

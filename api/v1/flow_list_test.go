@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// slugs are those of a page of flows.
+// slugs returns the slugs of a page of flows.
 func slugs(page obj) (list []string) {
 	for _, f := range items(page) {
 		list = append(list, f["slug"].(string))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAFlowIsDescribedForThoseWhoHaveClientsMade(t *testing.T) {
+func TestAFlowHasAnOpenAPIDocument(t *testing.T) {
 	s := start(t)
 	s.call(201, "PUT", "/v1/flows/declares", declares, "Content-Type", "application/yaml")
 	d := s.get("/v1/flows/declares/versions/latest/openapi")

@@ -29,7 +29,7 @@ func TestAVersionIsPublishedOnce(t *testing.T) {
 	require.Equal(t, 3.0, back["version"].(obj)["number"], "only the newest version counts")
 }
 
-// fickle is a store in which somebody deletes each flow as soon as a version of it was published.
+// fickle is a store in which each flow is deleted right after a version of it was published.
 type fickle struct{ persistence.Store }
 
 func (f fickle) Version(ctx context.Context, id string) (*persistence.Version, error) {
@@ -40,7 +40,7 @@ func (f fickle) Version(ctx context.Context, id string) (*persistence.Version, e
 	return v, err
 }
 
-func TestWhoPublishesToAFlowThatIsDeletedMeanwhileIsToldSo(t *testing.T) {
+func TestPublishingToADeletedFlowIsReported(t *testing.T) {
 	s := start(t, func(set *settings) {
 		set.wrap = func(store persistence.Store) persistence.Store { return fickle{store} }
 	})
@@ -61,7 +61,7 @@ nodes:
   x: {kind: timer, params: {delay_ms: 2}}
 `
 
-func TestADefinitionTravelsInEveryForm(t *testing.T) {
+func TestADefinitionIsAcceptedInEveryForm(t *testing.T) {
 	s := start(t)
 	for name, tt := range map[string]struct {
 		method, path, kind string
@@ -143,7 +143,7 @@ func TestABadDefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	}, answer["problems"])
 }
 
-func TestYAMLThatLooksLikeJSONIsToldSo(t *testing.T) {
+func TestYAMLThatLooksLikeJSONIsReported(t *testing.T) {
 	s := start(t)
 	const text = "{start: x, nodes: {x: {kind: timer, params: {delay_ms: 0}}}}\n"
 	for _, kind := range []string{"application/yaml", "application/json", ""} {
@@ -305,7 +305,7 @@ func TestAFlowIsDeleted(t *testing.T) {
 	s.refused(404, "body.flow", "POST", "/v1/tasks", obj{"flow": slug})
 }
 
-// commits is a store that counts how often it is written to.
+// commits is a store that counts writes.
 type commits struct {
 	persistence.Store
 	count *atomic.Int64
@@ -333,7 +333,7 @@ func TestTheTasksOfAFlowThatIsDeletedAreCanceledTogether(t *testing.T) {
 	require.Less(t, count.Load()-before, int64(tasks/2))
 }
 
-func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
+func TestStrictMakesWarningsErrors(t *testing.T) {
 	s := start(t)
 	warned := obj{"start": "x", "nodes": obj{"x": obj{"kind": "timer", "params": obj{"delay_ms": 0}, "dalay": 1}}}
 	p := s.refused(400, "body", "PUT", "/v1/flows/f?strict=true", warned)
@@ -353,7 +353,7 @@ func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
 	require.Len(t, s.call(201, "POST", "/v1/try", obj{"slug": "f", "definition": warned})["warnings"], 1)
 }
 
-func TestAKeyThatIsThereTwiceIsToldWithItsPlace(t *testing.T) {
+func TestADuplicateKeyIsReportedWithItsPlace(t *testing.T) {
 	s := start(t)
 	const text = "start: a\nnodes:\n  a: {kind: timer, params: {delay_ms: 0}}\nstart: b\n"
 	want := []any{obj{"path": "start", "line": 4.0, "column": 1.0, "severity": "error", "msg": "the key is there twice, first in line 1"}}

@@ -17,7 +17,7 @@ nodes:
 edges: [{from: charge, action: default, to: ship}]
 `
 
-func TestATaskTellsTheErrorsThatWereFollowed(t *testing.T) {
+func TestATaskListsTheErrorsAfterWhichItWentOn(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		id := s.task(sellAnyway)
 		s.report("charge", flow.Report{Error: "declined", Fatal: true})

@@ -19,7 +19,7 @@ edges:
   - {from: reserve, action: default, to: charge}
 `
 
-func TestATaskGoesOnInANewOneWithTheVersionThatMendsIt(t *testing.T) {
+func TestAForkContinuesWithAFixedVersion(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.unique("order")
 		publish := func(service string) {
@@ -116,7 +116,7 @@ func TestADryRunRefusesWhatTheForkWould(t *testing.T) {
 	require.Len(t, items(s.get("/v1/tasks?flow="+slug)), 1, "nothing was started")
 }
 
-func TestAHistoryOfMoreThanAForkMayHaveIsRefused(t *testing.T) {
+func TestAForkOfATooLongHistoryIsRefused(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug, service := s.unique("long"), s.unique("charge")
 		s.call(201, "PUT", "/v1/flows/"+slug, strings.ReplaceAll(declared, "SERVICE", service), "Content-Type", "application/yaml")
@@ -137,14 +137,14 @@ func TestAHistoryOfMoreThanAForkMayHaveIsRefused(t *testing.T) {
 	})
 }
 
-func TestATaskGoesOnFromAnyMomentOfAnother(t *testing.T) {
+func TestAForkContinuesFromAnyRow(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.unique("order")
 		s.call(201, "PUT", "/v1/flows/"+slug, strings.ReplaceAll(order, "SERVICE", "charge"), "Content-Type", "application/yaml")
 		id := s.call(201, "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"sku": "tea", "amount": 3}})["id"].(string)
 		path := "/v1/tasks/" + id
 		s.report("reserve", flow.Report{Output: []byte(`"shelf 4"`)})
-		first := s.claim("charge").Job // the task goes on, and waits for it
+		first := s.claim("charge").Job // the task continues and waits for it
 		ends := items(s.get(path + "/events?type=step_ended"))
 		require.Len(s, ends, 1)
 		row := ends[0]["seq"]

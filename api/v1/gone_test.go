@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gone is a client that has hung up before it was answered.
+// gone is a client that hung up before it was answered.
 type gone struct{ http.ResponseWriter }
 
 func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -48,10 +48,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// obj is a JSON object as a client sees it.
+// obj is a JSON object as clients see it.
 type obj = map[string]any
 
-// server is a member on a store of its own, behind the shell that it has in production.
+// server is a member on a store of its own, behind the shell used in production.
 type server struct {
 	*testing.T
 	base     string
@@ -62,7 +62,7 @@ type server struct {
 	names    atomic.Int64
 }
 
-// settings are what tests change about a server.
+// settings are the parts of a server that tests change.
 type settings struct {
 	api.Config
 	heartbeat time.Duration
@@ -84,7 +84,7 @@ func (set *settings) open(t *testing.T) (persistence.Store, error) {
 	return sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
 }
 
-// onBothStores is for what a store may get wrong.
+// onBothStores runs a test on both stores.
 func onBothStores(t *testing.T, test func(*server), with ...func(*settings)) {
 	for name, postgres := range map[string]bool{"sqlite": false, "postgres": true} {
 		t.Run(name, func(t *testing.T) {
@@ -159,14 +159,14 @@ func (s *server) serve(shell *api.Server, wrap func(net.Listener) net.Listener) 
 // deadline of everything a test waits for.
 const deadline = time.Minute
 
-// sent is an answer as it came.
+// sent is an answer as it was received.
 type sent struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// send gives a text as it is, and everything else as JSON.
+// send sends texts unchanged and everything else as JSON.
 func (s *server) send(method, path string, body any, headers ...string) sent {
 	s.Helper()
 	var r io.Reader
@@ -197,7 +197,7 @@ func (s *server) send(method, path string, body any, headers ...string) sent {
 	return sent{resp.StatusCode, resp.Header, b}
 }
 
-// call insists on a status and gives the decoded answer.
+// call requires a status and returns the decoded answer.
 func (s *server) call(status int, method, path string, body any, headers ...string) obj {
 	s.Helper()
 	a := s.send(method, path, body, headers...)
@@ -212,7 +212,7 @@ func (s *server) get(path string) obj {
 	return s.call(200, "GET", path, nil)
 }
 
-// refused insists on a problem with this status and place, that says what to do.
+// refused requires a problem with this status and place, and with advice.
 func (s *server) refused(status int, where, method, path string, body any, headers ...string) obj {
 	s.Helper()
 	a := s.send(method, path, body, headers...)
@@ -241,7 +241,7 @@ func items(v obj) []obj {
 	return list
 }
 
-// values picks one field of all items.
+// values returns one field of all items.
 func values(v obj, name string) []any {
 	list := []any{}
 	for _, o := range items(v) {
@@ -250,10 +250,10 @@ func values(v obj, name string) []any {
 	return list
 }
 
-// unique makes names that no other part of a test uses.
+// unique returns a name that no other part of a test uses.
 func (s *server) unique(what string) string { return fmt.Sprintf("%s-%d", what, s.names.Add(1)) }
 
-// publish makes a flow of a definition, JSON or YAML, and gives its slug.
+// publish creates a flow from a definition, JSON or YAML, and returns its slug.
 func (s *server) publish(definition string) string {
 	s.Helper()
 	slug, kind := s.unique("flow"), "application/json"
@@ -264,7 +264,7 @@ func (s *server) publish(definition string) string {
 	return slug
 }
 
-// task starts a task of a new flow and gives its id.
+// task starts a task of a new flow and returns its id.
 func (s *server) task(definition string, params ...any) string {
 	s.Helper()
 	body := obj{"flow": s.publish(definition)}
@@ -281,7 +281,7 @@ func (s *server) ended(task, state string) obj {
 	return t
 }
 
-// until reads until what is read is as wanted.
+// until reads a path until ok accepts the answer.
 func (s *server) until(path string, ok func(obj) bool) obj {
 	s.Helper()
 	for end := time.Now().Add(deadline); ; time.Sleep(5 * time.Millisecond) {

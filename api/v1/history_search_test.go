@@ -63,7 +63,7 @@ func TestRunsArePicked(t *testing.T) {
 	require.Len(t, s.get(path + "scope=/")["items"], 3)
 }
 
-func TestStatesOfUnitsAreToldInRuns(t *testing.T) {
+func TestStatesOfUnitsAreRunLengthEncoded(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		id := s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(review), "input": obj{}})["id"].(string)
 		job := s.claim("fetch").Job
@@ -79,7 +79,7 @@ func TestStatesOfUnitsAreToldInRuns(t *testing.T) {
 			s.call(200, "POST", "/v1/tasks/"+id+"/complete", obj{"step": "list", "unit": unit, "output": 1})
 		}
 		s.ended(id, "completed")
-		for range 2 { // the second time from memory
+		for range 2 { // the second time from the cache
 			require.Equal(t, []any{obj{"count": 5.0, "state": "completed"}}, s.get(path)["runs"])
 			require.Equal(t, []any{obj{"count": 5.0, "state": "completed"}}, s.get(path + "&visit=1")["runs"])
 		}

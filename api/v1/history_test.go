@@ -47,7 +47,7 @@ func TestTheEventsOfATaskAreReadInPages(t *testing.T) {
 	}
 }
 
-// long is a flow of more journal rows and runs than one reading takes.
+// long is a flow with more journal rows and runs than one read takes.
 const long = `{"start":"l","nodes":{"l":{"kind":"foreach","parallel_mode":"sequential","exec_type":"local_func","func":"upper","prep":{"input_key":"$params.list"},"post":{"output_key":"out"}}}}`
 
 func TestALongHistoryIsReadInPages(t *testing.T) {
@@ -140,7 +140,7 @@ func TestAPageOfLargeValuesIsShort(t *testing.T) {
 	require.Equal(t, 14, count)
 }
 
-func TestTheHistoryTellsWhoseTokenSentASignal(t *testing.T) {
+func TestTheHistoryNamesTheTokenOfASignal(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"root"} })
 	made, err := s.as("root").CreateToken(t.Context(), wire.CreateToken{Name: "ada", Role: "approver"})
 	require.NoError(t, err)
@@ -159,7 +159,7 @@ func TestTheHistoryTellsWhoseTokenSentASignal(t *testing.T) {
 	}
 }
 
-func TestTheHistoryTellsWhoSentASignal(t *testing.T) {
+func TestTheHistoryNamesTheSenderOfASignal(t *testing.T) {
 	s := start(t)
 	id := s.task(waits)
 	s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": true, "by": "ada"})

@@ -20,7 +20,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// secret is what deliveries of tests are signed with.
+// secret signs the deliveries of tests.
 const secret = "a secret of twenty-eight chars"
 
 // lines is a log of a test.
@@ -41,21 +41,21 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// macOf is a signature over what is signed.
+// macOf returns the MAC of a signed text.
 func macOf(key, text string) []byte {
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(text))
 	return mac.Sum(nil)
 }
 
-// standard are the headers of Standard Webhooks.
+// standard returns the headers of Standard Webhooks.
 func standard(key, id string, at time.Time, body string) []string {
 	seconds := fmt.Sprint(at.Unix())
 	return []string{"webhook-id", id, "webhook-timestamp", seconds,
 		"webhook-signature", "v1," + base64.StdEncoding.EncodeToString(macOf(key, id+"."+seconds+"."+body))}
 }
 
-// hook makes one with the secret of tests, and gives its path.
+// hook creates a hook with the secret of tests, and returns its path.
 func (s *server) hook(settings obj) string {
 	s.Helper()
 	path := "/v1/hooks/" + s.unique("hook")
@@ -88,7 +88,7 @@ func TestASignedDeliveryStartsATaskWithoutAToken(t *testing.T) {
 	})
 }
 
-func TestADeliveryThatComesAgainIsAnsweredAsBeforeAndStartsNothing(t *testing.T) {
+func TestARepeatedDeliveryIsAnsweredAsBeforeAndStartsNothing(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		flow := s.publish(atOnce)
 		path := s.hook(obj{"flow": flow})
@@ -102,7 +102,7 @@ func TestADeliveryThatComesAgainIsAnsweredAsBeforeAndStartsNothing(t *testing.T)
 	})
 }
 
-func TestOfManyDeliveriesWithOneIDAtOnceOneStartsATask(t *testing.T) {
+func TestConcurrentDeliveriesWithOneIDStartOneTask(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		flow := s.publish(atOnce)
 		path, headers := s.hook(obj{"flow": flow}), standard(key, "msg_1", time.Now(), `{}`)
@@ -115,7 +115,7 @@ func TestOfManyDeliveriesWithOneIDAtOnceOneStartsATask(t *testing.T) {
 	})
 }
 
-func TestWhoeverCannotSignLearnsNothing(t *testing.T) {
+func TestUnsignedDeliveriesLearnNothing(t *testing.T) {
 	var log lines
 	s := start(t, func(set *settings) {
 		set.Tokens, set.v1Logger = []string{"t"}, slog.New(slog.NewTextHandler(&log, nil))
@@ -241,7 +241,7 @@ func TestSecretsAreShownOnceAndRotated(t *testing.T) {
 	})
 }
 
-func TestADisabledHookRefusesWhatIsSigned(t *testing.T) {
+func TestADisabledHookRejectsSignedDeliveries(t *testing.T) {
 	s := start(t)
 	path := s.hook(obj{"flow": s.publish(atOnce), "disabled": true})
 	s.refused(403, "", "POST", path, `{}`, standard(key, "a", time.Now(), `{}`)...)
@@ -266,10 +266,10 @@ func TestHooksAreListedChangedAndDeleted(t *testing.T) {
 	})
 }
 
-// contested is a store in which somebody else sets a hook just before it is written.
+// contested is a store in which another caller changes a hook just before it is written.
 type contested struct {
 	persistence.Store
-	others *atomic.Int64 // how many will do so
+	others *atomic.Int64 // remaining changes by the other caller
 }
 
 func (c contested) PutHook(ctx context.Context, h persistence.Hook) error {
@@ -284,7 +284,7 @@ func (c contested) PutHook(ctx context.Context, h persistence.Hook) error {
 	return c.Store.PutHook(ctx, h)
 }
 
-func TestOfThoseWhoSetAHookAtOnceOnlyWhoNamesARevisionIsTold(t *testing.T) {
+func TestConcurrentChangesOfAHookConflictOnlyWithARevision(t *testing.T) {
 	var others atomic.Int64
 	onBothStores(t, func(s *server) {
 		flow := s.publish(atOnce)
@@ -353,7 +353,7 @@ func TestADeliveryThatIsTooLargeIsRefused(t *testing.T) {
 	require.Equal(t, 413, s.send("POST", "/v1/hooks/unknown", large).status)
 }
 
-// forgetful is a store that fails to note what deliveries came to, as when a member is killed
+// forgetful is a store that fails to note the results of deliveries, like a member that is killed
 // before it does.
 type forgetful struct{ persistence.Store }
 
@@ -361,7 +361,7 @@ func (forgetful) EndDelivery(context.Context, string, string, []byte) error {
 	return errors.New("killed")
 }
 
-func TestADeliveryWhoseEndWasNotNotedHasNoSecondEffect(t *testing.T) {
+func TestADeliveryWithoutAStoredResultHasNoSecondEffect(t *testing.T) {
 	for _, postgres := range []bool{false, true} {
 		s := start(t, func(set *settings) {
 			set.postgres, set.wrap = postgres, func(s persistence.Store) persistence.Store { return forgetful{s} }

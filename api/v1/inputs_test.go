@@ -18,11 +18,11 @@ nodes:
   x: {exec_type: local_func, func: upper, prep: {input_key: $params.note}, post: {output_key: out}}
 `
 
-// declaredSchema is what others draw forms of.
+// declaredSchema is the JSON Schema from which clients build forms.
 var declaredSchema = obj{"type": "object", "additionalProperties": false, "required": []any{"amount"}, "properties": obj{
 	"amount": obj{"type": "integer", "description": "in cents"}, "limit": obj{"type": "integer", "default": 3.0}, "note": obj{"type": "string"}}}
 
-func TestWhatAFlowTakesIsToldAsAJSONSchema(t *testing.T) {
+func TestInputsOfAFlowAreReturnedAsAJSONSchema(t *testing.T) {
 	s := start(t)
 	published := s.call(201, "PUT", "/v1/flows/declares", declares, "Content-Type", "application/yaml")
 	require.Equal(t, declaredSchema, published["version"].(obj)["inputs"])

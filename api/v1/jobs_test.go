@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// claim takes a job as a poller does.
+// claim claims a job like a poller.
 func (s *server) claim(service string) engine.Claimed {
 	s.Helper()
 	got, err := s.engine.Poll(s.Context(), engine.Poll{Worker: "painter", Services: []string{service}, Wait: deadline})
@@ -20,7 +20,7 @@ func (s *server) claim(service string) engine.Claimed {
 	return got[0]
 }
 
-// endJob ends a job as a poller does.
+// endJob ends a job like a poller.
 func (s *server) endJob(job string, r flow.Report) error {
 	order, err := engine.Completing(job, r)
 	require.NoError(s, err)
@@ -32,7 +32,7 @@ func (s *server) order(task string, cmd flow.Command) error {
 	return err
 }
 
-func TestAJobIsToldFromTheJournal(t *testing.T) {
+func TestAJobIsReadFromTheJournal(t *testing.T) {
 	s := start(t)
 	for name, tt := range map[string]struct {
 		report flow.Report
@@ -49,7 +49,7 @@ func TestAJobIsToldFromTheJournal(t *testing.T) {
 			require.Equal(t, []any{id, "paint", "pending"}, []any{waiting["task"], waiting["service"], waiting["state"]})
 			path := "/v1/jobs/" + waiting["id"].(string)
 			require.Equal(t, "pending", s.get(path)["state"])
-			for _, prefix := range []string{"q-", "run-"} { // as pollers know it
+			for _, prefix := range []string{"q-", "run-"} { // the ids that pollers use
 				require.Equal(t, waiting["id"], s.get("/v1/jobs/" + prefix + waiting["id"].(string))["id"])
 			}
 			claimed := s.claim("paint")
@@ -70,7 +70,7 @@ func TestAJobIsToldFromTheJournal(t *testing.T) {
 	}
 }
 
-func TestWhatAJobPrintsIsKept(t *testing.T) {
+func TestOutputOfAJobIsReadAsLog(t *testing.T) {
 	s := start(t)
 	id := s.task(queued, obj{"color": "red"})
 	claimed := s.claim("paint")
@@ -100,7 +100,7 @@ func TestAClaimIsGivenBack(t *testing.T) {
 	s.refused(404, "path.job", "POST", "/v1/jobs/nope/release", obj{"token": "x"})
 }
 
-func TestAJobNobodyWantsAnyLongerHasFailed(t *testing.T) {
+func TestAWithdrawnJobHasFailed(t *testing.T) {
 	s := start(t)
 	id := s.task(queued)
 	job := items(s.until("/v1/jobs", func(v obj) bool { return len(items(v)) == 1 }))[0]["id"].(string)
@@ -109,7 +109,7 @@ func TestAJobNobodyWantsAnyLongerHasFailed(t *testing.T) {
 	require.Equal(t, []any{"failed", "canceled"}, []any{v["state"], v["error"]})
 }
 
-func TestUnknownJobsAreTold(t *testing.T) {
+func TestUnknownJobsAreReported(t *testing.T) {
 	s := start(t)
 	id := s.task(atOnce)
 	for _, job := range []string{"x", id, flow.JobID("task-nope", flow.Address{Node: "q", Visit: 1, Attempt: 1}),
@@ -178,7 +178,7 @@ func TestWorkersAreListedInPages(t *testing.T) {
 	s.refused(404, "path.worker", "GET", "/v1/workers/a", nil)
 
 	first := s.get("/v1/workers?limit=2&service=all")
-	require.NoError(t, s.registry.Deregister(t.Context(), "aa")) // at which the page ended
+	require.NoError(t, s.registry.Deregister(t.Context(), "aa")) // the page ended with it
 	require.Contains(t, values(s.get("/v1/workers?limit=2&service=all&cursor="+first["next"].(string)), "id"), "b")
 }
 
@@ -191,7 +191,7 @@ func TestAWorkerIsForgotten(t *testing.T) {
 	s.refused(405, "method", "POST", "/v1/workers/w1", nil)
 }
 
-func TestTheMemberSaysWhoItIs(t *testing.T) {
+func TestTheMemberReportsItsVersionAndStore(t *testing.T) {
 	s := start(t)
 	info := s.get("/v1/info")
 	now, err := time.Parse(time.RFC3339, info["now"].(string))
@@ -201,7 +201,7 @@ func TestTheMemberSaysWhoItIs(t *testing.T) {
 	require.Equal(t, obj{"version": "1.2.3", "store": "sqlite", "member": "here"}, info)
 }
 
-func TestWrongRoutesAreTold(t *testing.T) {
+func TestUnknownRoutesAreReported(t *testing.T) {
 	s := start(t)
 	s.refused(404, "path", "GET", "/v1/nope", nil)
 	s.refused(404, "path", "GET", "/v1/", nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// say has a claimed job print lines.
+// say makes a claimed job print lines.
 func (s *server) say(j obj, from int, lines ...obj) {
 	s.Helper()
 	s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": []obj{{"job": j["id"], "token": j["token"], "lines": lines, "lines_from": from}}})
@@ -67,7 +67,7 @@ func TestTheLogsOfATaskAreReadInPagesAndParts(t *testing.T) {
 	s.refused(400, "query.after", "GET", path+"?after=x", nil)
 }
 
-func TestWhereALogWasCutIsTold(t *testing.T) {
+func TestCutLogsAreMarked(t *testing.T) {
 	s := start(t)
 	id := s.task(queued)
 	job := s.job("paint")["id"].(string)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTextThatWasLostOnTheWayTellsNothingApart(t *testing.T) {
+func TestLabelsAndKeysWithInvalidTextAreRefused(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.publish(waits)
 		for _, lost := range []string{`\ud800`, `a\udfff`, `\ud800\ud800`, "\ufffd"} {
@@ -26,7 +26,7 @@ func TestTextThatWasLostOnTheWayTellsNothingApart(t *testing.T) {
 	})
 }
 
-func TestNamesInWhichTextWasLostAreRefused(t *testing.T) {
+func TestNamesWithInvalidTextAreRefused(t *testing.T) {
 	s := start(t)
 	task := s.task(waits)
 	for name, ask := range map[string]struct{ method, path, body string }{

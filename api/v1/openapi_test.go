@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write openapi.json anew")
 
-// routes are all routes there are. Whoever adds one adds it here, so that it gets a test.
+// routes lists all routes. A new route must be added here, so that it gets a test.
 var routes = []string{
 	"DELETE /v1/cluster/members/{member}/drain",
 	"DELETE /v1/flows/{flow}",
@@ -132,7 +132,7 @@ func TestTheDocumentIsUpToDate(t *testing.T) {
 	require.Equal(t, string(kept), string(sent.body), "openapi.json is out of date: run go generate")
 }
 
-// openAPIDocument is the kept one, decoded.
+// openAPIDocument returns the stored document, decoded.
 func openAPIDocument(t *testing.T) obj {
 	t.Helper()
 	b, err := os.ReadFile("openapi.json")
@@ -167,7 +167,7 @@ func TestTheDocumentHasEveryRoute(t *testing.T) {
 	require.Equal(t, routes, described)
 }
 
-func TestWebPagesAreToldWhatTheyMaySend(t *testing.T) {
+func TestPreflightAnswersListMethodsAndHeaders(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"t"} })
 	page := "http://localhost:5173"
 	used := map[string]bool{"OPTIONS": true}
@@ -222,7 +222,7 @@ func TestTheDocumentIsValid(t *testing.T) {
 	everySchema(t, doc, func(schema obj) { validSchema(t, doc, schema) })
 }
 
-// validParameters: what is in the path is described, and once.
+// validParameters requires that each parameter in the path is described exactly once.
 func validParameters(t *testing.T, at, path string, op obj) {
 	want, got, seen := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, m := range inPath.FindAllStringSubmatch(path, -1) {
@@ -256,7 +256,7 @@ func validResponses(t *testing.T, at string, op obj) {
 	}
 }
 
-// everySchema visits what stands where a schema is expected, on any depth.
+// everySchema visits all schemas at any depth.
 func everySchema(t *testing.T, v any, visit func(obj)) {
 	switch v := v.(type) {
 	case []any:
@@ -320,7 +320,7 @@ func TestTheDocumentIsReadByPeople(t *testing.T) {
 	require.Equal(t, 200, s.send("GET", "/v1/info", nil, "Authorization", "Bearer secret").status)
 }
 
-func TestMetricsTellRoutesApart(t *testing.T) {
+func TestMetricsHaveALabelPerRoute(t *testing.T) {
 	s := start(t)
 	s.refused(404, "path.task", "GET", "/v1/tasks/none", nil)
 	s.refused(404, "path", "GET", "/v1/none", nil)
@@ -330,7 +330,7 @@ func TestMetricsTellRoutesApart(t *testing.T) {
 	}
 }
 
-// Programs that embed Troupe may have an API of their own made with the same framework.
+// Programs that embed Troupe may have their own API based on the same framework.
 func TestTheFrameworkStaysAsItIs(t *testing.T) {
 	start(t)
 	require.IsType(t, &huma.ErrorModel{}, huma.NewError(http.StatusTeapot, "no coffee"))

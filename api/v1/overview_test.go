@@ -62,7 +62,7 @@ func TestEveryNumberOfAnOverviewIsThatOfTheListItLeadsTo(t *testing.T) {
 	})
 }
 
-// failedLongAgo puts a task there that failed in the last century.
+// failedLongAgo stores a task that failed in the last century.
 func (s *server) failedLongAgo(id string) {
 	s.Helper()
 	v, err := s.store.Task(s.Context(), items(s.get("/v1/tasks"))[0]["id"].(string))
@@ -75,7 +75,7 @@ func (s *server) failedLongAgo(id string) {
 	require.NoError(s, results[0])
 }
 
-func TestManyFailuresAreToldByTheNewestOfThem(t *testing.T) {
+func TestManyFailuresAreGroupedFromTheNewest(t *testing.T) {
 	s := start(t)
 	slug := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"q"}}}`)
 	id := s.call(201, "POST", "/v1/tasks", obj{"flow": slug})["id"].(string)
@@ -102,7 +102,7 @@ func TestManyFailuresAreToldByTheNewestOfThem(t *testing.T) {
 	require.Equal(t, "f599", group["newest"])
 }
 
-func TestTheOverviewTellsFlowsThatHaveBecomeSlow(t *testing.T) {
+func TestTheOverviewListsFlowsThatHaveBecomeSlow(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		const definition = `{"start":"a","nodes":{"a":{"exec_type":"queue","service":"x"}}}`
 		slow, steady := s.publish(definition), s.publish(definition)

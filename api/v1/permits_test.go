@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhoWaitsForAKeyIsToldWhichAndHowManyAreBefore(t *testing.T) {
+func TestAWaitForAKeyShowsTheKeyAndThePosition(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		const node = `{"start":"a","nodes":{"a":{"exec_type":"queue","service":"paint","concurrency":{"name":%q,"key":"$params.color","limit":1}}}}`
 		definition := fmt.Sprintf(node, "brush")

@@ -17,7 +17,7 @@ nodes:
   mail: {route: direct, depends_on: [ship]}
 `
 
-// report completes the next job of a service, or fails it when there is an error.
+// report completes the next job of a service, or fails it if the report has an error.
 func (s *server) report(service string, r flow.Report) {
 	s.Helper()
 	job := s.claim(service).Job

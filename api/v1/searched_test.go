@@ -11,13 +11,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestASearchLooksAtSoManyTasksAtOnceAndGoesOn(t *testing.T) {
+func TestASearchReadsALimitedNumberOfTasksPerPage(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"q"}}}`)
 		row, err := s.store.Task(s.Context(), s.call(201, "POST", "/v1/tasks", obj{"flow": slug})["id"].(string))
 		require.NoError(s, err)
 		now := s.engine.Now().UnixMilli()
-		const many, batch = 20_500, 500 // 5 times as many as are looked at at once, and more
+		const many, batch = 20_500, 500 // more than 5 times the tasks that one request searches
 		for from := 0; from < many; from += batch {
 			commits := make([]persistence.Commit, batch)
 			for i := range commits {
@@ -58,14 +58,14 @@ func TestASearchLooksAtSoManyTasksAtOnceAndGoesOn(t *testing.T) {
 	})
 }
 
-// count is how many tasks a query counts, and whether that is exact.
+// count returns how many tasks a query counts, and whether the count is exact.
 func (s *server) count(query string) []any {
 	s.Helper()
 	answer := s.get("/v1/tasks/count?" + query)
 	return []any{answer["count"], answer["exact"]}
 }
 
-// commit stores rows as a member does.
+// commit stores rows like a member.
 func (s *server) commit(rows ...persistence.Commit) {
 	s.Helper()
 	results, err := s.store.Commit(s.Context(), s.engine.Incarnation(), rows)
@@ -75,7 +75,7 @@ func (s *server) commit(rows ...persistence.Commit) {
 	}
 }
 
-// searched reads all pages of a search of which each may have found nothing.
+// searched reads all pages of a search. Each page may be empty.
 func (s *server) searched(path, field string) (found []any, pages int) {
 	for from := path; from != ""; pages++ {
 		page := s.get(from)
@@ -89,12 +89,12 @@ func (s *server) searched(path, field string) (found []any, pages int) {
 	return found, pages
 }
 
-func TestASearchForApprovalsLooksAtSoManyAtOnceAndGoesOn(t *testing.T) {
+func TestASearchReadsALimitedNumberOfApprovalsPerPage(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"q"}}}`)
 		row, err := s.store.Task(s.Context(), s.call(201, "POST", "/v1/tasks", obj{"flow": slug})["id"].(string))
 		require.NoError(s, err)
-		const many, batch = 9_000, 500 // twice as many as are looked at at once, and more
+		const many, batch = 9_000, 500 // more than twice the tasks that one request searches
 		for from := 0; from < many; from += batch {
 			c := persistence.Commit{Task: fmt.Sprintf("t%05d", from), Seq: 1, At: 1, Events: []byte("[]"), Columns: &persistence.Columns{Status: "completed", EndedAt: 1},
 				Create: &persistence.Create{FlowID: row.FlowID, VersionID: row.VersionID, CreatedAt: 1}}

@@ -43,7 +43,7 @@ func TestABrowserSignsIn(t *testing.T) {
 	require.Contains(t, s.send("DELETE", "/v1/session", nil, "Cookie", cookie).header.Get("Set-Cookie"), api.SessionCookie+"=; Path=/; Max-Age=0")
 }
 
-func TestNobodySignsInWhereNoTokenIsNeeded(t *testing.T) {
+func TestThereAreNoSessionsIfNoTokenIsNeeded(t *testing.T) {
 	s := start(t)
 	require.Equal(t, false, s.get("/v1/me")["needs_token"])
 	require.Empty(t, s.send("POST", "/v1/session", obj{"token": "any"}).header.Get("Set-Cookie"))

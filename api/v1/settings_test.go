@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSettingsTellNoSecret(t *testing.T) {
+func TestSettingsContainNoSecret(t *testing.T) {
 	s := start(t, func(set *settings) {
 		set.Tokens, set.AllowHosts, set.Grace = []string{"other", "secret"}, []string{"Flows.example"}, 7*time.Second
 	})

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestASignalThatNobodyReadsIsTakenWithAWarning(t *testing.T) {
+func TestAnUnreadSignalIsAcceptedWithAWarning(t *testing.T) {
 	s := start(t)
 	s.call(201, "PUT", "/v1/flows/pay", `{"start":"w","nodes":{
 		"w":{"kind":"wait_event","params":{"signal_key":"$shared.approved"}},

@@ -30,23 +30,22 @@ func (s *server) dial(opts *websocket.DialOptions) (*websocket.Conn, *http.Respo
 	return websocket.Dial(ctx, s.base+"/v1/ws", opts)
 }
 
-// smallBuffers gives connections small buffers, so that what a client does not read soon is in the
-// server's way.
+// smallBuffers makes buffers of connections small, so that unread data soon blocks the server.
 type smallBuffers struct{ net.Listener }
 
 func (l smallBuffers) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(64 << 10) // else it is larger
+		_ = tcp.SetWriteBuffer(64 << 10) // otherwise it is larger
 	}
 	return conn, err
 }
 
-// dialSmall does so on the client's side.
+// dialSmall does the same on the client's side.
 func dialSmall(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetReadBuffer(16 << 10) // else it is larger
+		_ = tcp.SetReadBuffer(16 << 10) // otherwise it is larger
 	}
 	return conn, err
 }
@@ -88,7 +87,7 @@ func (k *clientSocket) next() wire.StreamMessage {
 	return m
 }
 
-// nextOf insists on the event of the next message.
+// nextOf requires the event of the next message.
 func (k *clientSocket) nextOf(channel, event string) wire.StreamMessage {
 	k.Helper()
 	m := k.next()
@@ -96,7 +95,7 @@ func (k *clientSocket) nextOf(channel, event string) wire.StreamMessage {
 	return m
 }
 
-// untilClosed reads until a number of channels have been closed, and gives what each of them said.
+// untilClosed reads until a number of channels have been closed, and returns the messages of each.
 func (k *clientSocket) untilClosed(channels int) map[string][]wire.StreamMessage {
 	k.Helper()
 	said := map[string][]wire.StreamMessage{}
@@ -110,8 +109,8 @@ func (k *clientSocket) untilClosed(channels int) map[string][]wire.StreamMessage
 	return said
 }
 
-// untilGone reads the ids of a task's events until the channel is closed, or the connection: then
-// there is an error.
+// untilGone reads the ids of a task's events until the channel closes. If the connection closes, it
+// returns an error.
 func (k *clientSocket) untilGone() (ids []any, err error) {
 	k.Helper()
 	for {
@@ -135,7 +134,7 @@ func eventNames(list []wire.StreamMessage) []string {
 	return names
 }
 
-// eventIDs are those of a task's events, told by a channel.
+// eventIDs returns the ids of a task's events in a channel.
 func eventIDs(list []wire.StreamMessage) []any {
 	ids := []any{}
 	for _, m := range list {

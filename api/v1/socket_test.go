@@ -25,13 +25,13 @@ import (
 // pgRun is a flow in pgflow's dialect whose steps are completed by hand.
 const pgRun = `{"profile": "pgflow", "nodes": {"a": {"route": "direct"}, "b": {"depends_on": ["a"], "route": "direct"}}}`
 
-func TestOneSocketTellsOfManyTasksAndRuns(t *testing.T) {
+func TestOneSocketFollowsManyTasksAndRuns(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug, id := s.publish(pgRun), uuid.NewString()
 		one, two, run := s.task(waits), s.task(waits), "pgflow:run:"+id
 		k := s.socket()
 		k.subscribeChannel(run, "")
-		k.nextOf(run, wire.StreamSubscribed) // before there is one
+		k.nextOf(run, wire.StreamSubscribed) // before the run exists
 		s.run(slug, id)
 		k.nextOf(run, "run:started")
 		k.nextOf(run, "step:a:started")
@@ -66,7 +66,7 @@ func TestASocketIsReplacedWithoutAGap(t *testing.T) {
 		task := s.task(waits)
 		var got []any
 		last := ""
-		for i := range 5 { // each connection is lost after a few messages, and more happens meanwhile
+		for i := range 5 { // each connection breaks after a few messages, while more events happen
 			k := s.socket()
 			k.subscribeChannel("task:"+task, last)
 			k.nextOf("task:"+task, wire.StreamSubscribed)
@@ -105,7 +105,7 @@ func TestASocketIsReplacedWithoutAGap(t *testing.T) {
 	})
 }
 
-func TestASubscriptionEndsWhenItIsToldTo(t *testing.T) {
+func TestASubscriptionEndsOnRequest(t *testing.T) {
 	s := start(t)
 	task := s.task(waits)
 	channel := "task:" + task
@@ -151,7 +151,7 @@ func TestASocketRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	k.send(`{"unsubscribe": {"channel": "task:x"}}`)
 	refused("task:x", 404, "unsubscribe.channel", "no subscription")
 
-	k.subscribeChannel("task:"+task, "999") // nothing is behind that
+	k.subscribeChannel("task:"+task, "999") // no event follows it
 	k.nextOf("task:"+task, wire.StreamSubscribed)
 	k.subscribeChannel("task:"+task, "999")
 	refused("task:"+task, 409, "subscribe.channel", "there is a subscription")
@@ -170,7 +170,7 @@ func TestASocketRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	require.Equal(t, websocket.StatusMessageTooBig, websocket.CloseStatus(err), "%v", err)
 }
 
-func TestASocketIsForThoseWhoMayComeIn(t *testing.T) {
+func TestASocketNeedsAccess(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"t"} })
 	for name, tt := range map[string]struct {
 		header http.Header
@@ -225,7 +225,7 @@ func (r rotten) Task(ctx context.Context, id string) (*persistence.TaskRow, erro
 	return r.Store.Task(ctx, id)
 }
 
-func TestABugCostsItsSocketAndNobodyElse(t *testing.T) {
+func TestAPanicEndsOnlyItsSocket(t *testing.T) {
 	s := start(t, func(set *settings) {
 		set.wrap = func(inner persistence.Store) persistence.Store { return rotten{inner} }
 	})
@@ -239,7 +239,7 @@ func TestABugCostsItsSocketAndNobodyElse(t *testing.T) {
 	require.Equal(t, s.eventIDs(task), eventIDs(k.untilClosed(1)["task:"+task]))
 }
 
-// desk is a store whose readers wait until they are let go on.
+// desk is a store with readers that wait until the test lets them continue.
 type desk struct {
 	persistence.Store
 	entered, goOn chan struct{}
@@ -286,7 +286,7 @@ func TestAFloodOfSubscriptionsLeavesTheStoreToOthers(t *testing.T) {
 	require.LessOrEqual(t, d.most, 4)
 }
 
-func TestASocketHearsThatTheServerLeaves(t *testing.T) {
+func TestSocketsAreClosedWhenTheServerStops(t *testing.T) {
 	closed := make(chan error, 1)
 	t.Run("serving", func(inner *testing.T) {
 		s := start(inner)
@@ -307,7 +307,7 @@ func TestASocketHearsThatTheServerLeaves(t *testing.T) {
 	require.ErrorContains(t, err, "subscribe behind the last ids")
 }
 
-// awaited is a log that somebody waits for a line of.
+// awaited is a log that waits for a line.
 type awaited struct {
 	slog.Handler
 	text string
@@ -327,7 +327,7 @@ func (a *awaited) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestASlowReaderIsToldToGoAndComesBack(t *testing.T) {
+func TestASlowReaderIsDisconnectedAndResumes(t *testing.T) {
 	log := &awaited{Handler: slog.DiscardHandler, text: "read too slowly", seen: make(chan struct{})}
 	s := start(t, func(set *settings) {
 		set.patience, set.v1Logger = 300*time.Millisecond, slog.New(log)
@@ -336,7 +336,7 @@ func TestASlowReaderIsToldToGoAndComesBack(t *testing.T) {
 	task := s.task(waits)
 	channel := "task:" + task
 	large := json.RawMessage(`"` + strings.Repeat("x", 100_000) + `"`)
-	for range 20 { // more than the kernel keeps for a reader
+	for range 20 { // more than the kernel buffers
 		require.NoError(t, s.order(task, flow.Signal{Key: "k", Value: large}))
 	}
 	s.call(200, "POST", "/v1/tasks/"+task+"/cancel", nil)
@@ -346,7 +346,7 @@ func TestASlowReaderIsToldToGoAndComesBack(t *testing.T) {
 	got, err := k.untilGone()
 	require.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), "%v", err)
 	require.ErrorContains(t, err, "messages are read too slowly: connect again")
-	for err != nil { // this machine may be too slow as well, now and then
+	for err != nil { // this machine may be too slow as well
 		k = s.socket()
 		k.subscribeChannel(channel, got[len(got)-1].(string))
 		var more []any

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestADryRunOfAStartTellsWhatTheTaskWouldDo(t *testing.T) {
+func TestADryRunOfAStartPredictsTheTask(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.publish(`{"start":"choose","nodes":{
 			"choose":{"kind":"choice","choice_cases":[{"action":"ask","expr":{"gt":["$params.amount",100]}}],"default_action":"pay"},

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// overloaded is an engine that starts so many tasks, and lets the others wait for as long as their
-// callers do.
+// overloaded is an engine that starts a limited number of tasks, and lets other starts wait as long
+// as their callers do.
 type overloaded struct {
 	engine.Engine
 	starts, asked atomic.Int64
@@ -73,7 +73,8 @@ func TestManyStartsAreAnsweredUnderOverload(t *testing.T) {
 
 func TestManyStartsEndWithTheirCaller(t *testing.T) {
 	o := &overloaded{}
-	t.Cleanup(func() { require.EqualValues(t, 128, o.asked.Load(), "the server has ended") }) // after the cleanup of the server
+	// runs after the cleanup of the server
+	t.Cleanup(func() { require.EqualValues(t, 128, o.asked.Load(), "the server has ended") })
 	s := start(t, overload(o), func(set *settings) { set.begin = time.Hour })
 	var starts []any
 	slug := s.publish(waits)
@@ -96,7 +97,7 @@ func TestManyStartsEndWithTheirCaller(t *testing.T) {
 	require.ErrorIs(t, <-over, context.Canceled)
 }
 
-func TestABackfillUnderOverloadSaysHowFarItIs(t *testing.T) {
+func TestABackfillUnderOverloadReportsItsProgress(t *testing.T) {
 	o := &overloaded{}
 	o.starts.Store(2)
 	s := start(t, overload(o))

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestStatisticsOfAFlowTellWhatItsNodesDid(t *testing.T) {
+func TestStatisticsOfAFlowIncludeItsNodes(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.publish(`{"start":"pay","on_error":"fail","nodes":{"pay":{"exec_type":"queue","service":"bank","max_retries":1},"ship":{"exec_type":"queue","service":"post"}},
 			"edges":[{"from":"pay","action":"default","to":"ship"}]}`)
@@ -29,14 +29,14 @@ func TestStatisticsOfAFlowTellWhatItsNodesDid(t *testing.T) {
 		carryOut("bank", "card refused")
 		carryOut("bank", "card refused")
 		s.ended(second, "failed")
-		begin() // goes on
+		begin() // not ended
 
 		path := "/v1/flows/" + slug + "/stats"
 		require.Eventually(t, func() bool { return s.get(path)["tasks"].(obj)["started"] == 3. }, 20*time.Second, 20*time.Millisecond)
 		st := s.get(path + "?version=1&window=1h")
 		tasks := st["tasks"].(obj)
 		require.Equal(t, []any{slug, 3., 1., 1., 0., second}, []any{st["flow"], tasks["started"], tasks["completed"], tasks["failed"], tasks["canceled"], tasks["last_failed"]})
-		for _, state := range []string{"completed", "failed"} { // the numbers are those of lists
+		for _, state := range []string{"completed", "failed"} { // the counts equal those of lists
 			q := url.Values{"flow": {slug}, "state": {state}, "ended_from": {st["since"].(string)}}
 			require.Len(t, items(s.get("/v1/tasks?"+q.Encode())), int(tasks[state].(float64)), state)
 		}
@@ -54,7 +54,8 @@ func TestStatisticsOfAFlowTellWhatItsNodesDid(t *testing.T) {
 	})
 }
 
-// counted adds tasks of a flow that completed at a time, and visits of a node, to its statistics.
+// counted adds tasks of a flow that completed at a time, and visits of a node, to the flow's
+// statistics.
 func (s *server) counted(flowID, version string, at time.Time, ms ...int64) {
 	s.Helper()
 	var tasks, node stats.Counts

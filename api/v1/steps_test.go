@@ -26,7 +26,7 @@ nodes:
   out: {depends_on: [B, list], exec_type: local_func, func: upper, params: {text: done}}
 `
 
-// reviewing is a task of that flow whose fetch is done.
+// reviewing starts a task of that flow and completes its step fetch.
 func (s *server) reviewing(input obj) string {
 	s.Helper()
 	id := s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(review), "input": input})["id"].(string)
@@ -44,7 +44,7 @@ func (s *server) steps(task, query string) map[string]obj {
 	return steps
 }
 
-func TestTheStepsOfADagAreToldFromBeginningToEnd(t *testing.T) {
+func TestTheStepsOfADagAreListedFromBeginningToEnd(t *testing.T) {
 	s := start(t)
 	id := s.reviewing(obj{"plan": "basic"})
 	require.Equal(t, []any{"fetch", "list", "gate:B", "B/sign", "B", "out"}, values(s.get("/v1/tasks/"+id+"/steps"), "node"), "in the order of the definition")
@@ -145,7 +145,7 @@ edges: [{from: a, action: go, to: inner}, {from: inner, action: default, to: end
 	require.Empty(t, items(s.get(path+"/units?step=end")), "it has not begun")
 }
 
-func TestWhatCannotBeAppendedOrCompletedIsRefused(t *testing.T) {
+func TestInvalidAppendsAndCompletionsAreRefused(t *testing.T) {
 	s := start(t)
 	id := s.reviewing(obj{"plan": "premium"})
 	path := "/v1/tasks/" + id

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// message is one of a stream; comments have only a text.
+// message is a message of a stream; comments have only a text.
 type message struct {
 	kind, id, comment string
 	data              obj
@@ -60,7 +60,7 @@ func (st *stream) close() {
 	_ = st.resp.Body.Close()
 }
 
-// next is the next message; the zero one is a field without content, or the end.
+// next returns the next message. The zero message is a field without content, or the end.
 func (st *stream) next() (m message) {
 	st.Helper()
 	for st.in.Scan() {
@@ -82,7 +82,7 @@ func (st *stream) next() (m message) {
 	return m
 }
 
-// untilEnd reads the messages up to the last one, comments left out.
+// untilEnd reads up to the last message and skips comments.
 func (st *stream) untilEnd() (events []message, end message) {
 	st.Helper()
 	for {
@@ -146,7 +146,7 @@ func TestAStreamIsTakenUpWhereItBrokeOff(t *testing.T) {
 
 func TestEveryPlaceInAHistoryIsOneToGoOnFrom(t *testing.T) {
 	s := start(t)
-	id := s.task(atOnce) // everything is one row of the journal
+	id := s.task(atOnce) // all events are in one row of the journal
 	s.ended(id, "completed")
 	all := values(s.get("/v1/tasks/"+id+"/events"), "id")
 	for i, at := range all {
@@ -209,7 +209,7 @@ func TestTheServerLeavesThoughAStreamIsOpen(t *testing.T) {
 	}
 }
 
-// outage is a store that cannot be read while it is down.
+// outage is a store that cannot be read while down is true.
 type outage struct {
 	persistence.Store
 	down, downForLoads atomic.Bool

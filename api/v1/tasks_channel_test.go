@@ -20,7 +20,7 @@ func (k *clientSocket) tasksOf(channel, filter string) {
 	k.nextOf(channel, wire.StreamSubscribed)
 }
 
-// news reads until what was told of a task's channel is enough.
+// news reads messages of a tasks channel until enough returns true.
 func (k *clientSocket) news(channel string, enough func(wire.TaskNews) bool) {
 	k.Helper()
 	for {
@@ -79,7 +79,7 @@ func TestAWrongFilterOfTasksIsRefused(t *testing.T) {
 	}
 }
 
-// looks counts how often the tasks that were updated last are looked for.
+// looks counts the reads of the last updated tasks.
 type looks struct {
 	persistence.Store
 	n atomic.Int64
@@ -92,7 +92,7 @@ func (l *looks) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 	return l.Store.ListTasks(ctx, f)
 }
 
-func TestAllWhoFollowListsShareALook(t *testing.T) {
+func TestFollowersOfListsShareOneRead(t *testing.T) {
 	var store *looks
 	s := start(t, func(set *settings) {
 		set.wrap = func(under persistence.Store) persistence.Store {
@@ -119,7 +119,7 @@ func TestAllWhoFollowListsShareALook(t *testing.T) {
 	require.NoError(t, k.conn.CloseNow())
 }
 
-// flood is a store in which more tasks change than are looked at.
+// flood is a store in which more tasks change than one read returns.
 type flood struct {
 	persistence.Store
 	on atomic.Bool
@@ -139,7 +139,7 @@ func (f *flood) ListTasks(ctx context.Context, filter persistence.TaskFilter) ([
 	return rows, nil
 }
 
-func TestWhoFollowsAListIsToldWhenTooMuchHappens(t *testing.T) {
+func TestAFollowerOfAListLearnsThatTooManyTasksChanged(t *testing.T) {
 	var store *flood
 	s := start(t, func(set *settings) {
 		set.wrap = func(under persistence.Store) persistence.Store {

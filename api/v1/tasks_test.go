@@ -58,13 +58,13 @@ func TestAStartMayWaitForTheEnd(t *testing.T) {
 	answer = s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(waits), "wait_ms": 60})
 	require.GreaterOrEqual(t, time.Since(began), 60*time.Millisecond)
 	require.Equal(t, "running", answer["task"].(obj)["state"], "the time is up and the task goes on")
-	for range 50 { // nobody waits for what has happened already, or this would go on for hours
+	for range 50 { // the end is in the past, so this must not wait for it
 		answer = s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(atOnce), "wait_ms": 300_000})
 		require.Equal(t, "completed", answer["task"].(obj)["state"])
 	}
 }
 
-func TestWhoWaitsForTheEndReadsNothingMeanwhile(t *testing.T) {
+func TestWaitingForTheEndReadsNothing(t *testing.T) {
 	var reads atomic.Int64
 	s := start(t, func(set *settings) {
 		set.wrap = func(store persistence.Store) persistence.Store {
@@ -210,7 +210,7 @@ func TestAStartIsRefusedWithAReason(t *testing.T) {
 func TestABodyIsJSONUnlessItSaysOtherwise(t *testing.T) {
 	s := start(t)
 	slug := s.publish(waits)
-	const curl = "application/x-www-form-urlencoded" // what curl says of any body
+	const curl = "application/x-www-form-urlencoded" // the type that curl sends for any body
 	for _, kind := range []string{"", curl, curl + "; charset=UTF-8", "application/json; charset=utf-8", "application/vnd.x+json"} {
 		id := s.call(201, "POST", "/v1/tasks", `{"flow":"`+slug+`"}`, "Content-Type", kind)["id"].(string)
 		s.call(200, "POST", "/v1/tasks/"+id+"/signal", `{"key":"go","value":1}`, "Content-Type", kind)
@@ -222,7 +222,7 @@ func TestABodyIsJSONUnlessItSaysOtherwise(t *testing.T) {
 	require.Contains(t, p["hint"], "send application/json")
 }
 
-func TestSeveralFaultsAreToldAtOnce(t *testing.T) {
+func TestSeveralFaultsAreReportedTogether(t *testing.T) {
 	s := start(t)
 	p := s.refused(400, "body.version", "POST", "/v1/tasks", obj{"flow": "f", "version": "x", "y": 1})
 	require.Equal(t, []any{"body.version", "body.y"}, values(obj{"items": p["faults"]}, "where"))
@@ -231,7 +231,7 @@ func TestSeveralFaultsAreToldAtOnce(t *testing.T) {
 	require.Equal(t, "invalid", p["kind"])
 }
 
-func TestATimeThatIsNoneIsToldInWordsOfTheAPI(t *testing.T) {
+func TestAnInvalidTimeIsReportedInWordsOfTheAPI(t *testing.T) {
 	s := start(t)
 	for _, query := range []string{"/v1/tasks?created_from=yesterday", "/v1/tasks?created_from=2026-01-31", "/v1/tasks?created_from=2026-01-31T15:04:05"} {
 		p := s.refused(400, "query.created_from", "GET", query, nil)
@@ -240,7 +240,7 @@ func TestATimeThatIsNoneIsToldInWordsOfTheAPI(t *testing.T) {
 	}
 }
 
-func TestANumberThatDoesNotFitIsToldInWordsOfTheAPI(t *testing.T) {
+func TestAnInvalidNumberIsReportedInWordsOfTheAPI(t *testing.T) {
 	s := start(t)
 	for where, tt := range map[string][2]string{
 		"body.version":             {"/v1/tasks", `{"flow":"f","version":9223372036854775808}`},
@@ -284,7 +284,7 @@ func TestACommandMayBeSentAgain(t *testing.T) {
 	s.refused(400, "header.Idempotency-Key", "POST", "/v1/tasks/"+id+"/pause", nil, "Request-Id", "a", "Idempotency-Key", "b")
 }
 
-func TestUnknownTasksAreTold(t *testing.T) {
+func TestUnknownTasksAreReported(t *testing.T) {
 	s := start(t)
 	for _, route := range []string{"POST cancel", "POST pause", "POST resume", "GET events", "GET runs", "GET waiting", "GET stream", "GET "} {
 		method, name, _ := strings.Cut(route, " ")

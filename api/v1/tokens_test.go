@@ -12,14 +12,14 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// as is a client with a token.
+// as returns a client with a token.
 func (s *server) as(token string) *client.Client {
 	c, err := client.New(s.base, client.Options{Token: token})
 	require.NoError(s, err)
 	return c
 }
 
-// statusOf is that of the refusal which a call came to.
+// statusOf returns the status of the refusal in an error.
 func statusOf[T any](_ *T, err error) int {
 	var refused *client.Error
 	if errors.As(err, &refused) {
@@ -82,7 +82,7 @@ func TestASessionEndsWithItsToken(t *testing.T) {
 	require.Equal(t, 401, s.send("GET", "/v1/tasks", nil, "Cookie", cookie).status)
 }
 
-// Otherwise who made the first one would have locked out everybody, or nobody.
+// Otherwise the first token would lock out all callers, or none.
 func TestNoTokenIsMadeWhereNoneIsNeeded(t *testing.T) {
 	s := start(t)
 	_, err := s.as("").CreateToken(t.Context(), wire.CreateToken{Name: "ada", Role: "viewer"})

@@ -19,7 +19,7 @@ func (s *server) spans(id string) (list []obj) {
 	return list
 }
 
-// attributesOf are the attributes of a span.
+// attributesOf returns the attributes of a span.
 func attributesOf(span obj) obj {
 	all := obj{}
 	for _, a := range span["attributes"].([]any) {
@@ -71,7 +71,7 @@ func TestAFailedAttemptIsAFailedSpan(t *testing.T) {
 	t.Fatal("the attempt is not told")
 }
 
-// caller is a traceparent, of a trace and a span.
+// caller is a traceparent; its trace and its span follow.
 const caller, callersTrace, callersSpan = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 // startIn starts a task with headers of a trace.
@@ -80,7 +80,7 @@ func (s *server) startIn(path, parent string, body any) string {
 	return s.call(201, "POST", path, body, "Traceparent", parent, "Tracestate", "a=1")["id"].(string)
 }
 
-func TestATaskBelongsToTheTraceOfWhoeverStartsIt(t *testing.T) {
+func TestATaskBelongsToTheTraceOfItsCaller(t *testing.T) {
 	s := start(t)
 	flow := s.publish(waits)
 	id := s.startIn("/v1/tasks", caller, obj{"flow": flow})

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// tryable has a schedule, which nobody wants to be set by trying it.
+// tryable has a schedule, which trying it must not set.
 const tryable = `
 name: Weigh
 mode: dag
@@ -71,13 +71,13 @@ func TestATryIsRefusedAsAPublicationIs(t *testing.T) {
 	s.ended(object["id"].(string), "completed")
 }
 
-func TestOfTwoWhoPublishAfterTheSameVersionOneDoes(t *testing.T) {
+func TestOfTwoPublicationsAfterTheSameVersionOneSucceeds(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		path := "/v1/flows/" + s.unique("order") + "?after="
 		s.refused(409, "query.after", "PUT", path+"1", atOnce)
 		s.call(201, "PUT", path+"0", atOnce)
 		s.refused(409, "query.after", "PUT", path+"0", waits)
 		s.call(201, "PUT", path+"1", waits)
-		s.call(200, "PUT", path+"1", waits) // sent again
+		s.call(200, "PUT", path+"1", waits) // a retry
 	})
 }

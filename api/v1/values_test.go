@@ -21,7 +21,7 @@ func TestUserValuesAreKnownByTheirNames(t *testing.T) {
 	require.Equal(t, userValues{"params": true, "input": true, "items": true}, u)
 }
 
-// TestLargeBodiesAreDecodedLikeSmallOnes decodes each body as it is and with a large value in it.
+// TestLargeBodiesAreDecodedLikeSmallOnes decodes each body unchanged and with a large value in it.
 func TestLargeBodiesAreDecodedLikeSmallOnes(t *testing.T) {
 	large := strings.Repeat(`{"name":"x","n":1},`, largeBody/10)
 	u := userValues{"value": true}
@@ -58,7 +58,7 @@ func TestLargeBodiesAreDecodedLikeSmallOnes(t *testing.T) {
 	}
 }
 
-// shapeOf is what the description of a signal says something about: names, and types of all but the
+// shapeOf returns the parts of a signal that its schema describes: names, and types of all but the
 // value.
 func shapeOf(v any) any {
 	o, ok := v.(map[string]any)

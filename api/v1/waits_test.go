@@ -42,7 +42,7 @@ func TestTasksAreListedByWhatTheyWaitFor(t *testing.T) {
 	})
 }
 
-func TestAJobThatWaitsForAWorkerTellsItsPlaceAndWhoCouldTakeIt(t *testing.T) {
+func TestAQueuedJobShowsItsPositionAndEligibleWorkers(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		flow := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"q","labels":["gpu"]}}}`)
 		wait := func(before float64) obj {
@@ -70,7 +70,7 @@ func TestAJobThatWaitsForAWorkerTellsItsPlaceAndWhoCouldTakeIt(t *testing.T) {
 	})
 }
 
-func TestAQueueTellsOfAsManyTasksAsAreListed(t *testing.T) {
+func TestAQueueCountsTheTasksThatAreListed(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		wide := s.publish(`{"nodes":{"a":{"each":{"items":"$run.list"},"route":"queue","service":"q"}}}`)
 		plain := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"q"}}}`)

@@ -21,10 +21,10 @@ const (
 	queueList = `{"start":"e","nodes":{"e":{"kind":"foreach","service":"paint","exec_type":"queue","parallel_mode":"concurrent","prep":{"input_key":"$params.list"},"post":{"output_key":"out"}}}}`
 )
 
-// nobodys is a job of a task that is no longer there.
+// nobodys is a job of a task that does not exist.
 var nobodys = flow.JobID("task-nope", flow.Address{Node: "q", Visit: 1, Attempt: 1})
 
-// jobs polls as a worker until as many jobs have come.
+// jobs polls as a worker until n jobs have arrived.
 func (s *server) jobs(n int, ask obj) []obj {
 	s.Helper()
 	ask["wait_ms"] = deadline.Milliseconds()
@@ -148,7 +148,7 @@ func TestAClaimedJobIsCompleted(t *testing.T) {
 	s.refused(404, "path.job", "POST", "/v1/jobs/"+nobodys+"/complete", obj{"token": "x"})
 }
 
-func TestAFailedJobIsTriedAgainUnlessThatIsOfNoUse(t *testing.T) {
+func TestAFailedJobIsRetriedUnlessItIsFatal(t *testing.T) {
 	s := start(t)
 	for fatal, state := range map[bool]string{false: "completed", true: "failed"} {
 		id := s.task(retried)
@@ -240,7 +240,7 @@ func TestReportsBringTheNextJobs(t *testing.T) {
 	s.refused(400, "body.next", "POST", "/v1/workers/painter/reports", obj{"reports": []obj{{"job": last["id"], "token": "x"}}, "next": obj{"services": []string{strings.Repeat("x", 300)}}})
 }
 
-// counted is a store that knows how often it was read.
+// counted is a store that counts reads.
 type counted struct {
 	persistence.Store
 	loads atomic.Int64
@@ -274,7 +274,7 @@ func TestReportsWithLogsReadTheirTasksOnce(t *testing.T) {
 	}
 }
 
-// slowRoll takes note of a sign of life when it is free to.
+// slowRoll is a registry that stores a heartbeat only when the test lets it.
 type slowRoll struct {
 	api.Registry
 	free chan struct{}
@@ -285,7 +285,7 @@ func (r slowRoll) Heartbeat(ctx context.Context, id string, load int) error {
 	return r.Registry.Heartbeat(ctx, id, load)
 }
 
-func TestClaimsAreProlongedWhileASignOfLifeIsToldToOthers(t *testing.T) {
+func TestClaimsAreExtendedWhileAHeartbeatWaitsForMembers(t *testing.T) {
 	free := make(chan struct{})
 	s := start(t, func(set *settings) { set.registry = func(r api.Registry) api.Registry { return slowRoll{r, free} } })
 	id := s.task(queued)
@@ -305,19 +305,19 @@ func TestClaimsAreProlongedWhileASignOfLifeIsToldToOthers(t *testing.T) {
 	require.Empty(t, (<-beat)["canceled"])
 }
 
-// brittle panics when it is asked to prolong claims.
+// brittle panics when claims are extended.
 type brittle struct{ engine.Engine }
 
 func (brittle) DoAll(context.Context, engine.Orders) (engine.Outcomes, error) { panic("brittle") }
 
-func TestAPanicWhileClaimsAreProlongedCostsTheHeartbeatAlone(t *testing.T) {
+func TestAPanicWhileExtendingClaimsEndsOnlyTheHeartbeat(t *testing.T) {
 	s := start(t, func(set *settings) { set.asked = func(e engine.Engine) engine.Engine { return brittle{e} } })
 	s.task(queued)
 	s.call(500, "POST", "/v1/workers/painter/heartbeat", obj{"claims": held(s.job("paint"))})
 	s.get("/v1/workers")
 }
 
-func TestAHeartbeatTellsWhatIsCanceled(t *testing.T) {
+func TestAHeartbeatReportsCanceledJobs(t *testing.T) {
 	s := start(t)
 	id, kept := s.task(queued), s.task(queued)
 	jobs := s.jobs(2, obj{"services": []string{"paint"}})
@@ -368,7 +368,7 @@ func TestTheLogOfARunningJobIsRead(t *testing.T) {
 	require.Equal(t, "stirring\ndrying\ndone\nbye", s.get(path)["content"])
 }
 
-func TestANoteThatIsTooLongIsRefusedBeforeAnythingIsProlonged(t *testing.T) {
+func TestATooLongNoteIsRefusedBeforeClaimsAreExtended(t *testing.T) {
 	s := start(t)
 	id := s.task(queued)
 	until := func() any { return s.get("/v1/tasks/" + id + "/waiting")["waits"].([]any)[0].(obj)["until"] }
@@ -379,7 +379,7 @@ func TestANoteThatIsTooLongIsRefusedBeforeAnythingIsProlonged(t *testing.T) {
 	require.Equal(t, before, until())
 }
 
-func TestAnUnknownJobInAHeartbeatKeepsNoOtherFromBeingProlonged(t *testing.T) {
+func TestAnUnknownJobInAHeartbeatBlocksNoOtherClaim(t *testing.T) {
 	s := start(t)
 	id := s.task(queued)
 	job := s.job("paint")
@@ -421,7 +421,7 @@ func TestOneJobIsClaimed(t *testing.T) {
 	s.refused(404, "path.job", "POST", "/v1/jobs/nope/claim", obj{"worker": "w"})
 }
 
-func TestLargeParamsAreToldOnce(t *testing.T) {
+func TestLargeParamsAreSentOnce(t *testing.T) {
 	s := start(t)
 	color := strings.Repeat("red", 3000)
 	s.task(queueList, obj{"list": []int{1, 2}, "color": color})

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// spell is an addition that refuses what it is told.
+// spell is an addition that rejects its configuration.
 type spell struct {
 	Word string `name:"spell" env:"TROUPE_SPELL" default:"fine" help:"A word."`
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// goesOn starts a task that waits, has its store copied while the member runs, and ends it in the
-// copy: the task of the original waits on.
+// goesOn starts a task that waits, backs up the store while the member runs, and ends the task in
+// the restored copy. The original task keeps waiting.
 func goesOn(t *testing.T, store string, backup func() (restored string)) {
 	t.Helper()
 	serve := func(store string) []string {
@@ -64,7 +64,7 @@ func postgres(t *testing.T, program string, args ...string) {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + program) // the pattern is a good one
+		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + program) // the pattern is valid
 		require.NotEmpty(t, found, "%s is needed: install Debian's package postgresql-client", program)
 		path = slices.Max(found)
 	}

@@ -39,8 +39,8 @@ func startBinary(t *testing.T, args ...string) (*exec.Cmd, string) {
 	return cmd, urlIn(t, line)
 }
 
-// runaway is a command that leaves its session and writes its process id to a file. Its parent
-// stays.
+// runaway returns a command that leaves its session and writes its process id to a file. Its parent
+// keeps running.
 func runaway(file string) string {
 	return fmt.Sprintf("setsid sh -c 'echo $$ > %[1]s.new; mv %[1]s.new %[1]s; exec sleep 1000' & sleep 1000", file)
 }
@@ -70,7 +70,7 @@ func TestScriptsEndWithTheirMemberHoweverItEnds(t *testing.T) {
 		"killed": func(t *testing.T, cmd *exec.Cmd, _ string) { require.NoError(t, cmd.Process.Kill()) },
 		"interrupted twice": func(t *testing.T, cmd *exec.Cmd, url string) {
 			require.NoError(t, cmd.Process.Signal(os.Interrupt))
-			require.Eventually(t, func() bool { // it has heard the first
+			require.Eventually(t, func() bool { // it has received the first signal
 				answer, err := http.Get(url + "/healthz")
 				if err == nil {
 					answer.Body.Close()
@@ -136,7 +136,7 @@ func TestWarmInterpretersEndWithTheirMemberHoweverItEnds(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, cmd.Process.Signal(signal))
 			begun := time.Now()
-			_ = cmd.Wait() // how it ends is another test's
+			_ = cmd.Wait() // its exit status is tested elsewhere
 			for _, pid := range append(pids, own, parent) {
 				requireEnds(t, pid)
 			}
@@ -172,8 +172,9 @@ func TestACanceledCommandEndsWithAllItStarted(t *testing.T) {
 	requireEnds(t, pid)
 }
 
-func TestAClosedTerminalAsksAMemberToEnd(t *testing.T) {
-	heard := make(chan os.Signal, 1) // what is started by a program that ignores the signal, as below nohup, does so too
+func TestAClosedTerminalStopsAMember(t *testing.T) {
+	// a child of a program that ignores the signal, such as nohup, ignores it, too
+	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGHUP)
 	defer signal.Stop(heard)
 	cmd, _ := startBinary(t)

@@ -25,12 +25,12 @@ func TestCompletionKnowsEveryCommand(t *testing.T) {
 	}
 }
 
-// asks has a shell complete a line with the script that comes before, and print what it proposes.
+// asks holds, for each shell, the lines that complete a command line and print the candidates, to
+// be appended to the script.
 var asks = map[string]string{
 	"bash": `
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _troupe; printf '%s\n' "${COMPREPLY[@]}"`,
-	// What the system of completion would do with what it is given: proposals are words in front of
-	// a colon.
+	// Simplified functions of the completion system: candidates are the words before a colon.
 	"zsh": `
 compadd() { local v; for v; do [[ "$v" == "$PREFIX"* ]] && print -r -- "$v"; done }
 _describe() { compadd "${(@)${(@P)2}%%:*}"; }
@@ -40,8 +40,8 @@ words=("$@"); CURRENT=$#; PREFIX="${words[-1]}"; _troupe; true`,
 complete -C "$argv" | string replace -r '\t.*' ''; true`,
 }
 
-// completed is what a shell proposes for a line, in order of the alphabet; nil when it is not on
-// this machine.
+// completed returns the candidates of a shell for a line, sorted; nil if the shell is not
+// installed.
 func completed(t *testing.T, shell, line string, env ...string) []string {
 	path, err := exec.LookPath(shell)
 	if err != nil {
@@ -149,7 +149,7 @@ func TestTheVersionIsACommandAndAFlag(t *testing.T) {
 	require.Contains(t, told.stdout, "troupe ")
 	require.Equal(t, told, call(t, "--version"))
 	require.Contains(t, call(t, "--help").stdout, "also --version")
-	// Behind a command it is the version of a flow.
+	// After a command, --version is the version of a flow.
 	got := call(t, "task", "start", "x", "--version=2", "--server", "http://127.0.0.1:1")
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "no server answers")

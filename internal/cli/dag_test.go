@@ -24,7 +24,7 @@ nodes:
     prep: {input_key: "$deps.list[0]"}
 `
 
-func TestWhoForgetsTheInputIsToldHowToSayIt(t *testing.T) {
+func TestAMissingInputIsReportedWithTheFlag(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	path := write(t, "Work List.yaml", "nodes:\n  m: {kind: map, exec_type: local_func, func: upper}\n")
@@ -77,8 +77,8 @@ func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
 	require.Equal(t, id+"  completed\n", cmd("task", "cancel", "--gently", id).stdout)
 }
 
-// TestAStepInsideIsNamedAsItIsShown has what somebody has to complete in a dag that is a part of a
-// graph.
+// TestAStepInsideIsNamedAsItIsShown completes steps of a dag inside a graph, under their displayed
+// names.
 func TestAStepInsideIsNamedAsItIsShown(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
@@ -144,7 +144,7 @@ func TestAPlanIsShown(t *testing.T) {
 	require.EqualValues(t, "dag", parse[show.View](t, cmd("flow", "show", "list", "--plan", "-o", "json").stdout).Root.Mode)
 }
 
-func TestAStepIsToldWhyItFailed(t *testing.T) {
+func TestAStepIsFailedWithAReason(t *testing.T) {
 	require.Equal(t, "task_error: boom", stepText(&wire.Step{Reason: "task_error", Error: "boom"}))
 	require.Equal(t, "boom", stepText(&wire.Step{Error: "boom"}), "one that undoes has no reason")
 	require.Equal(t, "dependency_failed", stepText(&wire.Step{Reason: "dependency_failed"}))

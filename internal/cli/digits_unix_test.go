@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// exact is an input whose numbers no double can hold.
+// exact is an input with numbers that no double can represent.
 const exact = `{"int":9007199254740993,"long":10000000000000000001,"fraction":0.1000000000000000055511151231257827}`
 
 // echo wraps the input of a node, so that its output differs from the task's params.
@@ -92,9 +92,9 @@ func TestNumbersKeepTheirDigitsOverEveryTransport(t *testing.T) {
 	queued := func(l *ledger) string { return "exec_type: queue, service: " + l.service }
 	pushed := func(l *ledger) string { return "exec_type: http, service: " + l.service }
 	for name, transport := range map[string]struct {
-		begin func(l *ledger) // a worker
+		begin func(l *ledger) // starts a worker
 		node  func(l *ledger) string
-		after func(l *ledger) // what takes the job of the task
+		after func(l *ledger) // takes the job of the task
 	}{
 		"a push worker in Go": {func(l *ledger) { l.echoing(worker.Config{Push: true, URL: "http://127.0.0.1:0"}) }, pushed, nil},
 		"a pull worker in Go": {func(l *ledger) { l.echoing(worker.Config{Pull: true}) }, queued, nil},

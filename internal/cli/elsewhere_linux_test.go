@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheBinarySaysWhereJobsOfCloudsAre(t *testing.T) {
+func TestTheBinaryNamesTheProgramForCloudJobs(t *testing.T) {
 	_, url := startBinary(t)
 	path := write(t, "far.yaml", "name: far\ntasks:\n  a: {executor: cloudrun, job: nightly, retries: 3}\n  b: {executor: kubernetes, image: busybox}\n")
 	got := call(t, "flow", "apply", path, "--server", url)

@@ -22,7 +22,7 @@ func TestFilesOfVariablesAreRead(t *testing.T) {
 
 func TestProgramsSeeTheVariablesOfTheFileForDevelopment(t *testing.T) {
 	for _, name := range []string{"ORK_TEST_NEW", "ORK_TEST_KEY"} {
-		t.Setenv(name, "") // it is put back
+		t.Setenv(name, "") // restores it after the test
 		require.NoError(t, os.Unsetenv(name))
 	}
 	t.Setenv("ORK_TEST_SET", "before")

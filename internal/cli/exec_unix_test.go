@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// canceled carries out a command until a file is there, and then cancels the job.
+// canceled runs a command until a file exists, and then cancels the job.
 func canceled(t *testing.T, command string, grace time.Duration, file string) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -43,7 +43,7 @@ func awaitFile(t *testing.T, file string) {
 	require.Eventually(t, func() bool { _, err := os.Stat(file); return err == nil }, time.Minute, time.Millisecond)
 }
 
-func TestACanceledCommandMayPutThingsInOrder(t *testing.T) {
+func TestACanceledCommandMayCleanUp(t *testing.T) {
 	begun, tidied := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "tidied")
 	command := fmt.Sprintf("trap 'touch %s; exit 7' TERM; touch %s; while :; do sleep 0.01; done", tidied, begun)
 	require.ErrorContains(t, canceled(t, command, time.Hour, begun), "exit code 7")
@@ -56,7 +56,7 @@ func TestACommandThatDoesNotEndIsKilled(t *testing.T) {
 	require.ErrorContains(t, canceled(t, command, 10*time.Millisecond, begun), "signal: killed")
 }
 
-func TestAFailedCommandTellsItsExitCode(t *testing.T) {
+func TestAFailedCommandReportsItsExitCode(t *testing.T) {
 	for command, want := range map[string]string{
 		"echo first >&2; echo no stock >&2; exit 3": "no stock (exit code 3)",
 		"exit 4":                    "the command failed without a word on stderr: exit code 4",

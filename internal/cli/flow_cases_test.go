@@ -12,7 +12,7 @@ import (
 
 const exampleOrder = "../../examples/ordertest/order.yaml"
 
-// changedOrder is the example with something changed, in a folder of its own.
+// changedOrder copies the example to a new folder, with a change.
 func changedOrder(t *testing.T, old, new string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func TestFlowTestPassesWhenAllIsAsExpected(t *testing.T) {
 	require.Contains(t, r.stdout, "7 cases: 7 passed, 0 failed; played 147 times in")
 }
 
-func TestFlowTestTellsWhatFailedAndWhatHappened(t *testing.T) {
+func TestFlowTestReportsFailuresWithTheHistory(t *testing.T) {
 	dir := changedOrder(t, "    compensate: refund\n  ship:\n", "  ship:\n    compensate: refund\n")
 	report := filepath.Join(dir, "out", "junit.xml")
 	r := call(t, "flow", "test", dir, "--seeds", "1000", "--run", "approved order", "--junit", report)

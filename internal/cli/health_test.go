@@ -19,7 +19,7 @@ func TestHealthAsksAMember(t *testing.T) {
 	require.Contains(t, got.stderr, "no server answers at http://127.0.0.1:1")
 }
 
-func TestHealthSaysWhyAMemberIsNotReady(t *testing.T) {
+func TestHealthReportsWhyAMemberIsNotReady(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/readyz" {
 			w.WriteHeader(http.StatusServiceUnavailable)

@@ -80,7 +80,7 @@ func TestAHookIsReadFromAFileAndItsSecretFromAnother(t *testing.T) {
 	require.Contains(t, unknown.stderr, `unknown field "signl"`)
 }
 
-// What docs/hooks.md tells people to type is typed.
+// The commands of docs/hooks.md are run.
 func TestTheDeliveriesOfTheDocumentationAreTaken(t *testing.T) {
 	url := startServe(t)
 	require.Zero(t, call(t, "flow", "apply", write(t, "order.yaml", "start: x\nnodes:\n  x: {kind: choice, default_action: done}\n"), "--server", url).code)

@@ -25,7 +25,7 @@ func TestAnIDMayBeShortened(t *testing.T) {
 	require.Contains(t, cmd("task", "history", short).stdout, "key decision, by ada")
 
 	second := strings.TrimSpace(cmd("task", "start", "approve").stdout)
-	common := "task-" // which ids of servers begin with
+	common := "task-" // the prefix of ids made by servers
 	got := cmd("task", "cancel", common)
 	require.Equal(t, exitUsage, got.code)
 	for _, text := range []string{"several tasks have an id that begins with " + common, first, second, "approve, completed", "type more of it"} {
@@ -38,7 +38,7 @@ func TestAnIDMayBeShortened(t *testing.T) {
 	require.Contains(t, cmd("flow", "show", flows[0].ID[:30]).stdout, flows[0].Slug)
 }
 
-func TestListsSayWhenThereIsMore(t *testing.T) {
+func TestListsReportWhenThereIsMore(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	started := map[string]bool{}
@@ -80,7 +80,7 @@ func TestWorkersQueuesAndJobsAreListed(t *testing.T) {
 	require.Regexp(t, `(?m)^`+task+` +ship +pending`, cmd("job", "list", "--service", "ship").stdout)
 	require.NotContains(t, cmd("job", "list", "--service", "other").stdout, task)
 
-	// A worker that never ends its job until the test does.
+	// A worker that does not end its job before the test ends.
 	_, _ = background(t, append([]string{"worker", "--id", "worker-one", "--label", "gpu", "--log-level", "error", "--stop-grace", "0s", "--exec", "ship=exec sleep 1000"}, at...)...)
 	require.Eventually(t, func() bool { return strings.Contains(cmd("job", "list").stdout, "worker-one") }, time.Minute, 10*time.Millisecond)
 	require.Regexp(t, `(?m)^worker-one +online +pull +\d +ship +gpu +20`, cmd("worker", "list", "--service", "ship").stdout)
@@ -122,7 +122,7 @@ func TestAJobIsShownByWhatItsIDBeginsWith(t *testing.T) {
 	require.Regexp(t, `(?s)State: +failed\n.*Ended: .*Error: +canceled\n`, cmd("job", "show", task+".1.0").stdout)
 }
 
-// jobOf is the id of a job in a list, by its beginning.
+// jobOf returns the id of a job in a list, from its beginning.
 func jobOf(t *testing.T, list, begin string) string {
 	t.Helper()
 	for _, j := range parse[wire.Page[wire.WaitingJob]](t, list).Items {

@@ -22,7 +22,8 @@ const oldOrder = `{"start":"price","nodes":{"price":{"kind":"executor","exec_typ
 		"ask":{"kind":"approval","params":{"approval_key":"$shared.ok"}},"bill":{"kind":"executor","exec_type":"local_func","func":"mul","prep":{"input_key":"total"},"params":{"mul":10},"post":{"output_key":"bill"}}},
 		"edges":[{"from":"price","action":"default","to":"ask"},{"from":"ask","action":"approved","to":"bill"}]}`
 
-// The scheduler had two tasks: one is over, one waits for somebody to approve it.
+// oldScheduler returns the file of a scheduler with two tasks: one has ended, one waits for an
+// approval.
 func oldScheduler(t *testing.T) string {
 	d := schedulerdb.New(t)
 	d.Flow("order", oldOrder)
@@ -36,7 +37,7 @@ func oldScheduler(t *testing.T) string {
 	return d.Close()
 }
 
-// ask asks a route of the scheduler's clients.
+// ask calls a route of the scheduler's clients.
 func ask(t *testing.T, server, path string, query url.Values) (answer any) {
 	t.Helper()
 	resp, err := http.Get(server + "/api/" + path + "?" + query.Encode())
@@ -49,7 +50,7 @@ func ask(t *testing.T, server, path string, query url.Values) (answer any) {
 	return answer
 }
 
-// only are some fields of an object, or of each in a list.
+// only returns some fields of an object, or of each object in a list.
 func only(of any, names ...string) any {
 	if list, ok := of.([]any); ok {
 		picked := []any{}
@@ -137,7 +138,7 @@ func takenOver(t *testing.T, store string) {
 	require.Contains(t, taken.stderr, "hint: stop the member, import, and start it again")
 }
 
-func TestWhatCannotBeTakenIsListedAndFailsTheCommand(t *testing.T) {
+func TestUnimportableRowsAreListedAndFailTheCommand(t *testing.T) {
 	d := schedulerdb.New(t)
 	d.Flow("order", `{"start":"gone","nodes":{"a":{"kind":"executor","service":"x"}}}`)
 	d.Task(schedulerdb.Task{ID: "task-1", Version: "ver-order", Status: "completed", Params: `{}`, Shared: `{}`, Created: 1, Updated: 1})

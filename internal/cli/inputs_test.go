@@ -20,7 +20,7 @@ nodes:
   a: {exec_type: local_func, func: upper, prep: {input_key: $params.sku}}
 `
 
-func TestWhatIsDeclaredDecidesWhatAParamIs(t *testing.T) {
+func TestDeclaredTypesDecideHowParamsAreParsed(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	file := write(t, "declares.yaml", declares)
@@ -45,7 +45,7 @@ func TestWhatIsDeclaredDecidesWhatAParamIs(t *testing.T) {
 	require.JSONEq(t, `{"n":1,"text":"1"}`, params(cmd("task", "start", "double", "--wait", "-o", "json", "-p", "n=1", "-p", `text:="1"`)), "without a declaration all JSON is JSON")
 }
 
-func TestInputsThatDoNotFitAreToldOneALine(t *testing.T) {
+func TestInvalidInputsAreReportedOnePerLine(t *testing.T) {
 	at := server(t)
 	file := write(t, "declares.yaml", declares)
 	got := call(t, append([]string{"flow", "run", file, "-p", "amount=x", "-p", "skuu=1"}, at...)...)
@@ -86,7 +86,7 @@ func TestTheNamesOfInputsAreCompleted(t *testing.T) {
 
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		return // nobody to complete for
+		return // there is no bash on this machine
 	}
 	out, err := exec.Command(bash, "-c", call(t, "completion", "bash").stdout+`
 COMP_WORDS=("$0" task start declares -p "a"); COMP_CWORD=5; _troupe; echo "${COMPREPLY[*]}"`, binary).CombinedOutput()

@@ -22,11 +22,10 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// charge is what a service was asked for once: the idempotency key that it got, and the id of the
-// attempt.
+// charge is one call of a service: its idempotency key, and the id of the attempt.
 type charge struct{ key, id string }
 
-// ledger has the charges of a service, and the file that programs write theirs to.
+// ledger records the charges of a service. Programs write theirs to the file.
 type ledger struct {
 	t       *testing.T
 	url     string
@@ -43,7 +42,7 @@ func (l *ledger) add(c charge) {
 	l.all = append(l.all, c)
 }
 
-// charges returns what the service was asked for, in order.
+// charges returns the recorded charges, in order.
 func (l *ledger) charges() []charge {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,12 +55,12 @@ func (l *ledger) charges() []charge {
 	return all
 }
 
-// command is a program that writes its key and the id of its attempt into the file, and fails.
+// command returns a program that writes its key and the id of its attempt to the file, and fails.
 func (l *ledger) command() string {
 	return `echo "$TROUPE_KEY $TROUPE_JOB" >> ` + l.file + `; exit 1`
 }
 
-// work runs a Go worker that lets each attempt run into its timeout.
+// work runs a Go worker in which each attempt runs into its timeout.
 func (l *ledger) work(cfg worker.Config) {
 	cfg.Server = l.url
 	w := worker.New(cfg)
@@ -84,7 +83,7 @@ func (l *ledger) run(work func(context.Context) error) {
 	})
 }
 
-// serveJobs is a worker without an SDK. It fails what reads its key at a place of the request.
+// serveJobs runs a worker without an SDK. It reads the charge from each request, and fails the job.
 func (l *ledger) serveJobs(read func(r *http.Request, body map[string]any) charge) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body map[string]any
@@ -96,7 +95,7 @@ func (l *ledger) serveJobs(read func(r *http.Request, body map[string]any) charg
 	return s.URL
 }
 
-// register makes a worker without an SDK known.
+// register registers a worker without an SDK.
 func (l *ledger) register(url string) {
 	l.post("PUT", "/v1/workers/plain-"+l.service, map[string]any{"url": url, "services": []string{l.service}})
 }
@@ -119,7 +118,7 @@ func (l *ledger) post(method, path string, body any) (answer map[string]any) {
 	return answer
 }
 
-// poll takes three jobs over a family of routes, one after the other, and fails each.
+// poll claims three jobs over a family of routes, one after the other, and fails each.
 func (l *ledger) poll(path, list, prefix string, fail func(job map[string]any)) {
 	for range 3 {
 		ask := map[string]any{"services": []string{l.service}, "wait_ms": 60_000}
@@ -156,9 +155,9 @@ func TestThreeAttemptsHaveOneKeyAndThreeIDsOverEveryTransport(t *testing.T) {
 	queued := func(l *ledger) string { return fmt.Sprintf(service(l), "queue") }
 	attached := func(l *ledger) string { return "service: " + l.service }
 	for name, transport := range map[string]struct {
-		begin func(l *ledger) // a worker
+		begin func(l *ledger) // starts a worker
 		node  func(l *ledger) string
-		after func(l *ledger) // what takes the jobs of the task
+		after func(l *ledger) // takes the jobs of the task
 	}{
 		"a push worker in Go": {func(l *ledger) { l.work(worker.Config{Push: true, URL: "http://127.0.0.1:0"}) }, attached, nil},
 		"a pull worker in Go": {func(l *ledger) { l.work(worker.Config{Pull: true}) }, queued, nil},

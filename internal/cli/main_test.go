@@ -19,13 +19,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// binary is the command as users get it, built once.
+// binary is the path of the command, built once.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
-	for _, v := range os.Environ() { // settings of whoever runs the tests
+	for _, v := range os.Environ() { // settings of the user's environment
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TROUPE_") || strings.HasPrefix(name, "SCHEDULER_") {
 			os.Unsetenv(name)
 		}
@@ -42,13 +42,13 @@ func testMain(m *testing.M) int {
 	return pgtest.Main(m)
 }
 
-// result is what a command left behind.
+// result is the exit code and the output of a command.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// run is the program without additions.
+// run runs the program without additions.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return programVariant{name: "troupe"}.runCommand(ctx, args, stdin, stdout, stderr)
 }
@@ -63,8 +63,8 @@ func call(t *testing.T, args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// background runs a command until the test ends and returns when it has printed its first line,
-// which it gives back, with what else it prints. It must end well.
+// background runs a command until the test ends. It returns the first line that the command prints,
+// and a buffer with the rest. The command must exit successfully.
 func background(t *testing.T, args ...string) (first string, rest *output) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -94,7 +94,7 @@ func background(t *testing.T, args ...string) (first string, rest *output) {
 	return strings.TrimSpace(first), rest
 }
 
-// output is what somebody else writes.
+// output is a buffer that another goroutine writes.
 type output struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -117,8 +117,8 @@ func (o *output) waitFor(t *testing.T, text string) {
 	require.Eventually(t, func() bool { return strings.Contains(o.String(), text) }, time.Minute, 10*time.Millisecond, "no %q", text)
 }
 
-// logged waits until the log of a task has some text so often, and tells all of it: a store that is
-// slow has the last of it later.
+// logged waits until the log of a task contains a text the given number of times, and returns it. A
+// slow store gets the end of a log later.
 func logged(t *testing.T, times int, text string, args ...string) (log string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -128,7 +128,7 @@ func logged(t *testing.T, times int, text string, args ...string) (log string) {
 	return log
 }
 
-// startServe serves a store of its own and returns its address.
+// startServe runs a member on a new store and returns its address.
 func startServe(t *testing.T, args ...string) (url string) {
 	t.Helper()
 	store := "sqlite:" + filepath.Join(t.TempDir(), "t.db")

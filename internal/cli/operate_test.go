@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// alongside starts members on one store and gives their addresses.
+// alongside starts members on one store and returns their addresses.
 func alongside(t *testing.T, dsn string, names ...string) (servers []string) {
 	for _, name := range names {
 		first, _ := background(t, "serve", "--listen", "127.0.0.1:0", "--store", dsn, "--name", name, "--log-level", "error")
@@ -24,7 +24,7 @@ func alongside(t *testing.T, dsn string, names ...string) (servers []string) {
 	return servers
 }
 
-// told is what a command says as JSON.
+// told returns the JSON output of a command, decoded.
 func told[T any](t *testing.T, args ...string) (answer T) {
 	t.Helper()
 	got := call(t, append(args, "--output", "json")...)
@@ -33,7 +33,7 @@ func told[T any](t *testing.T, args ...string) (answer T) {
 	return answer
 }
 
-// shared waits until so many members live and have their share.
+// shared waits until the given number of members live and each has its share of the shards.
 func shared(t *testing.T, server string, members int) wire.Cluster {
 	t.Helper()
 	var c wire.Cluster
@@ -75,7 +75,7 @@ func TestAClusterIsLookedAtAndAMemberDrained(t *testing.T) {
 	require.NotEmpty(t, owner.Moves)
 	table := call(t, "cluster", "members", "--server", servers[0]).stdout
 	require.Regexp(t, name+` +draining +[0-9.]+m?s +0 +0 +0 `, table)
-	for _, server := range servers { // it answers for the others
+	for _, server := range servers { // each member answers for the others
 		signaled := call(t, "task", "signal", task, "other", "1", "--server", server)
 		require.Zero(t, signaled.code, signaled.stderr)
 	}
@@ -126,7 +126,8 @@ func TestAMemberOnSQLiteIsAClusterOfOne(t *testing.T) {
 }
 
 func TestCommandsGoOnAtTheNextMember(t *testing.T) {
-	const nobody = "http://127.0.0.1:1" // a port that was let go is given to the next server, such as the one below
+	// a free port would not do, because the server below may get it
+	const nobody = "http://127.0.0.1:1"
 	server := alongside(t, pgtest.DSN(t), "a")[0]
 	both := nobody + "/api, " + server + "/api/"
 	require.Equal(t, "alive\n", call(t, "health", "--live", "--server", both).stdout)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// besideAll are the files beside workflows with every field that Ork's documents have.
+// besideAll holds the files beside workflows, with every field that Ork documents.
 var besideAll = map[string]string{
 	"ork.yaml": `executors:
   loud: {type: process}
@@ -31,7 +31,7 @@ tasks:
 `,
 }
 
-// execute runs the binary as users have it.
+// execute runs the binary like a user.
 func execute(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
@@ -39,7 +39,7 @@ func execute(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-func TestEachFieldOfFilesBesideWorkflowsIsCarriedOutOrTold(t *testing.T) {
+func TestEachFieldOfFilesBesideWorkflowsHasAnEffectOrAWarning(t *testing.T) {
 	dir := folderWith(t, besideAll)
 	told := execute(t, "flow", "validate", dir)
 	for field, words := range map[string]string{

@@ -39,7 +39,7 @@ def plain(a, *b, **c): ...
 def _hidden(): ...
 `
 
-func TestFunctionsOfPythonAreToldInTheTypesOfWorkflowFiles(t *testing.T) {
+func TestPythonFunctionsAreShownInTypesOfWorkflowFiles(t *testing.T) {
 	file := write(t, "tasks.py", functionsOfPython)
 	got := call(t, "ork", "schema", file)
 	require.Zero(t, got.code, got.stderr)

@@ -28,7 +28,7 @@ func folderWith(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestWhatIsWrongBesideAWorkflowFileIsToldWithItsOwnPlace(t *testing.T) {
+func TestFaultsInFilesBesideWorkflowsHaveTheirOwnPlace(t *testing.T) {
 	dir := folderWith(t, map[string]string{
 		"w.yaml":                     "name: w\nimport: [{dbt: shop}]\ntasks: {a: {executor: loud}}\n",
 		"ork.yaml":                   "executors:\n  loud: {type: louder}\n",
@@ -56,7 +56,7 @@ func TestFilesBesideWorkflowsAreCheckedAsThemselves(t *testing.T) {
 	require.Equal(t, file+":1:10: error: default: there is no worker x\n", got.stdout)
 }
 
-func TestWorkersOfOrkMayBeSaidByTheOperator(t *testing.T) {
+func TestTheOperatorMayConfigureWorkersOfOrk(t *testing.T) {
 	dir := folderWith(t, map[string]string{"w.yaml": "name: w\ntasks: {a: {executor: process, command: ls, worker: big}}\n", "all.yaml": "workers: {big: {timeout: 77}}\n"})
 	file := filepath.Join(dir, "w.yaml")
 	require.Equal(t, exitFailed, call(t, "flow", "validate", file).code)
@@ -72,7 +72,7 @@ func TestWorkersOfOrkMayBeSaidByTheOperator(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 }
 
-func TestWorkersOfOrkThatAreElsewhereAreToldAtTheStart(t *testing.T) {
+func TestRemoteWorkersOfOrkAreReportedAtTheStart(t *testing.T) {
 	t.Setenv("ORK_WORKERS_CONFIG", "gs://bucket/workers.yaml")
 	got := call(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "t.db"))
 	require.Equal(t, exitUsage, got.code)

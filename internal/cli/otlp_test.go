@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-func TestWhichTracesAreToldIsReadAsOpenTelemetryDoes(t *testing.T) {
+func TestTheSamplerIsReadLikeOpenTelemetry(t *testing.T) {
 	for _, c := range []struct {
 		name, arg string
 		ratio     float64
@@ -28,7 +28,7 @@ func TestWhichTracesAreToldIsReadAsOpenTelemetryDoes(t *testing.T) {
 	}
 }
 
-func TestSpansAreTakenToACollectorThatVariablesName(t *testing.T) {
+func TestSpansAreSentToTheConfiguredCollector(t *testing.T) {
 	require.False(t, isExporting())
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
 	require.True(t, isExporting())
@@ -51,7 +51,7 @@ func TestATaskHasTheAttributesThatTheEnvironmentNames(t *testing.T) {
 	require.Equal(t, "m", told["service.instance.id"])
 }
 
-func TestTheProtocolOfTracesGoesBeforeThatOfAll(t *testing.T) {
+func TestTheProtocolOfTracesOverridesTheGeneralOne(t *testing.T) {
 	t.Setenv("OTEL_TRACES_SAMPLER", "sometimes")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	var f memberFlags

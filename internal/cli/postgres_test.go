@@ -17,7 +17,7 @@ func TestAMemberOfAnotherClusterIsRefused(t *testing.T) {
 	require.Contains(t, got.stderr, "the store belongs to another cluster")
 }
 
-func TestAMemberKeepsEverythingInTheSchemaItIsTold(t *testing.T) {
+func TestAMemberUsesTheConfiguredSchema(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	line, _ := background(t, "serve", "--listen", "127.0.0.1:0", "--store", dsn, "--schema", "band", "--log-level", "error")
 	got := call(t, "flow", "apply", write(t, "approve.yaml", approve), "--server", urlIn(t, line))

@@ -55,7 +55,7 @@ func TestProgressFoldsEvents(t *testing.T) {
 	require.Equal(t, "no [2J route", sanitizeText("no\x1b[2J route"), "what others wrote does nothing to a terminal")
 }
 
-func TestProgressSaysOfUndoingOnlyWhereSomethingIsUndone(t *testing.T) {
+func TestProgressMentionsUndoingOnlyIfUnitsAreUndone(t *testing.T) {
 	for line, e := range map[string]wire.Event{
 		"task completed, its finally runs":                   {State: "completed"},
 		"task failed, its finally runs: boom":                {State: "failed", Error: "boom"},
@@ -68,7 +68,7 @@ func TestProgressSaysOfUndoingOnlyWhereSomethingIsUndone(t *testing.T) {
 }
 
 func TestProgressIsInTheOrderOfTheRun(t *testing.T) {
-	same := wire.Time{Time: time.Unix(1, 0)} // steps without work all are
+	same := wire.Time{Time: time.Unix(1, 0)} // like all steps without work
 	p := newProgress()
 	for _, node := range []string{"reserve", "charge", "apologize", "check"} {
 		place := wire.Place{Node: node, Visit: 1}

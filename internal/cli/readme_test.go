@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// repository is the folder that README.md is in.
+// repository is the folder of README.md.
 const repository = "../.."
 
 func readme(t *testing.T) string {
@@ -23,7 +23,7 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// shellBlocks are the blocks of commands of a section, in order.
+// shellBlocks returns the command blocks of a section, in order.
 func shellBlocks(t *testing.T, section string) []string {
 	t.Helper()
 	_, text, found := strings.Cut(readme(t), "\n## "+section+"\n")
@@ -37,13 +37,13 @@ func shellBlocks(t *testing.T, section string) []string {
 	return blocks
 }
 
-// newcomer types what README says, in a folder that has the examples in it as the repository has,
-// with a terminal for each command that stays.
+// newcomer runs the commands of README in a folder with the repository's examples. Each
+// long-running command has a terminal of its own.
 type newcomer struct {
 	*testing.T
 	dir    string
 	env    []string
-	server string // of troupe dev
+	server string // address of troupe dev
 }
 
 func newNewcomer(t *testing.T) *newcomer {
@@ -56,7 +56,7 @@ func newNewcomer(t *testing.T) *newcomer {
 	return n
 }
 
-// staying are commands that run until somebody ends them.
+// staying matches commands that run until they are stopped.
 var staying = regexp.MustCompile(`^troupe (dev|worker --)`)
 
 func (n *newcomer) types(block string) (said string) {
@@ -64,7 +64,7 @@ func (n *newcomer) types(block string) (said string) {
 	if staying.MatchString(block) {
 		return n.leavesRunning(block)
 	}
-	if n.server != "" { // the address that README has is taken on some machines
+	if n.server != "" { // the address in README may be in use on this machine
 		block = strings.ReplaceAll(block, "http://127.0.0.1:8070", n.server)
 	}
 	block = strings.ReplaceAll(block, "/tmp/", n.dir+"/")
@@ -90,7 +90,7 @@ func (n *newcomer) leavesRunning(command string) string {
 	n.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		killed := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait() // how it ends is what other tests are about
+		_ = cmd.Wait() // its exit status is tested elsewhere
 		killed.Stop()
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
@@ -119,7 +119,7 @@ func TestEveryCommandOfTheQuickStartWorks(t *testing.T) {
 	require.Contains(t, said[len(said)-1], "event: end")
 }
 
-func TestEveryDialectIsSpokenAsTheReadmeSays(t *testing.T) {
+func TestEveryDialectWorksAsTheReadmeShows(t *testing.T) {
 	n := newNewcomer(t)
 	for _, block := range shellBlocks(t, "Quick start") {
 		if block == "go install ./cmd/troupe\n" || block == "troupe dev\n" {
@@ -151,7 +151,7 @@ func TestTheSameFlowInThreeDialectsGivesTheSame(t *testing.T) {
 	}
 }
 
-func TestWordsThatAnOperatorLooksForAreFound(t *testing.T) {
+func TestTheDocumentationContainsTermsOperatorsSearchFor(t *testing.T) {
 	text := readme(t)
 	for _, page := range []string{"docs/operating.md", "deploy/README.md"} {
 		b, err := os.ReadFile(filepath.Join(repository, page))

@@ -24,9 +24,9 @@ func release(t *testing.T) (file, sums string) {
 	return filepath.Join(dir, "troupe_v1.2.3_"+runtime.GOOS+"_"+runtime.GOARCH), string(text)
 }
 
-func TestAReleaseSaysWhatItIsAndIsTheSameTwice(t *testing.T) {
+func TestAReleaseIsReproducibleAndReportsItsVersion(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // its script is one of bash
+		return // the script needs bash
 	}
 	file, sums := release(t)
 	out, err := exec.Command(file, "version").Output()
@@ -38,7 +38,8 @@ func TestAReleaseSaysWhatItIsAndIsTheSameTwice(t *testing.T) {
 	require.Equal(t, sums, again)
 }
 
-func TestAProgramThatDoesNotKnowItsCommitSaysSo(t *testing.T) {
-	got := call(t, "version") // of the test's own program, for which Go notes no commit, as for that of go run
+func TestAProgramWithoutACommitReportsThat(t *testing.T) {
+	// of the test's own program, for which Go records no commit, as with go run
+	got := call(t, "version")
 	require.Equal(t, "troupe devel "+runtime.GOOS+"/"+runtime.GOARCH+" "+runtime.Version()+", built from source, commit unknown\n", got.stdout)
 }

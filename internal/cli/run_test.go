@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// helpOf is the help that a parser of these commands prints for a line.
+// helpOf returns the help for a line, from a parser with these commands.
 func helpOf(t *testing.T, commands any, line ...string) (help string) {
 	var out bytes.Buffer
 	parser := programVariant{name: "troupe"}.newParser(commands, kong.Writers(&out, &out), kong.Exit(func(int) {}))

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nasty would clear a screen, run backwards and end in a line that looks like one of ours.
+// nasty would clear a screen, run backwards, and end with a line that looks like our output.
 const nasty = "a\x1b[2J\u202e\u2066b\u009b31m\r\u2028\U000E0041c\nok.yaml: valid"
 
-// requireSafe fails for a text that does something to a terminal.
+// requireSafe fails if a text could control a terminal.
 func requireSafe(t *testing.T, text string) {
 	t.Helper()
 	require.True(t, utf8.ValidString(text))
@@ -26,7 +26,7 @@ func requireSafe(t *testing.T, text string) {
 	}
 }
 
-func TestADisplayShowsTextsAndDoesNothing(t *testing.T) {
+func TestADisplayNeutralizesControlCharacters(t *testing.T) {
 	var b bytes.Buffer
 	n, err := fmt.Fprint(outputWriter{Writer: &b}, nasty, "\x9b", "\ttab")
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestJSONIsExactAndSafe(t *testing.T) {
 	require.JSONEq(t, string(raw), string(back.Raw))
 }
 
-// nastyYAML is a definition in which every text is nasty, as far as texts may be.
+// nastyYAML returns a definition with the text nasty in every place that allows it.
 func nastyYAML() string {
 	return strings.NewReplacer("TEXT", strconv.QuoteToASCII(nasty), "KEY", strconv.QuoteToASCII("k\u202e\u2066\u2028")).Replace(`
 name: TEXT
@@ -67,7 +67,7 @@ edges: [{from: KEY, action: default, to: choose}]
 `)
 }
 
-func TestWhatADefinitionSaysDoesNothingToATerminal(t *testing.T) {
+func TestTextOfADefinitionCannotControlATerminal(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	path := write(t, "odd.yaml", nastyYAML())

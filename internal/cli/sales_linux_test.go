@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sales is a copy of the example, served by a member that may start its programs.
+// sales copies the example and starts a member that may run its programs.
 func sales(t *testing.T) (dir, url string) {
 	t.Helper()
 	dir = t.TempDir()

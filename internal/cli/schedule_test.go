@@ -56,7 +56,7 @@ func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
 	require.Equal(t, 1, cmd("schedule", "show", "nightly").code)
 }
 
-func TestTheNextSlotsOfAnExpressionAreTold(t *testing.T) {
+func TestTheNextSlotsOfAnExpressionArePrinted(t *testing.T) {
 	at := server(t)
 	got := call(t, append([]string{"schedule", "next", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--from", "2026-10-24T12:00:00Z", "-n", "1"}, at...)...)
 	require.Zero(t, got.code, got.stderr)
@@ -95,7 +95,7 @@ func TestDatesWithoutAZoneAreThoseOfTheSchedule(t *testing.T) {
 	require.Equal(t, 2, strings.Count(got.stdout, "T00:00:00+05:30"))
 }
 
-func TestASetScheduleSaysWhatTheNextChangeOfTheClockDoes(t *testing.T) {
+func TestASetScheduleReportsTheNextClockChange(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	got := cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--dst", "twice,skip")
@@ -113,7 +113,7 @@ func TestASetScheduleSaysWhatTheNextChangeOfTheClockDoes(t *testing.T) {
 	require.Contains(t, got.stderr, "note: the minute */40 counts anew from 0 in each hour")
 }
 
-func TestADefinitionSaysWhenItsTasksBegin(t *testing.T) {
+func TestADefinitionMayContainASchedule(t *testing.T) {
 	at := server(t)
 	got := call(t, append([]string{"flow", "apply", write(t, "tick.yaml", double+"\nschedule: '* * * * * *'\n")}, at...)...)
 	require.Zero(t, got.code, got.stderr)

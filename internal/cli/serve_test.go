@@ -26,7 +26,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-func TestAMemberThatCannotServeSaysWhy(t *testing.T) {
+func TestAMemberThatCannotServeReportsTheReason(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "t.db")
 	line, _ := background(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+store, "--log-level", "error")
 	taken := strings.TrimPrefix(urlIn(t, line), "http://")
@@ -52,7 +52,7 @@ func TestAMemberThatCannotServeSaysWhy(t *testing.T) {
 	}
 }
 
-func TestSettingsOfOrkThatMeanNothingAreToldOnce(t *testing.T) {
+func TestSettingsOfOrkWithoutEffectAreReportedOnce(t *testing.T) {
 	var told bytes.Buffer
 	f := memberFlags{logFlags: logFlags{LogLevel: "info"}}
 	_, err := f.buildConfig(&app{stderr: &told})
@@ -114,9 +114,9 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 	}
 }
 
-func TestTheBinaryServesUntilItIsAskedToEnd(t *testing.T) {
+func TestTheBinaryServesUntilASignalStopsIt(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // has no such signal
+		return // Windows has no such signal
 	}
 	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "t.db"))
 	stdout, err := cmd.StdoutPipe()
@@ -163,7 +163,7 @@ func TestDevPublishesAFolderAndItsChanges(t *testing.T) {
 
 func TestAWorkerOfTheUsersReplacesTheDemoServiceOfItsName(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // the commands below are those of sh
+		return // the commands below need sh
 	}
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("flows", 0o700))
@@ -216,7 +216,7 @@ func TestTheWorkersOfDevEndBeforeTheirMember(t *testing.T) {
 
 func TestACommandCarriesOutJobs(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // the command below is one of sh
+		return // the command below needs sh
 	}
 	url := startServe(t)
 	path := write(t, "shell.yaml", `
@@ -239,7 +239,7 @@ nodes:
 
 func TestACommandKnowsItsJob(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // the command below is one of sh
+		return // the command below needs sh
 	}
 	url := startServe(t)
 	for mode, route := range map[string]string{"pull": "queue", "push": "push", "attach": "push"} {
@@ -295,8 +295,8 @@ func TestWorkersOfTheDemoAreCommandsToo(t *testing.T) {
 	}
 }
 
-// Every line on both outputs of a member is JSON when that was asked for: the libraries' lines, and
-// what ends it.
+// With --log-format json, every line on both outputs of a member is JSON, including those of
+// libraries and the final error.
 func TestEverythingAMemberPrintsIsJSONWhenAsked(t *testing.T) {
 	store := "sqlite:" + filepath.Join(t.TempDir(), "t.db")
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--store", store, "--log-format", "json", "--log-level", "debug"}

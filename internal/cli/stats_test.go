@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-func TestStatisticsTellHowEverythingIsAndHowAFlowGoes(t *testing.T) {
+func TestStatisticsOfTheEngineAndOfAFlowArePrinted(t *testing.T) {
 	server := startServe(t)
 	broken := write(t, "broken.yaml", "start: boom\non_error: fail\nnodes:\n  boom: {exec_type: http, service: nobody7, max_retries: 0}\n")
 	require.Equal(t, 1, call(t, "flow", "run", broken, "--server", server).code, "it fails")

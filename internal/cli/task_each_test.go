@@ -35,7 +35,7 @@ func TestATaskIsStartedForEachValueOfAFile(t *testing.T) {
 	}
 }
 
-func TestOfValuesInAFileTheWrongOnesAreTold(t *testing.T) {
+func TestInvalidValuesInAFileAreReported(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	got := cmd("task", "start", "double", "--each", write(t, "some.jsonl", "{\"n\": 1}\n7\n\n{\"n\": 2}\n"))

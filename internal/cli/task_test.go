@@ -40,7 +40,7 @@ nodes:
     params: {approval_key: $shared.decision}
 `
 
-// server is a member with the flows above.
+// server starts a member with the flows above.
 func server(t *testing.T) []string {
 	url := startServe(t)
 	at := []string{"--server", url}
@@ -49,7 +49,7 @@ func server(t *testing.T) []string {
 	return at
 }
 
-func TestATaskIsStartedShownAndToldAgain(t *testing.T) {
+func TestATaskIsStartedShownAndReadFromItsHistory(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 
@@ -78,7 +78,7 @@ func TestATaskIsStartedShownAndToldAgain(t *testing.T) {
 	require.Regexp(t, `(?s)Version: +1.*"func": "mul"`, cmd("flow", "show", "double").stdout)
 }
 
-func TestWhatAScriptPrintsIsShown(t *testing.T) {
+func TestOutputOfAScriptIsShown(t *testing.T) {
 	at := []string{"--server", startServe(t, "--allow-scripts")}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	talk := write(t, "talk.yaml", "start: talk\nnodes:\n  talk:\n    exec_type: local_script\n    script: {code: \"echo one; printf 'two\\\\033[2J'\"}\n")
@@ -121,7 +121,7 @@ func TestATaskThatDoesNotCompleteIsExitCodeOne(t *testing.T) {
 	require.Regexp(t, `State: +failed`, got.stdout)
 }
 
-func TestErrorsThatWereFollowedAreTold(t *testing.T) {
+func TestErrorsAfterWhichATaskWentOnAreShown(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	const sell = `
@@ -151,7 +151,7 @@ edges: [{from: charge, action: default, to: ship}]
 	require.NotContains(t, got.stdout, "followed")
 }
 
-func TestATaskTellsHowItsJobStandsInTheQueue(t *testing.T) {
+func TestATaskShowsThePositionOfItsJobInTheQueue(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	file := write(t, "w.yaml", "start: a\nnodes:\n  a: {exec_type: queue, service: rare}\n")
@@ -239,14 +239,14 @@ func TestADefinitionWithoutANameNeedsASlug(t *testing.T) {
 	require.Contains(t, stderr.String(), "nothing says what the flow is to be addressed by: name it with --slug")
 }
 
-func TestWhoeverStopsWaitingHearsHowToGoOn(t *testing.T) {
+func TestAnInterruptedWaitPrintsHowToContinue(t *testing.T) {
 	at := server(t)
 	member, err := url.Parse(at[1])
 	require.NoError(t, err)
 	waits := make(chan struct{}, 1)
 	front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(member)
-		if r.In.Method == http.MethodGet { // its start was answered
+		if r.In.Method == http.MethodGet { // the start was answered
 			select {
 			case waits <- struct{}{}:
 			default:
@@ -267,7 +267,7 @@ func TestWhoeverStopsWaitingHearsHowToGoOn(t *testing.T) {
 	require.Regexp(t, `^troupe: not waited for to its end; it goes on: troupe task watch task-\S+\n$`, stderr.String())
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
+func TestErrorsContainAdvice(t *testing.T) {
 	url := startServe(t, "--token", "secret")
 	odd := write(t, "Ödd.yaml", double)
 	for name, tt := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal opens a terminal of its own that is so wide.
+// terminal opens a pseudo-terminal of the given width.
 func terminal(t *testing.T, width uint16) *os.File {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/certtest"
 )
 
-func TestAMemberOverTLSIsSpokenToByCommandsAndWorkers(t *testing.T) {
+func TestCommandsAndWorkersUseAMemberOverTLS(t *testing.T) {
 	ca, clients := certtest.New(t), certtest.New(t)
 	own, mine := ca.Issue(t), clients.Issue(t)
 	url := startServe(t, "--tls-cert", own.Cert, "--tls-key", own.Key, "--tls-client-ca", clients.File)
@@ -41,7 +41,7 @@ func TestAMemberOverTLSIsSpokenToByCommandsAndWorkers(t *testing.T) {
 	require.Contains(t, got.stderr, "hint: show one (--client-cert, --client-key)")
 }
 
-func TestWhatIsWrongWithTLSIsSaidInWords(t *testing.T) {
+func TestFaultsOfTLSAreExplained(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
 	url := startServe(t, "--tls-cert", own.Cert, "--tls-key", own.Key)
@@ -65,7 +65,7 @@ func TestWhatIsWrongWithTLSIsSaidInWords(t *testing.T) {
 	}
 }
 
-// expired is the address of a server whose certificate has expired.
+// expired starts a server with an expired certificate and returns its address.
 func expired(t *testing.T, ca *certtest.Authority) string {
 	t.Helper()
 	old := ca.IssueUntil(t, time.Now().Add(-time.Hour))
@@ -79,7 +79,7 @@ func expired(t *testing.T, ca *certtest.Authority) string {
 	return s.URL
 }
 
-func TestWhoNeedsCertificatesMayListenBeyondThisHost(t *testing.T) {
+func TestAMemberWithClientCertificatesMayListenPublicly(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
 	got := call(t, "serve", "--listen", "0.0.0.0:0", "--tls-cert", own.Cert, "--tls-key", own.Key)

@@ -49,7 +49,7 @@ func TestAFileThatCannotBeReadIsAMistakeInTheCommandLine(t *testing.T) {
 	require.Contains(t, got.stderr, "no such file")
 }
 
-func TestAFileOfCasesIsToldFromAFlow(t *testing.T) {
+func TestAFileOfCasesIsNoFlow(t *testing.T) {
 	order := write(t, "order.yaml", double)
 	file := filepath.Join(filepath.Dir(order), "order.test.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("cases: {it doubles: {}}\n"), 0o600))
@@ -68,7 +68,7 @@ func TestAFileOfCasesIsToldFromAFlow(t *testing.T) {
 	require.Equal(t, told, got.stderr)
 }
 
-func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
+func TestStrictMakesWarningsErrors(t *testing.T) {
 	path := write(t, "warned.yaml", "start: a\nnodes:\n  a: {kind: timer, params: {delay_ms: 1}}\n  b: {kind: timer, params: {delay_ms: 1}}\n")
 	got := call(t, "flow", "validate", path)
 	require.Equal(t, exitOK, got.code)
@@ -94,7 +94,7 @@ func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
 	}
 }
 
-func TestFlowsThatADefinitionNamesAreLookedForAmongTheFiles(t *testing.T) {
+func TestEmbeddedFlowsAreFoundAmongTheFiles(t *testing.T) {
 	outer := write(t, "outer.yaml", "nodes:\n  a:\n    kind: branch\n    flow: inner\n    prep: {input_key: $run}\n")
 	got := call(t, "flow", "validate", outer)
 	require.Equal(t, exitOK, got.code, "whether there is another flow is known to a member alone")
@@ -109,7 +109,7 @@ func TestFlowsThatADefinitionNamesAreLookedForAmongTheFiles(t *testing.T) {
 	require.Contains(t, got.stdout, `error: nodes.a.flow: unknown flow "inner": publish it first`)
 }
 
-// order is the flow of an order; each mistake below is planted into it.
+// order is the flow of an order, into which each fault below is inserted.
 const order = `name: order
 start: reserve
 result: parcel
@@ -148,7 +148,7 @@ edges:
   - {from: charge, action: default, to: ship}
 `
 
-// mistakes are what people do to it, and what they are told.
+// mistakes holds typical faults and the expected problems.
 var mistakes = map[string]struct{ right, wrong, want string }{
 	"a duplicate key": {"    compensate: release\n", "    compensate: release\n    service: shop\n",
 		":11:5: error: nodes.reserve.service: the key is there twice, first in line 7"},
@@ -184,7 +184,7 @@ var mistakes = map[string]struct{ right, wrong, want string }{
 		":31:1: error: the text has more than one document: write each flow into a file of its own"},
 }
 
-func TestEachMistakeInTheFlowOfAnOrderIsToldWithItsPlaceAndWhatToWrite(t *testing.T) {
+func TestEachFaultIsReportedWithItsPlaceAndAdvice(t *testing.T) {
 	require.Equal(t, result{stdout: "order.yaml: valid\n"}, validateOrder(t, order))
 	for name, m := range mistakes {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestEachMistakeInTheFlowOfAnOrderIsToldWithItsPlaceAndWhatToWrite(t *testin
 	}
 }
 
-func TestMistakesAreToldAllAtOnce(t *testing.T) {
+func TestFaultsAreReportedTogether(t *testing.T) {
 	together := []string{"a duplicate key", "a tab", "a misspelled node in an edge", "a field of the wrong type", "a mistake in an expression",
 		"an action that nothing ends with", "a compensation that is not there", "a result that nobody writes",
 		"a bare word in the place of a reference", "a misspelled setting of a wait"}
@@ -213,7 +213,7 @@ func TestMistakesAreToldAllAtOnce(t *testing.T) {
 	require.Len(t, strings.Split(strings.TrimSpace(got.stdout), "\n"), len(together), got.stdout)
 }
 
-// validateOrder checks a text in a file of this name, strictly and without a server.
+// validateOrder checks a text in a file of this name, with --strict and without a server.
 func validateOrder(t *testing.T, text string) result {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("order.yaml", []byte(text), 0o600))
@@ -238,7 +238,8 @@ func TestAFolderIsPublished(t *testing.T) {
 	}
 	const legal = "mode: dag\nnodes: {sign: {service: s}}\n"
 	for name, text := range map[string]string{
-		"contract.yaml": "mode: dag\nnodes: {legal: {kind: branch, prep: {input_map: {x: $run.x}}, flow: legal}}\n", // comes before what it names
+		// precedes the flow that it embeds
+		"contract.yaml": "mode: dag\nnodes: {legal: {kind: branch, prep: {input_map: {x: $run.x}}, flow: legal}}\n",
 		"legal.yaml":    legal, "legal.test.yaml": "cases: {}", "notes.txt": "no flow", "workers.yaml": "default: a\na: {}\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))

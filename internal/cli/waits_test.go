@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/api/client"
 )
 
-func TestWhoWaitsForATaskHearsWhyTheMemberDoesNothing(t *testing.T) {
+func TestWaitingReportsWhyTheMemberIsNotReady(t *testing.T) {
 	var why atomic.Value
 	why.Store("the store is not available, because its disk is full")
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

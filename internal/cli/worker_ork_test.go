@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// orkCall asks a worker, and gives the status and text of its answer.
+// orkCall calls a worker and returns the status and the text of its answer.
 func orkCall(t *testing.T, url, body string, headers ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader([]byte(body)))
@@ -33,7 +33,7 @@ func orkCall(t *testing.T, url, body string, headers ...string) (int, string) {
 
 func TestAWorkerSpeaksOrksProtocol(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // what is started here are lines for a Unix shell
+		return // the programs below need a Unix shell
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "workflow.yaml"), []byte("name: w\ntasks:\n  a: {executor: process, command: echo a}\n  b: {executor: process, command: echo b, depends_on: [a]}\n"), 0o600))
@@ -84,7 +84,7 @@ func TestAWorkerSpeaksOrksProtocol(t *testing.T) {
 
 func TestAWorkerOfOursCarriesOutTasksOfOrkForUs(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // what is started here are lines for a Unix shell
+		return // the programs below need a Unix shell
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "t.py"), []byte("def double(n): return 2 * n\n"), 0o600))

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAWorkerStartsProgramsAsAMemberDoes(t *testing.T) {
-	url := startServe(t) // which starts none itself
+	url := startServe(t) // it starts no programs itself
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "in"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in", "f.py"), []byte("def main(n, ctx): return [n + 1, ctx.task_name]"), 0o600))
@@ -38,7 +38,7 @@ func TestAWorkerStartsProgramsAsAMemberDoes(t *testing.T) {
 	}
 }
 
-// detailsOf are those of the error of a node's last attempt.
+// detailsOf returns the error details of a node's last attempt.
 func detailsOf(t *testing.T, url, id, node string) json.RawMessage {
 	var steps struct {
 		Items []struct{ Details json.RawMessage }

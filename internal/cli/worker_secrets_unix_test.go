@@ -12,7 +12,7 @@ import (
 )
 
 func TestAWorkersProgramsFindItsSecrets(t *testing.T) {
-	url := startServe(t) // which has none itself
+	url := startServe(t) // it has no secrets itself
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "db"), []byte("hunter2-and-more"), 0o600))
 	t.Setenv("API_TOKEN", "another-value")

@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// specIn writes what an attempt has to do, in a folder of its own.
+// specIn writes the spec of an attempt in a new folder.
 func specIn(t *testing.T) (folder, path string) {
 	path = write(t, "spec.json", `{"task_id": "t", "run_id": "r", "task_name": "a", "workflow_name": "w", "input": {"n": 1}, "parallel_index": 1, "parallel_count": 3, "attempt": 2}`)
 	return filepath.Dir(path), path
 }
 
-// said is what a worker has written last.
+// said returns the last status that a worker has written.
 func said(t *testing.T, folder string) (status map[string]any) {
 	text, err := os.ReadFile(filepath.Join(folder, "status.json"))
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func said(t *testing.T, folder string) (status map[string]any) {
 	return status
 }
 
-func TestAWorkerCarriesOutWhatAFileSays(t *testing.T) {
+func TestAWorkerCarriesOutTheSpecInAFile(t *testing.T) {
 	folder, path := specIn(t)
 	r := call(t, "worker", "--spec", path, "--exec", `cat; echo "$ORK_TASK_NAME $ORK_ATTEMPT $ORK_PARALLEL_INDEX" >&2; grep -q running status.json && echo beats >&2`, "--script-dir", folder)
 	require.Zero(t, r.code, r.stderr)
@@ -48,14 +48,14 @@ func TestAWorkerCarriesOutWhatAFileSays(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(folder, "output.json"))
 }
 
-func TestAWorkerThatNobodyWaitsForEnds(t *testing.T) {
+func TestAWorkerWithAWithdrawnAttemptEnds(t *testing.T) {
 	folder, path := specIn(t)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "cancel.json"), []byte("{}"), 0o600))
 	require.Equal(t, 1, call(t, "worker", "--spec", path, "--heartbeat", "10ms", "--exec", "sleep 60; true").code)
 	require.Equal(t, map[string]any{"status": "failed", "attempt": 2.0, "error": "nobody waits for it any longer"}, said(t, folder))
 }
 
-func TestAWorkerRefusesWhatIsNoSpec(t *testing.T) {
+func TestAWorkerRejectsAnInvalidSpec(t *testing.T) {
 	_, path := specIn(t)
 	for want, args := range map[string][]string{
 		"give the command":   {"--spec", path},
@@ -70,7 +70,7 @@ func TestAWorkerRefusesWhatIsNoSpec(t *testing.T) {
 	}
 }
 
-func TestAMemberHearsOfProgramsByFiles(t *testing.T) {
+func TestProgramsReportToAMemberByFiles(t *testing.T) {
 	folder := t.TempDir()
 	url := startServe(t, "--allow-scripts", "--object-store", "file://"+folder)
 	path := write(t, "far.yaml", "profile: ork\nnodes:\n  a: {exec: {type: process, report: object_store, env: {TROUPE: "+binary+`}, command: '"$TROUPE" worker --spec "$TASK_SPEC_PATH" --exec cat'}}`+"\n")
