@@ -42,7 +42,7 @@ func gated(t *testing.T) *gate {
 	return &gate{Store: store}
 }
 
-func TestCommandsAreRefusedBeyondTheBoundAndWhatFreesWorkIsNot(t *testing.T) {
+func TestBeyondTheBoundOnlyCommandsThatFreeCapacityAreAccepted(t *testing.T) {
 	store := gated(t)
 	th := start(t, actors.Config{Store: store, MaxUncommitted: 5})
 	version := th.publish(t, untilApproved)
@@ -74,7 +74,7 @@ func TestCommandsAreRefusedBeyondTheBoundAndWhatFreesWorkIsNot(t *testing.T) {
 	require.Zero(t, th.Stats().Messages)
 }
 
-func TestValuesThatWaitAreBoundedInBytes(t *testing.T) {
+func TestWaitingValuesAreBoundedInBytes(t *testing.T) {
 	store := gated(t)
 	th := start(t, actors.Config{Store: store, MaxWaiting: 2_000})
 	version := th.publish(t, untilApproved)

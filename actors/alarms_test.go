@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-func TestAlarmsWhoseReasonIsGoneDoNotFillMemory(t *testing.T) {
+func TestIdleAlarmsDoNotFillMemory(t *testing.T) {
 	d, err := define.Parse([]byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","timeout_ms":60000}}}`))
 	require.NoError(t, err)
 	plan, problems := compile.Definition(d, flow.DefaultLimits)
@@ -39,7 +39,7 @@ func TestAlarmsWhoseReasonIsGoneDoNotFillMemory(t *testing.T) {
 	require.Contains(t, k.alarms, real)
 }
 
-func TestAlarmsOfAStepAreTidiedToo(t *testing.T) {
+func TestIdleAlarmsOfAStepAreRemovedToo(t *testing.T) {
 	s := &step{}
 	k := &task{loading: true}
 	for unit := range manyAlarms {

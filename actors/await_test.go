@@ -74,7 +74,7 @@ func (s *standstill) await(t *testing.T, th *harness, id string) (flow.TaskStatu
 	return th.Await(ctx, id)
 }
 
-func TestWhoWaitsForATaskDoesNotHearThatThereWasNone(t *testing.T) {
+func TestAwaitIgnoresAnEarlierMissingTask(t *testing.T) {
 	store := newLeaping()
 	s := newStandstill(store)
 	old := s.start(t, actors.Config{})
@@ -93,7 +93,7 @@ func TestWhoWaitsForATaskDoesNotHearThatThereWasNone(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, status)
 }
 
-func TestWhoWaitsForATaskDoesNotHearOfAnEndThatWasTakenBack(t *testing.T) {
+func TestAwaitIgnoresAnEndThatWasUndone(t *testing.T) {
 	store := newLeaping()
 	s := newStandstill(store)
 	clock := &ahead{}

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-func TestATaskWithManyAttemptsUnderWayBeginsAsManyAsEndWhileOthersWait(t *testing.T) {
+func TestABusyTaskStartsAsManyAttemptsAsEndDuringABacklog(t *testing.T) {
 	for name, c := range map[string]struct {
 		tasks  int64
 		line   int64
@@ -34,7 +34,7 @@ func TestATaskWithManyAttemptsUnderWayBeginsAsManyAsEndWhileOthersWait(t *testin
 	}
 }
 
-func TestAttemptsThatWaitForTheStoreAreABacklogAndStopBeingOneWhenTheyAreStoredOrForgotten(t *testing.T) {
+func TestUnstoredAttemptsCountAsBacklogUntilStoredOrDropped(t *testing.T) {
 	k := &task{effectPerformer: effectPerformer{m: &Member{}, inbox: &inbox{}}}
 	k.addUnstored(backlog)
 	require.Equal(t, 1, k.attemptLimit(flow.Report{}), "all of them are its own")

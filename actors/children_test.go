@@ -93,7 +93,7 @@ func (s *starts) note(kind string, message any) {
 	}
 }
 
-func TestACrashOfAStepActorIsNobodyElses(t *testing.T) {
+func TestACrashOfAStepActorAffectsNoOtherActor(t *testing.T) {
 	g := newGates("one", "two")
 	cfg := withFunc(g.carry)
 	var crash atomic.Bool
@@ -119,7 +119,7 @@ func TestACrashOfAStepActorIsNobodyElses(t *testing.T) {
 	require.EqualValues(t, 3, began.step.Load())
 }
 
-func TestAStepActorThatKeepsCrashingFailsItsStepAlone(t *testing.T) {
+func TestACrashingStepActorFailsItsStepOnly(t *testing.T) {
 	g := newGates("one", "two")
 	var calledOff atomic.Int64
 	cfg := withFunc(func(ctx context.Context, j flow.Job) flow.Report {
@@ -167,7 +167,7 @@ nodes:
   sub: {kind: subflow, timeout_ms: 800, subflow: {start: ok, nodes: {ok: {kind: approval, params: {approval_key: $shared.ok}, timeout_ms: 3600000}}}}
 `
 
-func TestAStepActorThatCrashedDoesNotTakeOverTheAlarmsOfTheOneAround(t *testing.T) {
+func TestARestartedStepActorDoesNotTakeAlarmsOfTheEnclosingOne(t *testing.T) {
 	var crashed atomic.Bool
 	var rung atomic.Int64
 	cfg := actors.Config{Host: actors.Host{Probe: func(kind string, message any) {
@@ -193,7 +193,7 @@ func (th *harness) rows(t *testing.T, id string) int {
 	return len(rows)
 }
 
-func TestTheReportsOfAStepAreOneRow(t *testing.T) {
+func TestReportsOfAStepShareOneRow(t *testing.T) {
 	g := newGates("each")
 	cfg := withFunc(g.carry)
 	cfg.Store, cfg.Host.Clock = model.New(model.Options{}), slow{}
@@ -229,7 +229,7 @@ nodes:
       edges: [{from: inner, action: default, to: last}]
 `
 
-func TestNestedStepsAreCarriedBelowTheOneAroundThem(t *testing.T) {
+func TestNestedStepActorsAreChildrenOfTheEnclosingOne(t *testing.T) {
 	g := newGates("each", "last")
 	cfg := withFunc(g.carry)
 	var crash atomic.Bool
@@ -260,7 +260,7 @@ func TestNestedStepsAreCarriedBelowTheOneAroundThem(t *testing.T) {
 	require.False(t, crash.Load())
 }
 
-func TestACrashTakesTheStepsBelowAlong(t *testing.T) {
+func TestACrashStopsTheNestedSteps(t *testing.T) {
 	g := newGates("each")
 	cfg := withFunc(g.carry)
 	var innermost, around atomic.Bool
@@ -288,7 +288,7 @@ func TestACrashTakesTheStepsBelowAlong(t *testing.T) {
 	require.Zero(t, again)
 }
 
-func TestTheEndOfATaskWithdrawsAllThatItsStepsCarry(t *testing.T) {
+func TestTheEndOfATaskWithdrawsTheJobsOfItsSteps(t *testing.T) {
 	for name, definition := range map[string]string{"a fan-out": overAList, "flows inside": nested} {
 		t.Run(name, func(t *testing.T) {
 			g := newGates("each", "last")
@@ -310,7 +310,7 @@ func TestTheEndOfATaskWithdrawsAllThatItsStepsCarry(t *testing.T) {
 	}
 }
 
-func TestAStopLosesNothingThatHasLanded(t *testing.T) {
+func TestAStopLosesNoReports(t *testing.T) {
 	g := newGates()
 	held := make(chan struct{})
 	store := model.New(model.Options{})

@@ -36,7 +36,7 @@ func beginIn(t *testing.T, th *harness, version, params string, n int) {
 	}
 }
 
-func TestPollersDoNotWaitForAnOwnerThatCannotBeReached(t *testing.T) {
+func TestPollersDoNotWaitForAnUnreachableOwner(t *testing.T) {
 	c := newCircuit(nil)
 	away, well, b := c.join(t, actors.Config{}), c.join(t, actors.Config{}), c.join(t, actors.Config{})
 	one, other := halves()
@@ -61,7 +61,7 @@ func TestPollersDoNotWaitForAnOwnerThatCannotBeReached(t *testing.T) {
 	require.LessOrEqual(t, tries.Load(), int64(5), "one claim every now and then")
 }
 
-func TestClaimsThatWaitForOneOwnerAreAnsweredWhenItDoesNot(t *testing.T) {
+func TestPendingClaimsAreAnsweredIfTheirOwnerIsUnreachable(t *testing.T) {
 	c := newCircuit(nil)
 	away, b := c.join(t, actors.Config{}), c.join(t, actors.Config{})
 	c.give(away, persistence.AllShards()...)
@@ -81,7 +81,7 @@ func TestClaimsThatWaitForOneOwnerAreAnsweredWhenItDoesNot(t *testing.T) {
 
 // A member may learn of a job from its new owner before it learns that the previous owner has
 // departed.
-func TestAJobThatWasClaimedOfAMemberThatHasGoneIsFoundAtItsNewOwner(t *testing.T) {
+func TestAJobOfADepartedMemberIsFoundAtItsNewOwner(t *testing.T) {
 	c := newCircuit(nil)
 	late := actors.Config{Host: actors.Host{Clock: lazy{}}}
 	gone, heir, b := c.join(t, actors.Config{}), c.join(t, actors.Config{}), c.join(t, late)
@@ -169,7 +169,7 @@ func withOneStuck(t *testing.T, definition string) (th *harness, version, id str
 	return start(t, actors.Config{Store: s}), version, id, s
 }
 
-func TestAPollThatHasGotAJobDoesNotWaitLongForOthers(t *testing.T) {
+func TestAPollWithAJobDoesNotWaitLongForOthers(t *testing.T) {
 	th, version, late, store := withOneStuck(t, queueOf("x"))
 	id := th.begin(t, version, `{}`)
 	got := th.poll(t, patience, 2, "x")
@@ -182,8 +182,8 @@ func TestAPollThatHasGotAJobDoesNotWaitLongForOthers(t *testing.T) {
 	require.Zero(t, again[0].Job.Deliveries)
 }
 
-// TestTheAnswerToALotOfClaimsIsBounded lets many pollers claim large jobs of one owner at once.
-func TestTheAnswerToALotOfClaimsIsBounded(t *testing.T) {
+// TestTheAnswerToManyClaimsIsBounded lets many pollers claim large jobs of one owner at once.
+func TestTheAnswerToManyClaimsIsBounded(t *testing.T) {
 	const jobs = 40
 	c := newCircuit(nil)
 	a, b := c.join(t, actors.Config{}), c.join(t, actors.Config{})
@@ -217,7 +217,7 @@ func TestTheAnswerToALotOfClaimsIsBounded(t *testing.T) {
 	require.LessOrEqual(t, c.lines[b].largest.Load(), int64(9<<20))
 }
 
-func TestWhatWasAnsweredInTimeIsKeptWhenAnotherOrderIsNot(t *testing.T) {
+func TestTimelyOutcomesAreKeptWhenAnotherOrderTimesOut(t *testing.T) {
 	th, version, late, store := withOneStuck(t, untilApproved)
 	id := th.begin(t, version, `{}`)
 	said := flow.Signal{Key: "k", Value: []byte(`1`)}
@@ -231,7 +231,7 @@ func TestWhatWasAnsweredInTimeIsKeptWhenAnotherOrderIsNot(t *testing.T) {
 	require.NotZero(t, outcomes[1].Changed)
 }
 
-func TestEachOrderOfALotIsAdmittedForItself(t *testing.T) {
+func TestEachOrderOfABatchIsAdmittedSeparately(t *testing.T) {
 	store := gated(t)
 	th := start(t, actors.Config{Store: store, MaxUncommitted: 1})
 	version := th.publish(t, untilApproved)

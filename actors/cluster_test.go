@@ -26,7 +26,7 @@ func TestAMemberOfAClusterOwnsNothingUntilItGainsIt(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, a.run(t, version, `{"n":1}`).State.Status)
 }
 
-func TestAMemberThatIsAloneOnItsStoreOwnsAll(t *testing.T) {
+func TestASoleMemberOwnsAllTasks(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	a := newCircuit(store).join(t, withFunc(increment))
@@ -35,7 +35,7 @@ func TestAMemberThatIsAloneOnItsStoreOwnsAll(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, a.run(t, a.publish(t, chainOfThree), `{"n":1}`).State.Status)
 }
 
-func TestACancelReachesTheMemberThatCarriesTheJob(t *testing.T) {
+func TestACancelReachesTheCarrierOfTheJob(t *testing.T) {
 	c := newCircuit(nil)
 	begun, called := make(chan string, 10), make(chan string, 10)
 	hang := withFunc(func(ctx context.Context, j flow.Job) flow.Report {
@@ -60,7 +60,7 @@ func TestACancelReachesTheMemberThatCarriesTheJob(t *testing.T) {
 	require.Empty(t, begun)
 }
 
-func TestWhatAMemberCarriedThatIsGoneIsTakenOver(t *testing.T) {
+func TestJobsOfADepartedMemberAreRecovered(t *testing.T) {
 	for name, owner := range map[string]string{"for its own tasks": "a", "for tasks of another": "b"} {
 		t.Run(name, func(t *testing.T) {
 			c, l, a, b := newPair(t, nil)
@@ -88,7 +88,7 @@ func TestWhatAMemberCarriedThatIsGoneIsTakenOver(t *testing.T) {
 	}
 }
 
-func TestAMemberThatStopsGivesBackWhatItCarriesForOthers(t *testing.T) {
+func TestAStoppingMemberReturnsJobsOfOtherMembers(t *testing.T) {
 	c, l := newCircuit(nil), newLedger()
 	a := c.join(t, withFunc(l.carrier("a")))
 	c.give(a, persistence.AllShards()...)
@@ -104,7 +104,7 @@ func TestAMemberThatStopsGivesBackWhatItCarriesForOthers(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status, "nothing was lost")
 }
 
-func TestThatAJobHasBegunIsToldToWhoeverHasItsTask(t *testing.T) {
+func TestAJobStartIsReportedToTheOwnerOfItsTask(t *testing.T) {
 	c, l := newCircuit(nil), newLedger()
 	a := c.join(t, withFunc(l.carrier("a")))
 	c.give(a, persistence.AllShards()...)
@@ -139,7 +139,7 @@ func TestThatAJobHasBegunIsToldToWhoeverHasItsTask(t *testing.T) {
 	}
 }
 
-func TestAMemberIsToldWhenTheClusterHasChanged(t *testing.T) {
+func TestAMemberIsNotifiedOfClusterChanges(t *testing.T) {
 	c := newCircuit(nil)
 	changed := make(chan persistence.Pulse, 100)
 	a := c.join(t, actors.Config{Lease: time.Second, Changed: func(p persistence.Pulse) { changed <- p }})
@@ -169,7 +169,7 @@ func TestTimeDoesNotRunBackwardsForATaskThatMoves(t *testing.T) {
 	require.GreaterOrEqual(t, rows[1].At, rows[0].At)
 }
 
-func TestWhoAsksAMemberOfAClusterThatHasStoppedIsToAskAgain(t *testing.T) {
+func TestAStoppedClusterMemberAnswersMoved(t *testing.T) {
 	c := newCircuit(nil)
 	a, b := c.join(t, withFunc(increment)), c.join(t, withFunc(increment))
 	c.give(a, persistence.AllShards()...)

@@ -47,7 +47,7 @@ func TestABatchIsBoundedByItsBytesToo(t *testing.T) {
 	require.Less(t, largest.Load(), int64(5<<20))
 }
 
-func TestAWatcherIsToldOfARowWhoseAnswerGotLost(t *testing.T) {
+func TestAWatcherGetsARowWhoseAnswerWasLost(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	var armed atomic.Bool

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
+func TestAllCallersOfACrashedTaskActorAreAnswered(t *testing.T) {
 	const n = 5
 	var armed atomic.Bool
 	crash, reached := make(chan struct{}), make(chan struct{})
@@ -54,7 +54,7 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 }
 
-func TestAReportReachesTheActorThatCameAfterACrash(t *testing.T) {
+func TestAReportReachesTheNextActorAfterACrash(t *testing.T) {
 	var crash atomic.Bool
 	var calls atomic.Int64
 	release := make(chan struct{})
@@ -80,7 +80,7 @@ func TestAReportReachesTheActorThatCameAfterACrash(t *testing.T) {
 	require.EqualValues(t, 3, calls.Load(), "no job was carried out twice")
 }
 
-func TestWhatHasLandedIsNotLostWithTheActorOfItsTask(t *testing.T) {
+func TestReportsSurviveACrashOfTheTaskActor(t *testing.T) {
 	const n = 20
 	var crash atomic.Bool
 	g := newGates()
@@ -110,7 +110,7 @@ func TestWhatHasLandedIsNotLostWithTheActorOfItsTask(t *testing.T) {
 	require.Zero(t, again)
 }
 
-func TestAJobWhoseReportTheStoreRefusesIsNotCarriedOutAgain(t *testing.T) {
+func TestAJobWithARefusedReportIsNotRepeated(t *testing.T) {
 	var calls atomic.Int64
 	cfg := withFunc(func(context.Context, flow.Job) flow.Report {
 		calls.Add(1)
@@ -145,7 +145,7 @@ func (o over) Poll(context.Context, flow.External) (flow.ExternalStatus, error) 
 
 func (over) Cancel(context.Context, flow.External) error { return nil }
 
-func TestAnOutputOfWorkOutsideThatTheStoreRefusesFailsItsAttempt(t *testing.T) {
+func TestARefusedExternalOutputFailsItsAttempt(t *testing.T) {
 	for name, data := range map[string]string{"what it comes to": `1`, "what is known of it": `"unbearable"`} {
 		t.Run(name, func(t *testing.T) {
 			cfg := withFunc(func(context.Context, flow.Job) flow.Report {
@@ -160,7 +160,7 @@ func TestAnOutputOfWorkOutsideThatTheStoreRefusesFailsItsAttempt(t *testing.T) {
 	}
 }
 
-func TestAnOutputOfWorkOutsideThatIsNoJSONFailsItsAttempt(t *testing.T) {
+func TestAnExternalOutputThatIsNotJSONFailsItsAttempt(t *testing.T) {
 	for name, output := range map[string]string{"cut short": `{"a":`, "no text": "\"\xff\""} {
 		t.Run(name, func(t *testing.T) {
 			cfg := withFunc(func(context.Context, flow.Job) flow.Report {

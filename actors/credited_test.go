@@ -22,7 +22,7 @@ func (o overtaken) Credited(c *engine.Credits) {
 	o.Sessions.Credited(c)
 }
 
-func TestCreditsAreForgottenOfAMemberThatIsSaidToBeGoneAsTheyCome(t *testing.T) {
+func TestCreditsOfAMemberReportedGoneMeanwhileAreDropped(t *testing.T) {
 	c := newCircuit(nil)
 	b := c.join(t, actors.Config{})
 	cfg, s := withSessions(t, 0)

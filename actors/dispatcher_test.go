@@ -28,7 +28,7 @@ func TestADispatcherRunsEverythingOnceAndInOrder(t *testing.T) {
 	d.close()
 }
 
-func TestADispatcherThatIsClosedStillRunsWhatComes(t *testing.T) {
+func TestAClosedDispatcherStillRunsNewMailboxes(t *testing.T) {
 	d := newDispatcher()
 	d.close()
 	done := make(chan struct{})
@@ -40,7 +40,7 @@ func TestADispatcherThatIsClosedStillRunsWhatComes(t *testing.T) {
 	}
 }
 
-func TestWhatStandsAsideHoldsUpNobodyAndLeavesNoFurtherGoroutinesAtWork(t *testing.T) {
+func TestRunAsideBlocksNoMailboxAndLeavesNoExtraGoroutines(t *testing.T) {
 	d := newDispatcher()
 	d.maxWorkers = 1
 	defer d.close()

@@ -23,7 +23,7 @@ func afterDowntime(t *testing.T, visibility time.Duration) (*harness, engine.Cla
 	return start(t, actors.Config{Store: store, Visibility: visibility}), got[0]
 }
 
-func TestAClaimOutlivesADowntimeThatWasLongerThanItsTime(t *testing.T) {
+func TestAClaimSurvivesADowntimeLongerThanItsTimeout(t *testing.T) {
 	th, claim := afterDowntime(t, time.Hour)
 	require.Empty(t, th.poll(t, 500*time.Millisecond, 1, "x"))
 	canceled, err := th.Heartbeat(t.Context(), "w", []string{claim.Job.ID()}, claim.Token)
@@ -31,7 +31,7 @@ func TestAClaimOutlivesADowntimeThatWasLongerThanItsTime(t *testing.T) {
 	require.Empty(t, canceled)
 }
 
-func TestAClaimOfAWorkerThatDoesNotComeBackIsLostAfterADowntime(t *testing.T) {
+func TestAClaimIsLostIfItsWorkerIsNotBackAfterADowntime(t *testing.T) {
 	th, claim := afterDowntime(t, 100*time.Millisecond)
 	got := th.poll(t, patience, 1, "x")
 	require.Len(t, got, 1)

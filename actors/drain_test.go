@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-func TestAGentleCancelTakesJobsOutOfTheirLineAndAwaitsWhatRuns(t *testing.T) {
+func TestAGentleCancelDropsQueuedJobsAndAwaitsRunningOnes(t *testing.T) {
 	begun, release := make(chan int, 3), make(chan struct{})
 	cfg := withFunc(func(_ context.Context, j flow.Job) flow.Report {
 		begun <- j.Unit

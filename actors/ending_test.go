@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
-func TestACarrierThatDoesNotListenKeepsNoMemberFromItsEnd(t *testing.T) {
+func TestACarrierThatIgnoresItsContextDoesNotBlockShutdown(t *testing.T) {
 	begun, release, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	cfg := withFunc(func(context.Context, flow.Job) flow.Report {
 		defer close(returned)
@@ -47,7 +47,7 @@ func TestACarrierThatDoesNotListenKeepsNoMemberFromItsEnd(t *testing.T) {
 	<-returned
 }
 
-func TestACallThatTheStoreNeverAnswersIsTriedAgain(t *testing.T) {
+func TestAnUnansweredStoreCallIsRetried(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	var commits, loads atomic.Int64
@@ -79,7 +79,7 @@ func TestACallThatTheStoreNeverAnswersIsTriedAgain(t *testing.T) {
 	require.GreaterOrEqual(t, loads.Load(), int64(2))
 }
 
-func TestWhatAMemberThatEndsCallsOffIsNoTrouble(t *testing.T) {
+func TestCanceledCallsOfAStoppingMemberAreNotLogged(t *testing.T) {
 	asked := make(chan string, 10)
 	store := faulty.Wrap(newLeaping(), faulty.Hooks{Call: func(ctx context.Context, name string) error {
 		switch name {

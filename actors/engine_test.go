@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestAClaimByOrderAnswersWithTheJob(t *testing.T) {
+func TestAClaimOrderReturnsTheJob(t *testing.T) {
 	th := start(t, actors.Config{Visibility: time.Minute})
 	id := th.begin(t, th.publish(t, queueOf("x")), `{"a":1}`)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
@@ -29,7 +29,7 @@ func TestAClaimByOrderAnswersWithTheJob(t *testing.T) {
 	th.ended(t, id)
 }
 
-func TestOrdersAreAnsweredEachInItsPlace(t *testing.T) {
+func TestOrdersAreAnsweredInOrder(t *testing.T) {
 	th := start(t, actors.Config{})
 	id := th.begin(t, th.publish(t, `{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`), `{}`)
 	outcomes, err := th.DoAll(t.Context(), engine.Orders{
@@ -48,7 +48,7 @@ func TestOrdersAreAnsweredEachInItsPlace(t *testing.T) {
 	require.Equal(t, flow.SignalReceived, outcomes[3].Events[0].Type)
 }
 
-func TestAMemberThatIsAwayRefusesOrdersEachInItsPlace(t *testing.T) {
+func TestAStoppedMemberRefusesEachOrder(t *testing.T) {
 	th := start(t, actors.Config{})
 	orders := engine.Orders{{Task: "a", Command: flow.Cancel{}}, {Task: "b", Command: flow.Cancel{}}}
 	require.NoError(t, th.Stop(t.Context()))
@@ -67,7 +67,7 @@ func (away) Task(context.Context, string) (*persistence.TaskRow, error) {
 	return nil, persistence.ErrUnavailable
 }
 
-func TestThoseOutsideHearThatTheStoreIsAway(t *testing.T) {
+func TestCallersGetAnErrorWhenTheStoreIsUnavailable(t *testing.T) {
 	store := openStore(t, t.TempDir()+"/troupe.db")
 	t.Cleanup(func() { store.Close() })
 	th := start(t, actors.Config{Store: away{store}})
@@ -77,7 +77,7 @@ func TestThoseOutsideHearThatTheStoreIsAway(t *testing.T) {
 	require.ErrorIs(t, th.Appears(t.Context(), "task"), engine.ErrUnavailable)
 }
 
-func TestAWatchEndsByAnErrorWhenTheMemberGoes(t *testing.T) {
+func TestAWatchEndsWithAnErrorWhenTheMemberStops(t *testing.T) {
 	for name, end := range map[string]func(*harness){"in order": func(th *harness) { require.NoError(t, th.Stop(t.Context())) }, "at once": func(th *harness) { th.Kill() }} {
 		t.Run(name, func(t *testing.T) {
 			th := start(t, actors.Config{})

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-func TestAnEventBufferStaysAsLargeAsADecisionHasMadeIt(t *testing.T) {
+func TestAnEventBufferKeepsItsSize(t *testing.T) {
 	b := &eventBuffer{all: make([]flow.Event, 8), pool: smallBuffers}
 	b.clearEvents(append(b.emptyEvents(), flow.Event{Type: flow.StepEntered}))
 	require.Len(t, b.all, 8)

@@ -47,7 +47,7 @@ func (th *harness) awaitReady(t *testing.T, jobs int64) {
 	require.Eventually(t, func() bool { return th.Stats().Ready == jobs }, patience, time.Millisecond)
 }
 
-func TestAReportBringsTheJobThatBeginsByIt(t *testing.T) {
+func TestAReportReturnsTheJobThatItStarts(t *testing.T) {
 	th := start(t, actors.Config{})
 	id := th.begin(t, th.publish(t, twoInARow), `{}`)
 	first := th.firstOf(t, "x")
@@ -67,7 +67,7 @@ func TestAReportBringsTheJobThatBeginsByIt(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 }
 
-func TestAReportBringsNoOtherJobsThanAreAskedFor(t *testing.T) {
+func TestAReportReturnsRequestedJobsOnly(t *testing.T) {
 	th := start(t, actors.Config{})
 	id := th.begin(t, th.publish(t, twoInARow), `{}`)
 	done, err := th.exchange(t.Context(), th.firstOf(t, "x"), 5, "y")
@@ -76,7 +76,7 @@ func TestAReportBringsNoOtherJobsThanAreAskedFor(t *testing.T) {
 	require.Equal(t, id, th.poll(t, 0, 1, "x")[0].Job.Task)
 }
 
-func TestAReportBringsTheJobsThatWait(t *testing.T) {
+func TestAReportReturnsWaitingJobs(t *testing.T) {
 	th := start(t, actors.Config{})
 	version := th.publish(t, twoInARow)
 	th.begin(t, version, `{}`)
@@ -95,7 +95,7 @@ func TestAReportBringsTheJobsThatWait(t *testing.T) {
 }
 
 // A job may be queued between the report and the job that it starts.
-func TestAReportBringsTheJobThatHasWaitedLongest(t *testing.T) {
+func TestAReportReturnsTheLongestWaitingJob(t *testing.T) {
 	var hold atomic.Bool
 	held, release := make(chan struct{}), make(chan struct{})
 	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Call: func(_ context.Context, name string) error {
@@ -127,7 +127,7 @@ func TestAReportBringsTheJobThatHasWaitedLongest(t *testing.T) {
 }
 
 // A caller that has gone before its report is stored gets neither the answer nor the job.
-func TestAJobOfOneWhoDoesNotWaitForItGoesToTheNext(t *testing.T) {
+func TestTheJobOfADepartedCallerGoesToTheNextPoller(t *testing.T) {
 	store := openStore(t, t.TempDir()+"/troupe.db")
 	t.Cleanup(func() { store.Close() })
 	var hold atomic.Bool
@@ -158,7 +158,7 @@ func TestAJobOfOneWhoDoesNotWaitForItGoesToTheNext(t *testing.T) {
 	require.Zero(t, got[0].Job.Deliveries)
 }
 
-func TestAnExchangeOfOneWhoAsksForTooMuchIsRefused(t *testing.T) {
+func TestAnExchangeBeyondTheLimitsIsRefused(t *testing.T) {
 	th := start(t, actors.Config{})
 	th.begin(t, th.publish(t, twoInARow), `{}`)
 	first := th.firstOf(t, "x")

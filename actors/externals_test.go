@@ -47,7 +47,7 @@ func (th *harness) knows(t *testing.T, task string) {
 	}
 }
 
-func TestWorkOutsideThatBeginsWhileTheStoreIsReadIsLookedAtNext(t *testing.T) {
+func TestExternalWorkStartedDuringAReadIsPolledNext(t *testing.T) {
 	s := &tardy{Store: model.New(model.Options{}), read: make(chan struct{}), heard: make(chan struct{})}
 	cfg := withFunc(func(context.Context, flow.Job) flow.Report {
 		return flow.Report{Deferred: []flow.External{{Service: "s", ID: "x"}}}
@@ -75,7 +75,7 @@ func (h held) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, e
 	return h.over.Poll(ctx, x)
 }
 
-func TestWorkOutsideIsLookedAtWhenWhatWasInLineBeforeHasGoneToAnotherMember(t *testing.T) {
+func TestExternalWorkIsPolledAfterQueuedRowsHaveMovedAway(t *testing.T) {
 	const many = 60 // more than are polled at once
 	h := held{over(`1`), make(chan struct{}, 2*many), make(chan struct{})}
 	cfg := withFunc(func(_ context.Context, j flow.Job) flow.Report {

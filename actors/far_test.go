@@ -201,7 +201,7 @@ func TestOneAttachedWorkerGetsTheJobsOfAllMembers(t *testing.T) {
 	require.Equal(t, 4*len(ids), h.jobs())
 }
 
-func TestJobsWaitForACreditAnywhereAndFailForWantOfAWorker(t *testing.T) {
+func TestJobsWaitForACreditAnywhereAndFailWithoutAWorker(t *testing.T) {
 	c := newCircuit(nil)
 	members, sessions := three(t, c, -1)
 	version := members[0].publish(t, remoteJob)
@@ -223,7 +223,7 @@ func TestJobsWaitForACreditAnywhereAndFailForWantOfAWorker(t *testing.T) {
 	l.cut()
 }
 
-func TestNoJobIsDoneTwiceWhenTasksMoveWhileTheirWorkerStays(t *testing.T) {
+func TestTaskMovesDoNotRepeatJobsOfTheirWorker(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
@@ -248,7 +248,7 @@ func TestNoJobIsDoneTwiceWhenTasksMoveWhileTheirWorkerStays(t *testing.T) {
 
 // When a member loses a task, jobs that it was about to send are void, even if it owns the task
 // again later.
-func TestAJobThatWaitsToBeGivenAwayIsNotGivenOnceItsTaskHasBeenElsewhere(t *testing.T) {
+func TestAnUnsentJobIsDroppedAfterItsTaskHasMoved(t *testing.T) {
 	c := newCircuit(nil)
 	members, sessions := three(t, c, time.Hour)
 	a, b := members[0], members[2]
@@ -285,7 +285,7 @@ func TestAJobThatWaitsToBeGivenAwayIsNotGivenOnceItsTaskHasBeenElsewhere(t *test
 	require.Empty(t, h.repeated())
 }
 
-func TestAMemberWithoutTheWorkerMayEndWhileItsJobsAreDone(t *testing.T) {
+func TestAMemberWithoutTheWorkerMayEndWhileItsJobsRun(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *circuit, []*harness){
 		"in order": func(t *testing.T, c *circuit, members []*harness) {
 			for shard := range persistence.Shards {
@@ -344,7 +344,7 @@ func TestACancelReachesAnAttachedWorkerAtAnotherMember(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, c.ended(t, other).State.Status)
 }
 
-func TestAStepThatCrashesAsItGivesAJobToAnotherMemberGivesItAgain(t *testing.T) {
+func TestAStepThatCrashesWhileSendingAJobSendsItAgain(t *testing.T) {
 	c := newCircuit(nil)
 	var members []*harness
 	var sessions []*attached.Sessions
@@ -380,7 +380,7 @@ func TestAStepThatCrashesAsItGivesAJobToAnotherMemberGivesItAgain(t *testing.T) 
 	require.Len(t, crashes, len(ids), "each of them crashed")
 }
 
-func TestAJobThatIsGivenAgainWhileItWaitsReportsAboutTheLastTime(t *testing.T) {
+func TestAWaitingJobReportsItsLatestDelivery(t *testing.T) {
 	c := newCircuit(nil)
 	owner := c.join(t, actors.Config{})
 	c.give(owner, persistence.AllShards()...)

@@ -65,7 +65,7 @@ func foundUntold(t *testing.T, clock actors.Clock) (a, b *harness, version strin
 	return a, b, version
 }
 
-func TestAPollerFindsJobsOfOthersOfWhichItsMemberWasNotTold(t *testing.T) {
+func TestAPollerFindsUnannouncedJobsOfOtherMembers(t *testing.T) {
 	a, b, version := foundUntold(t, quick{time.Now()})
 	a.begin(t, version, `{}`)
 	require.Eventually(t, func() bool { return len(b.poll(t, 0, 1, "x")) == 1 }, patience, 10*time.Millisecond)
@@ -76,7 +76,7 @@ type hasty struct{ quick }
 
 func (h hasty) AfterFunc(d time.Duration, f func()) func() bool { return h.quick.AfterFunc(d*9/10, f) }
 
-func TestAPollerFindsJobsOfOthersThoughItsMemberIsCalledTooEarly(t *testing.T) {
+func TestAPollerFindsJobsOfOthersIfTheTimerIsTooEarly(t *testing.T) {
 	foundUntold(t, hasty{quick{time.Now()}})
 }
 
@@ -112,7 +112,7 @@ func TestPollersOfAllMembersGetEachJobOnce(t *testing.T) {
 	require.Empty(t, got)
 }
 
-func TestLookingForJobsOfWhichThereWasWordPutsOffNoLookForTheOthers(t *testing.T) {
+func TestReadsForAnnouncedJobsDoNotDelayTheRescan(t *testing.T) {
 	store := newLeaping()
 	c := newCircuit(store)
 	told, silent := c.join(t, actors.Config{}), c.join(t, actors.Config{})
@@ -159,9 +159,9 @@ func (s *counting) QueueServices(ctx context.Context) ([]string, error) {
 	return s.Store.QueueServices(ctx)
 }
 
-// TestJobsThatSomebodyHoldsAreLeftAlone lets one poll wait for a minute while 2,000 jobs are held
+// TestHeldJobsAreNotClaimedRepeatedly lets one poll wait for a minute while 2,000 jobs are held
 // for an hour.
-func TestJobsThatSomebodyHoldsAreLeftAlone(t *testing.T) {
+func TestHeldJobsAreNotClaimedRepeatedly(t *testing.T) {
 	for name, alone := range map[string]bool{"in a cluster of one": true, "by those who asked another member": false} {
 		t.Run(name, func(t *testing.T) {
 			clock := quick{time.Now()}
@@ -207,7 +207,7 @@ func TestJobsThatSomebodyHoldsAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsReturnedIsFoundThoughItWasHeldForLonger(t *testing.T) {
+func TestAReturnedJobIsFoundBeforeItsClaimWouldEnd(t *testing.T) {
 	c := newCircuit(nil)
 	a := c.join(t, actors.Config{Visibility: time.Hour})
 	c.give(a, persistence.AllShards()...)
@@ -220,7 +220,7 @@ func TestAJobThatIsReturnedIsFoundThoughItWasHeldForLonger(t *testing.T) {
 	require.Len(t, b.poll(t, patience, 1, "x"), 1)
 }
 
-func TestAJobThereWasWordOfIsFoundWithoutReadingAllThatAreHeld(t *testing.T) {
+func TestAnAnnouncedJobIsFoundWithoutReadingAllHeldOnes(t *testing.T) {
 	store := &counting{Store: model.New(model.Options{})}
 	c := newCircuit(store)
 	cfg := actors.Config{Visibility: time.Hour, Host: actors.Host{Clock: lazy{}}}

@@ -18,7 +18,7 @@ import (
 
 func listOf(n int) string { return `{"list":[` + strings.Repeat("1,", n-1) + `1]}` }
 
-func TestAPollThatDoesNotWaitGetsAllThatIsThere(t *testing.T) {
+func TestAPollWithoutWaitGetsAllAvailableJobs(t *testing.T) {
 	th := start(t, actors.Config{})
 	version := th.publish(t, queueOverAList)
 	for _, n := range []int{300, 200, 700} {
@@ -84,7 +84,7 @@ func names(n int) []string {
 	return all
 }
 
-func TestAWidePollAsksTheStoreOnlyForWhatItHas(t *testing.T) {
+func TestAWidePollReadsOnlyServicesWithJobs(t *testing.T) {
 	store := &asking{Store: model.New(model.Options{})}
 	th := start(t, actors.Config{Store: store, MaxReady: 1})
 	th.begin(t, th.publish(t, queueOf("service-7")), `{}`)

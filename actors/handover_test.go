@@ -92,7 +92,7 @@ func TestMovesBackAndForthRepeatNoWork(t *testing.T) {
 	}
 }
 
-func TestWhatIsOnItsWayToTheStoreIsThereBeforeATaskHasMoved(t *testing.T) {
+func TestPendingCommitsAreStoredBeforeATaskHasMoved(t *testing.T) {
 	committing, release := make(chan struct{}), make(chan struct{})
 	var once atomic.Bool
 	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
@@ -158,7 +158,7 @@ func (c *circuit) loseInVain(t *testing.T, a *harness, id string) {
 	c.give(a, shardOf(id)...)
 }
 
-func TestATaskThatIsGivenBackWhileItGoesToRestGoesOn(t *testing.T) {
+func TestATaskReturnedWhileItRestsContinues(t *testing.T) {
 	store, committing, release := holdingUp()
 	c := newCircuit(store)
 	a := c.join(t, withFunc(newLedger().freed().carrier("a")))
@@ -173,10 +173,10 @@ func TestATaskThatIsGivenBackWhileItGoesToRestGoesOn(t *testing.T) {
 const aJobAndAnother = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"exec_type":"local_func","func":"f"}},
 	"edges":[{"from":"a","action":"default","to":"b"}]}`
 
-// TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice delivers the report before the
+// TestAnInFlightReportOfAReturnedTaskIsExpectedOnce delivers the report before the
 // task is resumed, and after that. A pause keeps the second job from starting, so the task cannot
 // end earlier.
-func TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice(t *testing.T) {
+func TestAnInFlightReportOfAReturnedTaskIsExpectedOnce(t *testing.T) {
 	for _, first := range []string{"the report", "the resume"} {
 		t.Run(first+" comes first", func(t *testing.T) {
 			c, l, a, b := newPair(t, nil)
@@ -214,7 +214,7 @@ func TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice(t *testing
 	}
 }
 
-func TestThoseWhoWaitForATaskAreToldThatItMoves(t *testing.T) {
+func TestWaitingCallersAreNotifiedOfAMove(t *testing.T) {
 	c, l := newCircuit(nil), newLedger()
 	a := c.join(t, withFunc(l.carrier("a")))
 	c.give(a, persistence.AllShards()...)
@@ -241,7 +241,7 @@ func handedOver(t *testing.T, c *circuit, from, to *harness) {
 const jobsDeepInside = `{"start":"sub","nodes":{"sub":{"kind":"subflow","subflow":{"start":"each","nodes":{
 	"each":{"kind":"foreach","exec_type":"local_func","func":"f","parallel_mode":"concurrent","prep":{"input_key":"$params.list"}}}}}}}`
 
-func TestAStepActorThatKeepsCrashingDoesNotHoldUpAMove(t *testing.T) {
+func TestACrashingStepActorDoesNotDelayAMove(t *testing.T) {
 	for name, depth := range map[string]int{"a step of the task": 1, "a step inside another one": 2} {
 		t.Run(name, func(t *testing.T) {
 			clock := quick{time.Now()}
@@ -274,7 +274,7 @@ func TestAStepActorThatKeepsCrashingDoesNotHoldUpAMove(t *testing.T) {
 	}
 }
 
-func TestATaskThatHasCrashedDoesNotHoldUpAMove(t *testing.T) {
+func TestACrashedTaskDoesNotDelayAMove(t *testing.T) {
 	p := newPoison("Key:k")
 	c, l := newCircuit(nil), newLedger()
 	cfg := withFunc(l.carrier("a"))
@@ -293,7 +293,7 @@ func TestATaskThatHasCrashedDoesNotHoldUpAMove(t *testing.T) {
 	require.Empty(t, l.repeated())
 }
 
-func TestATaskThatCrashesWhateverIsDoneDoesNotHoldUpAMove(t *testing.T) {
+func TestAPermanentlyCrashingTaskDoesNotDelayAMove(t *testing.T) {
 	c, l := newCircuit(nil), newLedger()
 	cfg := withFunc(l.carrier("a"))
 	var crashing atomic.Bool
@@ -317,7 +317,7 @@ func TestATaskThatCrashesWhateverIsDoneDoesNotHoldUpAMove(t *testing.T) {
 	require.Empty(t, l.repeated())
 }
 
-func TestATaskThatCannotBeLoadedDoesNotHoldUpAMove(t *testing.T) {
+func TestATaskThatCannotBeLoadedDoesNotDelayAMove(t *testing.T) {
 	var away atomic.Bool
 	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Call: func(_ context.Context, name string) error {
 		if name == "Load" && away.Load() {
@@ -340,7 +340,7 @@ func TestATaskThatCannotBeLoadedDoesNotHoldUpAMove(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 }
 
-func TestAJobOfATaskThatCannotBeLoadedAgainReportsToTheNextOwner(t *testing.T) {
+func TestAJobReportsToTheNextOwnerIfItsTaskCannotBeReloaded(t *testing.T) {
 	var away atomic.Bool
 	loads := make(chan struct{}, 1000)
 	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{
@@ -373,7 +373,7 @@ func TestAJobOfATaskThatCannotBeLoadedAgainReportsToTheNextOwner(t *testing.T) {
 	require.Empty(t, l.repeated())
 }
 
-func TestWhatHoldsUpAMoveIsTold(t *testing.T) {
+func TestADelayedMoveLogsItsTasks(t *testing.T) {
 	store, committing, release := holdingUp()
 	var said lines
 	c, l := newCircuit(store), newLedger().freed()
@@ -390,7 +390,7 @@ func TestWhatHoldsUpAMoveIsTold(t *testing.T) {
 	require.NoError(t, <-lost)
 }
 
-func TestNothingIsSaidOfAMoveThatWasGivenUp(t *testing.T) {
+func TestAnAbandonedMoveIsNotLogged(t *testing.T) {
 	store, committing, release := holdingUp()
 	var said lines
 	goOn := sync.OnceFunc(func() { close(release) })

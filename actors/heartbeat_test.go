@@ -55,7 +55,7 @@ func (s *groupedLoads) Load(ctx context.Context, tasks []string) ([]*persistence
 	return s.Store.Load(ctx, tasks)
 }
 
-func TestAHeartbeatProlongsAllItsClaimsAtOnce(t *testing.T) {
+func TestAHeartbeatExtendsAllItsClaimsTogether(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	held := &groupedLoads{Store: store}
@@ -84,7 +84,7 @@ func TestAHeartbeatProlongsAllItsClaimsAtOnce(t *testing.T) {
 	require.Contains(t, canceled, "nope")
 }
 
-func TestAHeartbeatIsForThoseJobsWhoseTasksCanBeReached(t *testing.T) {
+func TestAHeartbeatExtendsTheJobsOfReachableTasks(t *testing.T) {
 	s := &stuck{Store: model.New(model.Options{}), release: make(chan struct{})}
 	s.task.Store("nobody's")
 	th := start(t, actors.Config{Store: s, Visibility: time.Hour})

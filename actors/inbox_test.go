@@ -21,7 +21,7 @@ func (k *counter) Receive(c actor.Context) {
 	}
 }
 
-func TestAReportThatLandsWhileItsInboxIsEmptiedForTheLastTimeIsNotLost(t *testing.T) {
+func TestAReportDuringTheLastDrainOfItsInboxIsNotLost(t *testing.T) {
 	const rounds, each = 3000, 300
 	var told counter
 	m := &Member{system: actor.NewActorSystem(libraryLog(slog.New(slog.DiscardHandler)))}

@@ -19,7 +19,7 @@ func (c *circuit) quickly(t *testing.T, clock quick, cfg actors.Config) *harness
 	return c.join(t, cfg)
 }
 
-func TestAJobIsCalledOffThoughItsOwnerEndedBeforeItSaidSo(t *testing.T) {
+func TestAJobIsCanceledEvenIfItsOwnerEndedBeforeTheWithdrawal(t *testing.T) {
 	for name, next := range map[string]int{"and another one has the task by now": 2, "and its carrier has the task by now": 0} {
 		t.Run(name, func(t *testing.T) {
 			clock := quick{time.Now()}

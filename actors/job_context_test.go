@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAJobIsCalledOffForAllWhoWaitForIt(t *testing.T) {
+func TestACanceledJobEndsAllDerivedContexts(t *testing.T) {
 	for name, off := range map[string]func(c *jobContext, end func()){
 		"by itself":       func(c *jobContext, _ func()) { c.endJob() },
 		"with its member": func(_ *jobContext, end func()) { end() },
@@ -28,7 +28,7 @@ func TestAJobIsCalledOffForAllWhoWaitForIt(t *testing.T) {
 	}
 }
 
-func TestAJobThatWasCalledOffBeforeAnybodyWaitsIsOver(t *testing.T) {
+func TestAJobCanceledBeforeItsFirstWaitHasEnded(t *testing.T) {
 	c := &jobContext{member: t.Context()}
 	c.endJob()
 	require.ErrorIs(t, c.Err(), context.Canceled)

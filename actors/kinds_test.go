@@ -55,7 +55,7 @@ func nodesOf(claimed []engine.Claimed) []string {
 	return nodes
 }
 
-func TestAPollerGetsTheJobsOfItsKindFromMemoryAndFromTheStore(t *testing.T) {
+func TestAPollerGetsMatchingJobsFromMemoryAndStore(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			th := start(t, actors.Config{IdleAfter: 20 * time.Millisecond})
@@ -82,7 +82,7 @@ func TestAPollerGetsTheJobsOfItsKindFromMemoryAndFromTheStore(t *testing.T) {
 	}
 }
 
-func TestAPollThatWaitsGetsNoJobOfAnotherKind(t *testing.T) {
+func TestAWaitingPollGetsMatchingJobsOnly(t *testing.T) {
 	th := start(t, actors.Config{})
 	versionA, versionB, _, b := th.flows(t)
 	got := make(chan []string, 2)

@@ -48,7 +48,7 @@ func driven(t *testing.T, rate float64, trip, lasting time.Duration) (ahead, beh
 	return ahead, behind
 }
 
-func TestTheTimeIsTheStoresHoweverTheHostsClockGoes(t *testing.T) {
+func TestTimeFollowsTheStoreWithAnyHostClock(t *testing.T) {
 	for _, rate := range []float64{0.9, 0.99, 0.9999, 1, 1.0001, 1.01, 1.1} {
 		ahead, behind := driven(t, rate, 10*time.Millisecond, time.Hour)
 		require.LessOrEqual(t, ahead, 60*time.Millisecond, "rate %v", rate)

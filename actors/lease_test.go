@@ -43,7 +43,7 @@ func (s *crossing) Leave(ctx context.Context, incarnation string) error {
 	return err
 }
 
-func TestARenewalThatCrossesTheMembersLeaveIsNoTakeover(t *testing.T) {
+func TestARenewalThatCrossesALeaveIsNotATakeover(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	s := &crossing{Store: store, asked: make(chan struct{}), left: make(chan struct{}), told: make(chan struct{})}
@@ -123,7 +123,7 @@ func late(t *testing.T, store persistence.Store, err error) *harness {
 	return th
 }
 
-func TestALateRenewalDoesNotLoseAStoreThatNobodyElseCanOpen(t *testing.T) {
+func TestALateRenewalKeepsTheLeaseOfALockedStore(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	th := late(t, store, nil)
@@ -132,12 +132,12 @@ func TestALateRenewalDoesNotLoseAStoreThatNobodyElseCanOpen(t *testing.T) {
 	require.Len(t, th.poll(t, patience, 1, "x"), 1)
 }
 
-func TestALateRenewalLosesAStoreThatOthersMayJoin(t *testing.T) {
+func TestALateRenewalLosesTheLeaseOfASharedStore(t *testing.T) {
 	th := late(t, model.New(model.Options{}), nil)
 	require.Equal(t, flow.Busy, flow.ErrorKindOf(th.Ready()))
 }
 
-func TestAStoreThatFailsIsSaidToBeOutOfReachHoweverItIsLocked(t *testing.T) {
+func TestAFailingStoreIsReportedUnavailableIfLockedOrNot(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	th := late(t, store, faulty.ErrFailed)
@@ -145,7 +145,7 @@ func TestAStoreThatFailsIsSaidToBeOutOfReachHoweverItIsLocked(t *testing.T) {
 }
 
 // A renewal that hangs, because its request is lost, is canceled early enough for another one.
-func TestARenewalThatHangsDoesNotCostTheLease(t *testing.T) {
+func TestAHangingRenewalDoesNotLoseTheLease(t *testing.T) {
 	left := make(chan time.Duration, 1)
 	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Call: func(ctx context.Context, name string) error {
 		if deadline, ok := ctx.Deadline(); ok && name == "Renew" {
@@ -160,7 +160,7 @@ func TestARenewalThatHangsDoesNotCostTheLease(t *testing.T) {
 	require.LessOrEqual(t, <-left, 24*time.Minute, "the next one is sent twelve minutes later")
 }
 
-func TestHowLongALeaseIsHeldCountsFromTheLastTrouble(t *testing.T) {
+func TestLeaseHeldTimeRestartsAfterFailedRenewals(t *testing.T) {
 	var failing atomic.Bool
 	clock := &ahead{}
 	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Call: func(_ context.Context, name string) error {
@@ -198,7 +198,7 @@ func (e *expectant) AfterFunc(d time.Duration, f func()) func() bool {
 }
 
 // Other members may have taken over its task, and start the job, too.
-func TestAJobInLineDoesNotBeginWhileTheLeaseMayBeSomebodyElses(t *testing.T) {
+func TestAQueuedJobDoesNotStartWithoutTheLease(t *testing.T) {
 	slow := &lagging{Store: model.New(model.Options{}), err: faulty.ErrFailed, asked: make(chan struct{}, 1)}
 	clock := &expectant{begun: make(chan struct{}, 1)}
 	begun, finish := make(chan string, 2), make(chan struct{}, 2)

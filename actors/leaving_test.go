@@ -40,7 +40,7 @@ func askedElsewhere(t *testing.T, c *circuit, at, owner *harness) (let func()) {
 	return func() { close(release) }
 }
 
-func TestAMemberThatStopsGivesBackWhatIsClaimedMeanwhile(t *testing.T) {
+func TestAStoppingMemberReturnsLateClaims(t *testing.T) {
 	c := newCircuit(nil)
 	cfg := actors.Config{Visibility: time.Hour}
 	a, b := c.join(t, cfg), c.join(t, cfg)
@@ -54,7 +54,7 @@ func TestAMemberThatStopsGivesBackWhatIsClaimedMeanwhile(t *testing.T) {
 	require.Len(t, b.poll(t, patience, 1, "x"), 1)
 }
 
-func TestAMemberWhoseTasksGoToRestBringsOthersWhatIsTheirs(t *testing.T) {
+func TestAMemberReturnsClaimsOfOthersWhileItsTasksRest(t *testing.T) {
 	committing, release, resting := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var committed, rests atomic.Bool
 	c := newCircuit(faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {

@@ -38,7 +38,7 @@ func (th *harness) eventuallyEmpty(t *testing.T) {
 	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 0 }, patience, 5*time.Millisecond)
 }
 
-func TestATaskThatOnlyWaitsLeavesMemoryAndComesBackForASignal(t *testing.T) {
+func TestAWaitingTaskLeavesMemoryAndReturnsForASignal(t *testing.T) {
 	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond})
 	id := th.begin(t, th.publish(t, untilApproved), `{}`)
 	th.eventuallyEmpty(t)
@@ -47,7 +47,7 @@ func TestATaskThatOnlyWaitsLeavesMemoryAndComesBackForASignal(t *testing.T) {
 	th.eventuallyEmpty(t)
 }
 
-func TestATimerBringsATaskBackThatWasAtRest(t *testing.T) {
+func TestATimerWakesARestingTask(t *testing.T) {
 	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond})
 	id := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`), `{"delay_ms":1200}`)
 	th.eventuallyEmpty(t)
@@ -75,7 +75,7 @@ func TestSignalsAtTheSameTimeAreNeverLost(t *testing.T) {
 	require.Len(t, view.State.Root.Shared, n)
 }
 
-func TestAMemberTakesUpWhatAnotherWasCarryingWhenItDied(t *testing.T) {
+func TestAMemberRecoversTheJobsOfADeadOne(t *testing.T) {
 	var calls atomic.Int64
 	reached := make(chan struct{}, 10)
 	block := carry(func(ctx context.Context, j flow.Job) flow.Report {
@@ -97,7 +97,7 @@ func TestAMemberTakesUpWhatAnotherWasCarryingWhenItDied(t *testing.T) {
 	require.EqualValues(t, 4, calls.Load(), "one attempt was carried out twice, because its carrier died")
 }
 
-func TestAStepActorThatCrashesIsCarriedOn(t *testing.T) {
+func TestACrashedStepActorIsRestarted(t *testing.T) {
 	var crashes atomic.Int64
 	cfg := withFunc(increment)
 	cfg.Host.Probe = func(kind string, message any) {
@@ -116,7 +116,7 @@ nodes:
   each: {kind: foreach, exec_type: local_func, func: inc, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}}
 `
 
-func TestATaskActorThatCrashesStartsAgainFromTheStore(t *testing.T) {
+func TestACrashedTaskActorRestartsFromTheStore(t *testing.T) {
 	var crashes atomic.Int64
 	cfg := withFunc(increment)
 	cfg.Host.Probe = func(kind string, message any) {
@@ -181,7 +181,7 @@ func TestStopPutsTasksToRestAndTheNextMemberGoesOn(t *testing.T) {
 	require.NoError(t, store.Close())
 }
 
-func TestAMemberThatLostTheStoreAnswersWhoWaits(t *testing.T) {
+func TestAFencedMemberAnswersWaitingCallers(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	var taken atomic.Bool
@@ -216,7 +216,7 @@ func TestAMemberThatLostTheStoreAnswersWhoWaits(t *testing.T) {
 	}
 }
 
-func TestWorkGoesOnWhenTheStoreIsBack(t *testing.T) {
+func TestWorkContinuesWhenTheStoreIsBack(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	clock := quick{time.Now()}
@@ -239,7 +239,7 @@ func TestAnUnknownTaskIsAnError(t *testing.T) {
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(err))
 }
 
-func TestEverybodyWhoAsksForAnUnknownTaskIsAnswered(t *testing.T) {
+func TestAllCallersOfAnUnknownTaskAreAnswered(t *testing.T) {
 	th := start(t, actors.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -255,7 +255,7 @@ func TestEverybodyWhoAsksForAnUnknownTaskIsAnswered(t *testing.T) {
 	all.Wait()
 }
 
-func TestAnIdempotencyKeyIsOneTask(t *testing.T) {
+func TestAnIdempotencyKeyStandsForOneTask(t *testing.T) {
 	th := start(t, actors.Config{})
 	n := engine.NewTask{VersionID: th.publish(t, untilApproved), Key: "order-7", Params: json.RawMessage(`{"a":1}`)}
 	type outcome struct {
@@ -286,7 +286,7 @@ func TestAnIdempotencyKeyIsOneTask(t *testing.T) {
 	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
 }
 
-func TestSmallerLimitsDoNotWedgeRunningTasks(t *testing.T) {
+func TestSmallerLimitsDoNotBlockRunningTasks(t *testing.T) {
 	const nested = `{"start":"s","nodes":{"s":{"kind":"subflow","subflow":{"start":"w","nodes":{
 		"w":{"kind":"subflow","subflow":{"start":"x","nodes":{"x":{"service":"s","exec_type":"queue"}}}}}}}}}`
 	const wide = `{"start":"f","nodes":{"f":{"kind":"foreach","service":"nobody","exec_type":"queue","prep":{"input_key":"$params.list"}}}}`

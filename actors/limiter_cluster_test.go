@@ -80,7 +80,7 @@ func TestALimitHoldsWhileKeysAndTasksMove(t *testing.T) {
 	g.atMost(t, 2)
 }
 
-func TestTheKeysOfAMemberThatDiedAreGivenByTheNextOwner(t *testing.T) {
+func TestTheNextOwnerGrantsPermitsOfADeadMembersKeys(t *testing.T) {
 	c, g, a, b := keyedPair(t)
 	g.free = make(chan struct{})
 	version := a.publish(t, "start: a\nnodes: {a: {func: f, concurrency: {name: crm, limit: 1}}}\n")
@@ -127,7 +127,7 @@ func (s *lossy) Rule(ctx context.Context, incarnation string, q persistence.Perm
 	return r, err
 }
 
-func TestADecisionWhoseAnswerIsLostIsToldAllTheSame(t *testing.T) {
+func TestAPermitIsDeliveredEvenIfTheAnswerOfTheStoreIsLost(t *testing.T) {
 	g := newGauge()
 	cfg := gauged(g)
 	cfg.Store = &lossy{Store: model.New(model.Options{}), left: 2}
@@ -136,7 +136,7 @@ func TestADecisionWhoseAnswerIsLostIsToldAllTheSame(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, th.run(t, version, `{"c":"x"}`).State.Status)
 }
 
-func TestWhoHadAKeyWhenItsMemberDiedStillHasIt(t *testing.T) {
+func TestPermitsSurviveTheDeathOfTheMember(t *testing.T) {
 	g := newGauge()
 	g.free = make(chan struct{})
 	cfg := gauged(g)
@@ -226,7 +226,7 @@ func keyHeld(t *testing.T, units int) (store *tally, owner *harness) {
 	return store, owner
 }
 
-func TestWhoCannotBeReachedIsToldOfHisKeyAgainAtAPace(t *testing.T) {
+func TestPermitsForAnUnreachableMemberAreResentAtALimitedRate(t *testing.T) {
 	const units = 300
 	store, owner := keyHeld(t, units)
 	store.probe(t, owner, 1)
@@ -256,7 +256,7 @@ func (s *busy) Rule(ctx context.Context, incarnation string, q persistence.Permi
 	return r, err
 }
 
-func TestKeysThatAreAskedForAllTheTimeKeepNoOtherWaiting(t *testing.T) {
+func TestBusyKeysDoNotDelayOtherKeys(t *testing.T) {
 	store := &busy{tally: newTally(), most: 100, done: make(chan struct{}), again: func(string) {}}
 	cfg := gauged(newGauge())
 	cfg.Store = store

@@ -55,7 +55,7 @@ func (s *mum) state(t *testing.T, task string) persistence.PermitState {
 
 const ofOneKey = "start: a\nnodes: {a: {func: f, concurrency: {name: crm, limit: 1}}}\n"
 
-func TestATaskThatIsLoadedAgainHearsOfTheKeyThatItWasGivenWithoutWord(t *testing.T) {
+func TestAReloadedTaskGetsThePermitWhoseNoticeWasLost(t *testing.T) {
 	store := &mum{tally: newTally()}
 	c, g := newCircuit(store), newGauge()
 	var crash atomic.Bool
@@ -82,7 +82,7 @@ func TestATaskThatIsLoadedAgainHearsOfTheKeyThatItWasGivenWithoutWord(t *testing
 	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 }
 
-func TestAMemberThatGoesTellsOfTheKeysThatItHasGiven(t *testing.T) {
+func TestAStoppingMemberDeliversItsGrantedPermits(t *testing.T) {
 	store := &mum{tally: newTally(), asked: make(chan struct{}, 100), answer: make(chan struct{})}
 	c, g := newCircuit(store), newGauge()
 	cfg := gauged(g)
@@ -102,7 +102,7 @@ func TestAMemberThatGoesTellsOfTheKeysThatItHasGiven(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 }
 
-func TestATaskThatWakesUpHasNothingDecidedAboutTheKeysItWaitsFor(t *testing.T) {
+func TestAWakingTaskRequestsNoDecisionAboutItsKeys(t *testing.T) {
 	const units, wakes = 300, 10
 	store := newTally()
 	th := start(t, actors.Config{Store: store, IdleAfter: 30 * time.Millisecond, Host: actors.Host{Clock: lazy{}}})

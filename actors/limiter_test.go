@@ -83,7 +83,7 @@ nodes:
   a: {func: f, prep: {input_key: $params.c}, post: {output_key: out}, concurrency: {key: $params.c, limit: 2}}
 `
 
-func TestNoMoreThanItsLimitOfAKeyAreUnderWay(t *testing.T) {
+func TestAKeyLimitsConcurrentAttempts(t *testing.T) {
 	for name, store := range map[string]persistence.Store{"sqlite": nil, "model": model.New(model.Options{})} {
 		t.Run(name, func(t *testing.T) {
 			g := newGauge()
@@ -152,7 +152,7 @@ func TestTasksWaitForTheKeyOfTheirFlowAndRestMeanwhile(t *testing.T) {
 	require.Equal(t, 1, g.mosts()["null"])
 }
 
-func TestARateLetsNoMoreBegin(t *testing.T) {
+func TestARateLimitsStarts(t *testing.T) {
 	g := newGauge()
 	th := start(t, gauged(g))
 	version := th.publish(t, "start: a\nnodes: {a: {func: f, rate: {limit: 3, per: 300ms}}}\n")
@@ -186,7 +186,7 @@ func TestARateLetsNoMoreBegin(t *testing.T) {
 	require.Empty(t, rows, "what has begun is used up")
 }
 
-func TestWhoDoesNotWaitIsRefused(t *testing.T) {
+func TestATaskThatMayNotWaitIsRefused(t *testing.T) {
 	g := newGauge()
 	g.free = make(chan struct{})
 	th := start(t, gauged(g))
@@ -195,13 +195,13 @@ func TestWhoDoesNotWaitIsRefused(t *testing.T) {
 	<-g.begun
 	view := th.run(t, version, `{}`)
 	require.Equal(t, flow.TaskFailed, view.State.Status)
-	require.Contains(t, view.State.Error, "limit: no room for tasks:flow-TestWhoDoesNotWaitIsRefused")
+	require.Contains(t, view.State.Error, "limit: no room for tasks:flow-TestATaskThatMayNotWaitIsRefused")
 	close(g.free)
 	require.Equal(t, flow.TaskCompleted, th.ended(t, first).State.Status)
 	require.Equal(t, flow.TaskCompleted, th.run(t, version, `{}`).State.Status)
 }
 
-func TestANewerOneTakesThePlaceOfTheOldest(t *testing.T) {
+func TestANewerTaskReplacesTheOldest(t *testing.T) {
 	g := newGauge()
 	g.free = make(chan struct{})
 	th := start(t, gauged(g))
@@ -217,7 +217,7 @@ func TestANewerOneTakesThePlaceOfTheOldest(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, th.ended(t, second).State.Status)
 }
 
-func TestATaskThatWaitsForAKeyAndIsCanceledMakesRoomInTheLine(t *testing.T) {
+func TestACanceledTaskLeavesTheQueueOfItsKey(t *testing.T) {
 	g := newGauge()
 	g.free = make(chan struct{})
 	th := start(t, gauged(g))
@@ -237,8 +237,8 @@ func TestATaskThatWaitsForAKeyAndIsCanceledMakesRoomInTheLine(t *testing.T) {
 	require.Empty(t, openKeys(t, th.store))
 }
 
-// TestTheExamplesOfTheirPageRun runs every flow of docs/keys.md.
-func TestTheExamplesOfTheirPageRun(t *testing.T) {
+// TestTheExamplesOfTheKeysPageRun runs every flow of docs/keys.md.
+func TestTheExamplesOfTheKeysPageRun(t *testing.T) {
 	page, err := os.ReadFile("../docs/keys.md")
 	require.NoError(t, err)
 	blocks := strings.Split(string(page), "```yaml\n# params: ")[1:]

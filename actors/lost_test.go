@@ -49,7 +49,7 @@ func stopSoon(t *testing.T, th *harness) {
 	require.NoError(t, th.Stop(ctx))
 }
 
-func TestAMemberThatStopsLosesNoJob(t *testing.T) {
+func TestAStoppingMemberLosesNoJob(t *testing.T) {
 	l := newLives(1)
 	th := l.start(t)
 	id := th.begin(t, th.publish(t, oneJob), `{}`)
@@ -64,7 +64,7 @@ func TestAMemberThatStopsLosesNoJob(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, l.start(t).ended(t, id).State.Status)
 }
 
-func TestAJobThatEndsItsMemberIsNotCarriedOutForEver(t *testing.T) {
+func TestAJobThatKillsItsMemberIsNotRepeatedForever(t *testing.T) {
 	l := newLives(2)
 	th := l.start(t)
 	id := th.begin(t, th.publish(t, oneJob), `{}`)
@@ -79,7 +79,7 @@ func TestAJobThatEndsItsMemberIsNotCarriedOutForEver(t *testing.T) {
 	require.Empty(t, l.begun)
 }
 
-func TestAJobThatNobodyHadBegunIsNotLostWithItsMember(t *testing.T) {
+func TestAJobThatHadNotStartedIsNotLostWithItsMember(t *testing.T) {
 	l := newLives(1)
 	th := l.start(t)
 	version := th.publish(t, oneJob)

@@ -41,7 +41,7 @@ func (s *takings) Load(ctx context.Context, ids []string) ([]*persistence.Record
 	return s.Store.Load(ctx, ids)
 }
 
-func TestVeryManyTasksMoveWithoutStandingInTheWayOfOthers(t *testing.T) {
+func TestAMoveOfManyTasksDoesNotDelayOthers(t *testing.T) {
 	const many = 6_000
 	var most atomic.Int64
 	var a *harness
@@ -80,7 +80,7 @@ func TestVeryManyTasksMoveWithoutStandingInTheWayOfOthers(t *testing.T) {
 	require.EqualValues(t, many, b.Stats().Actors["task"])
 }
 
-func TestAMemberThatIsAlwaysBusyTakesUpWhatItGets(t *testing.T) {
+func TestAPermanentlyBusyMemberRecoversGainedTasks(t *testing.T) {
 	release := make(chan struct{})
 	var held atomic.Bool
 	c := newCircuit(faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {

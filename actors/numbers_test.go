@@ -25,7 +25,7 @@ func TestNamesOfNumbersAreBounded(t *testing.T) {
 	require.Len(t, found[0].GetMetric(), maxNames+1)
 }
 
-func TestNumbersThatAreNoneCountNothing(t *testing.T) {
+func TestInvalidNumbersAreNotCounted(t *testing.T) {
 	var all jobNumbers
 	for _, list := range []string{"", "null", "[]", "{}", `["a"]`, `[{"name":1}]`, `[{"name":"a","count":-1,"sum":1}]`, `[{"name":"a","count":1,"sum":1e999}]`} {
 		all.addReported(json.RawMessage(list))

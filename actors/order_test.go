@@ -98,7 +98,7 @@ func three(t *testing.T) (l *committer, next func(tasks ...string) heldBatch, wr
 	return l, next, written
 }
 
-func TestALaneBeginsWhenAsManyWaitAsAreBeingWritten(t *testing.T) {
+func TestALaneStartsWhenAsManyCommitsWaitAsAreInFlight(t *testing.T) {
 	l, next, first := three(t)
 	l.addEach("f", "g")
 	require.Equal(t, 1, l.runningLanes)
@@ -110,7 +110,7 @@ func TestALaneBeginsWhenAsManyWaitAsAreBeingWritten(t *testing.T) {
 	close(next("i").release)
 }
 
-func TestNobodyWaitsLongForALargerBatch(t *testing.T) {
+func TestCommitsDoNotWaitLongForALargerBatch(t *testing.T) {
 	l, next, first := three(t)
 	l.addEach("f")
 	require.Equal(t, 1, l.runningLanes)

@@ -57,7 +57,7 @@ func (w *armedCommit) store(o model.Options) persistence.Store {
 	})
 }
 
-func TestJobsWhoseStartWasStoredWithoutAnAnswerAreCarriedOutAfterAMove(t *testing.T) {
+func TestJobsStartedByAnUnansweredCommitRunAfterAMove(t *testing.T) {
 	for name, text := range approvalThenJobs {
 		t.Run(name, func(t *testing.T) {
 			w := &armedCommit{then: func() error { return faulty.ErrLost }}
@@ -78,7 +78,7 @@ func TestJobsWhoseStartWasStoredWithoutAnAnswerAreCarriedOutAfterAMove(t *testin
 	}
 }
 
-func TestJobsThatACrashDuringAMoveKeptFromTheirCarrierAreCarriedOut(t *testing.T) {
+func TestJobsUnsentBecauseOfACrashDuringAMoveAreCarriedOut(t *testing.T) {
 	for name, text := range approvalThenJobs {
 		t.Run(name, func(t *testing.T) {
 			release := make(chan struct{})

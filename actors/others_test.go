@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 )
 
-func TestWhoWentLongAgoIsForgotten(t *testing.T) {
+func TestOldDeparturesAreForgotten(t *testing.T) {
 	store := newLeaping()
 	c := newCircuit(store)
 	th := c.join(t, actors.Config{Lease: time.Second})

@@ -56,7 +56,7 @@ func TestAnOutageOfTheStoreIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 	}
 }
 
-func TestATaskThatTheStoreDoesNotTellOfIsAnOutage(t *testing.T) {
+func TestATaskThatTheStoreDoesNotReturnIsAnOutage(t *testing.T) {
 	var failures atomic.Int64
 	said := &lines{}
 	th := start(t, actors.Config{

@@ -22,7 +22,7 @@ start: a
 nodes: {a: {kind: choice, default_action: go}, b: {kind: choice, default_action: go}}
 edges: [{from: a, action: go, to: b}, {from: b, action: go, to: a}]`
 
-func TestEndlessLoopsDoNotHoldUpOthers(t *testing.T) {
+func TestEndlessLoopsDoNotDelayOtherTasks(t *testing.T) {
 	th := start(t, actors.Config{Limits: flow.Limits{Steps: 1 << 40}})
 	loop, short := th.publish(t, endless), th.publish(t, "start: a\nnodes: {a: {kind: choice}}")
 	var loops []string
@@ -52,8 +52,8 @@ func TestStepsWithoutWorkArePaced(t *testing.T) {
 	require.GreaterOrEqual(t, view.State.EndedAt-view.State.CreatedAt, int64(500), "10,000 at once, then 10,000 a second")
 }
 
-// TestADecisionGoesOnAfterItsRowIsStored records the messages to the actor of an endless loop.
-func TestADecisionGoesOnAfterItsRowIsStored(t *testing.T) {
+// TestACutDecisionContinuesAfterItsRowIsStored records the messages to the actor of an endless loop.
+func TestACutDecisionContinuesAfterItsRowIsStored(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
 	th := start(t, actors.Config{Limits: flow.Limits{Steps: 5_000}, Host: actors.Host{Probe: func(actor string, message any) {

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestAStoreThatIsDownIsAskedAgainEverySecond(t *testing.T) {
+func TestAnUnavailableStoreIsRetriedEverySecond(t *testing.T) {
 	for try := range 1000 {
 		require.LessOrEqual(t, storePause(try), time.Second)
 	}

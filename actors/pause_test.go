@@ -52,7 +52,7 @@ func (pauseless) AfterFunc(d time.Duration, f func()) func() bool {
 	return lazy{}.AfterFunc(d, f)
 }
 
-func TestATaskThatCrashesOnAClaimDoesNotHoldUpItsQueue(t *testing.T) {
+func TestATaskThatCrashesOnAClaimDoesNotBlockItsQueue(t *testing.T) {
 	p := newPoison("Worker:w")
 	th := start(t, actors.Config{Store: model.New(model.Options{}), Host: actors.Host{Probe: p.probe}})
 	version := th.publish(t, queueOf("s"))
@@ -67,7 +67,7 @@ func TestATaskThatCrashesOnAClaimDoesNotHoldUpItsQueue(t *testing.T) {
 	require.Equal(t, good, got[0].Job.Task)
 }
 
-func TestAPollEndsInItsTimeThoughItsOnlyTaskCrashes(t *testing.T) {
+func TestAPollEndsOnTimeIfItsOnlyTaskCrashes(t *testing.T) {
 	p := newPoison("Worker:w")
 	th := start(t, actors.Config{Store: model.New(model.Options{}), Host: actors.Host{Probe: p.probe, Clock: pauseless{}}})
 	p.task.Store(th.begin(t, th.publish(t, queueOf("s")), `{}`))
@@ -75,7 +75,7 @@ func TestAPollEndsInItsTimeThoughItsOnlyTaskCrashes(t *testing.T) {
 	require.EqualValues(t, 1, p.crashes.Load())
 }
 
-func TestCommandsDoNotCutThePauseAfterACrashShort(t *testing.T) {
+func TestCommandsDoNotShortenThePauseAfterACrash(t *testing.T) {
 	p := newPoison("Key:k")
 	th := start(t, actors.Config{Store: model.New(model.Options{}), Host: actors.Host{Probe: p.probe, Clock: pauseless{}}})
 	id := th.begin(t, th.publish(t, queueOf("s")), `{}`)
@@ -97,7 +97,7 @@ func TestCommandsDoNotCutThePauseAfterACrashShort(t *testing.T) {
 	asking.Wait()
 }
 
-func TestAPauseIsNotEndedByThatOfBeforeAMove(t *testing.T) {
+func TestAPauseIsNotEndedByAnEarlierOne(t *testing.T) {
 	p, clock := newPoison("Key:bad"), newCatching(200*time.Millisecond)
 	c := newCircuit(nil)
 	cfg := actors.Config{Host: actors.Host{Probe: p.probe, Clock: clock}}
@@ -119,7 +119,7 @@ func TestAPauseIsNotEndedByThatOfBeforeAMove(t *testing.T) {
 	require.NotEqual(t, flow.Busy, flow.ErrorKindOf(a.Do(t.Context(), id, claim, "")))
 }
 
-func TestATaskThatCrashedTakesCommandsAgainAfterItsPause(t *testing.T) {
+func TestACrashedTaskAcceptsCommandsAfterItsPause(t *testing.T) {
 	p := newPoison("Key:bad")
 	th := start(t, actors.Config{Store: model.New(model.Options{}), Host: actors.Host{Probe: p.probe}})
 	id := th.begin(t, th.publish(t, queueOf("s")), `{}`)

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-func TestAJobGoesToAPollThatHasNoneYet(t *testing.T) {
+func TestAJobGoesToAPollWithoutOne(t *testing.T) {
 	q := newQueue(new(Member))
 	wait := func(most, got int) *poller {
 		p := newPoller(engine.Poll{Services: []string{"s"}, Max: most, Wait: 1}, nil)
@@ -32,7 +32,7 @@ func TestAJobGoesToAPollThatHasNoneYet(t *testing.T) {
 	require.NotSame(t, served, q.findWaiter(job), "it has no room")
 }
 
-func TestAPollThatIsOutrankedGetsNothing(t *testing.T) {
+func TestAnOutrankedPollGetsNothing(t *testing.T) {
 	m := new(Member)
 	m.cfg.Outranked = func(worker, service string) bool { return worker == "standby" && service == "s" }
 	q := newQueue(m)
@@ -76,7 +76,7 @@ func TestAPollIsAnsweredWithTheLongestWaitingFirst(t *testing.T) {
 	require.Equal(t, []string{"first", "second", "third", "fourth"}, got)
 }
 
-func TestAPollGetsNothingWhileAListOfItsOwnIsReadForTheFirstTime(t *testing.T) {
+func TestAPollGetsNothingDuringTheFirstReadOfItsLists(t *testing.T) {
 	q := newQueue(new(Member))
 	q.servicesKnown = true
 	p := newPoller(engine.Poll{Services: []string{"early", "late"}, Max: 2, Wait: 1}, nil)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAPlaceThatIsGivenUpUnusedIsTold(t *testing.T) {
+func TestAnUnusedReleasedPlaceIsReported(t *testing.T) {
 	for why, giveUp := range map[string]func(*carrierPool, *activeJob){
 		"the member stops":     func(p *carrierPool, _ *activeJob) { p.close() },
 		"its job is withdrawn": func(_ *carrierPool, f *activeJob) { f.stage.Store(stageDropped) },
@@ -28,7 +28,7 @@ func TestAPlaceThatIsGivenUpUnusedIsTold(t *testing.T) {
 	}
 }
 
-func TestJobsThatAreWithdrawnInLineTakeNoRoom(t *testing.T) {
+func TestWithdrawnQueuedJobsTakeNoMemory(t *testing.T) {
 	m := &Member{ctx: t.Context()}
 	p := &carrierPool{m: m, limit: 1, running: 1} // it takes long
 	flights := make([]*activeJob, 1000)

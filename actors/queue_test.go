@@ -65,7 +65,7 @@ func (s *slowPages) hold(ctx context.Context) {
 	}
 }
 
-func TestAJobThatFindsMemoryFullWhileAPageIsReadIsNotLost(t *testing.T) {
+func TestAJobOfferedToFullMemoryDuringAReadIsNotLost(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	slow := &slowPages{Store: store, read: make(chan struct{}, 1), release: make(chan struct{})}
@@ -88,7 +88,7 @@ func TestAJobThatFindsMemoryFullWhileAPageIsReadIsNotLost(t *testing.T) {
 	require.Equal(t, id, got[0].Job.Task)
 }
 
-func TestAPollerThatWaitsGetsItsJobAlsoWhenMemoryIsFull(t *testing.T) {
+func TestAWaitingPollerGetsItsJobWhenMemoryIsFull(t *testing.T) {
 	const wait = patience + time.Millisecond // no other timer has this duration
 	clock := newNoting(wait)
 	th := start(t, actors.Config{MaxReady: 1, Host: actors.Host{Clock: clock}})
@@ -110,7 +110,7 @@ func TestAPollerThatWaitsGetsItsJobAlsoWhenMemoryIsFull(t *testing.T) {
 	}
 }
 
-func TestAJobThatAPollerWaitsForIsClaimedInTheRowItBeginsIn(t *testing.T) {
+func TestAWaitingPollersJobIsClaimedInTheRowThatStartsIt(t *testing.T) {
 	const wait = patience + time.Millisecond // no other timer has this duration
 	clock := newNoting(wait)
 	th := start(t, actors.Config{Host: actors.Host{Clock: clock}})
@@ -147,7 +147,7 @@ func (th *harness) again(t *testing.T, cfg actors.Config) *harness {
 	return start(t, cfg)
 }
 
-func TestALongPollReadsOnBehindJobsThatOthersHold(t *testing.T) {
+func TestALongPollReadsPastHeldJobs(t *testing.T) {
 	cfg := actors.Config{IdleAfter: 20 * time.Millisecond}
 	th := start(t, cfg)
 	th.begin(t, th.publish(t, queueOverAList), `{"list":[`+strings.Repeat("1,", 509)+`1]}`)
@@ -184,7 +184,7 @@ func TestNewJobsDoNotKeepOldOnesInTheStore(t *testing.T) {
 	require.Fail(t, "the oldest job was never handed out")
 }
 
-func TestJobsThatWaitForPollersDoNotKeepNewTasksOut(t *testing.T) {
+func TestWaitingPollerJobsDoNotBlockNewTasks(t *testing.T) {
 	release := make(chan struct{})
 	cfg := withFunc(func(ctx context.Context, _ flow.Job) flow.Report {
 		select {
@@ -226,7 +226,7 @@ func (s *lateFirst) QueueFor(ctx context.Context, f persistence.QueueFilter, at 
 	return rows, err
 }
 
-func TestTheFirstPollHandsJobsOutInTheOrderOfTheDefinition(t *testing.T) {
+func TestTheFirstPollGetsJobsInDefinitionOrder(t *testing.T) {
 	file := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { file.Close() })
 	store := &lateFirst{file, make(chan struct{})}
@@ -259,7 +259,7 @@ func TestTheFirstPollHandsJobsOutInTheOrderOfTheDefinition(t *testing.T) {
 	}
 }
 
-func TestAPollForWhatIsNoTextIsRefused(t *testing.T) {
+func TestAPollWithInvalidTextIsRefused(t *testing.T) {
 	th := start(t, actors.Config{})
 	for _, p := range []engine.Poll{
 		{Worker: "w\x00", Services: []string{"x"}},

@@ -41,7 +41,7 @@ func (th *harness) queued(t *testing.T) (ids []string) {
 	return ids
 }
 
-func TestAJobThatAPollerGetsAsItBeginsComesToTheQueueWhenThatIsOfUse(t *testing.T) {
+func TestAJobHandedOutAtItsStartGetsAQueueRowWhenNeeded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		unlisted bool
 		does     func(*testing.T, *harness, engine.Claimed)
@@ -77,7 +77,7 @@ func TestAJobThatAPollerGetsAsItBeginsComesToTheQueueWhenThatIsOfUse(t *testing.
 	}
 }
 
-func TestAJobWhoseWorkerIsLostComesToTheQueueAlsoWhenItWasNeverThere(t *testing.T) {
+func TestAnUnlistedJobOfALostWorkerGetsAQueueRow(t *testing.T) {
 	th, got := handOut(t, 50*time.Millisecond, true)
 	again := th.poll(t, patience, 1, "x")
 	require.Len(t, again, 1)
@@ -89,7 +89,7 @@ func TestAJobWhoseWorkerIsLostComesToTheQueueAlsoWhenItWasNeverThere(t *testing.
 	require.Empty(t, th.queued(t))
 }
 
-func TestAJobThatWasNeverInTheQueueIsLostWithItsWorkerAlsoAfterARestart(t *testing.T) {
+func TestAnUnlistedJobIsLostWithItsWorkerAfterARestart(t *testing.T) {
 	th, got := handOut(t, time.Second, true)
 	require.Empty(t, th.queued(t))
 	th = th.again(t, actors.Config{Visibility: time.Second})

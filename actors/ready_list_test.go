@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestServicesThatAreOnlyAskedForDoNotFillMemory(t *testing.T) {
+func TestPolledServicesDoNotFillMemory(t *testing.T) {
 	q := newQueue(nil)
 	q.readyList("kept", jobFilter{}).refs = []*queuedJob{{service: "kept"}}
 	for i := range 5 * maxReadyLists {
@@ -17,7 +17,7 @@ func TestServicesThatAreOnlyAskedForDoNotFillMemory(t *testing.T) {
 	require.Len(t, q.readyList("kept", jobFilter{}).refs, 1)
 }
 
-func TestJobsThatAreGoneLeaveListsNobodyLooksAt(t *testing.T) {
+func TestGoneJobsLeaveUnusedLists(t *testing.T) {
 	s := &readyList{}
 	for i := range 10 * manyGone {
 		r := &queuedJob{at: int64(i)}

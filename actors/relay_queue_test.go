@@ -31,7 +31,7 @@ func (l late) Grace() time.Duration                                      { retur
 func (l late) Roam(func(context.Context, engine.Orders) engine.Outcomes) {}
 func (l late) Shut()                                                     { l.job.Begin() }
 
-func TestAJobThatComesTooLateToBeginIsNotTakenForOneThatItsWorkerGoesOnWith(t *testing.T) {
+func TestAJobThatComesTooLateToStartCannotMigrate(t *testing.T) {
 	m := &Member{ctx: t.Context()}
 	m.cfg.Host.Clock, m.cfg.Lease = realClock{}, time.Hour
 	m.lease = &lease{m: m, renewed: time.Now()}
@@ -44,7 +44,7 @@ func TestAJobThatComesTooLateToBeginIsNotTakenForOneThatItsWorkerGoesOnWith(t *t
 	require.False(t, (&sessions{m: m}).canMigrate(f), "nobody is at it")
 }
 
-func TestJobsOfErrandsThatCameTogetherAreSentTogether(t *testing.T) {
+func TestJobsOfConcurrentErrandsAreSentTogether(t *testing.T) {
 	const errands = 10
 	to := sendRecorder{make(chan []Passage, errands)}
 	m := &Member{ctx: t.Context(), system: actor.NewActorSystem(libraryLog(slog.New(slog.DiscardHandler)))}

@@ -14,7 +14,7 @@ import (
 
 // A claim is refused, and before the answer arrives the job is offered again, by its current owner
 // or because it was returned. No later offer follows.
-func TestAJobThatIsOfferedWhileItsClaimIsRefusedIsThereAfterwards(t *testing.T) {
+func TestAJobOfferedDuringARefusedClaimIsAvailableAfterwards(t *testing.T) {
 	m, err := Start(t.Context(), Config{Store: model.New(model.Options{})})
 	require.NoError(t, err)
 	t.Cleanup(m.Kill)
@@ -41,7 +41,7 @@ func TestAJobThatIsOfferedWhileItsClaimIsRefusedIsThereAfterwards(t *testing.T) 
 
 // While the store does not answer, a claim expires before it is stored. Its poller gets nothing,
 // and the job, which is offered again, goes to the next one.
-func TestAClaimThatIsOverBeforeItIsStoredIsRefused(t *testing.T) {
+func TestAClaimThatExpiresBeforeItIsStoredIsRefused(t *testing.T) {
 	state := flow.NewState("t", flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"queue","service":"x"}}}`))
 	decide := func(cmd flow.Command) flow.Decision {
 		d, err := flow.Decide(state, cmd, flow.Env{Now: 1})

@@ -34,7 +34,7 @@ func (th *harness) events(t *testing.T, task string, kind flow.EventType) (n int
 	return n
 }
 
-func TestManyRequestsWhoseAnswerGetsLostHaveOneEffectEach(t *testing.T) {
+func TestManyRequestsWithLostAnswersTakeEffectOnce(t *testing.T) {
 	const n = 300
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
@@ -83,7 +83,7 @@ func TestManyRequestsWhoseAnswerGetsLostHaveOneEffectEach(t *testing.T) {
 	require.Equal(t, n+1, th.events(t, id, flow.SignalReceived))
 }
 
-func TestWhatWorkersSendDoesNotPushOutWhatUsersAsked(t *testing.T) {
+func TestWorkerReportsDoNotEvictUserRequests(t *testing.T) {
 	th := start(t, actors.Config{})
 	id := th.begin(t, th.publish(t, queueOverAList), `{"list":[1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6,7,8,9,0,1,2,3,4,5,6,7,8,9,0,1,2,3,4,5]}`)
 	signal := func() {

@@ -49,7 +49,7 @@ var (
 	notAtRest = &persistence.Rest{}
 )
 
-func TestARowThatLeavesNothingButWaitingPutsItsTaskToRest(t *testing.T) {
+func TestARowThatOnlyLeavesWaitingPutsItsTaskToRest(t *testing.T) {
 	th, r := startNotingRests(t)
 	id := th.begin(t, th.publish(t, untilApproved), `{}`)
 	th.eventuallyEmpty(t)
@@ -64,7 +64,7 @@ func TestARowThatLeavesNothingButWaitingPutsItsTaskToRest(t *testing.T) {
 	require.Equal(t, []*persistence.Rest{atRest, atRest, notAtRest}, r.said(id))
 }
 
-func TestATaskIsAtRestUntilItsTimerWithTheRowThatBeginsIt(t *testing.T) {
+func TestTheRowThatStartsATimerPutsItsTaskToRest(t *testing.T) {
 	th, r := startNotingRests(t)
 	id := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`), `{"delay_ms":3600000}`)
 	view, err := th.reader.View(t.Context(), id)
@@ -91,7 +91,7 @@ func TestATaskStaysAwakeForAShortTimerAndForAJob(t *testing.T) {
 	require.Equal(t, []*persistence.Rest{nil, atRest}, r.said(queued), "nobody came for its job")
 }
 
-func TestATaskIsAtRestWithTheRowThatEndsItsWork(t *testing.T) {
+func TestTheRowThatEndsTheWorkPutsItsTaskToRest(t *testing.T) {
 	th, r := startNotingRests(t)
 	id := th.begin(t, th.publish(t, `
 start: work
@@ -113,7 +113,7 @@ edges:
 }
 
 // A caller that starts a task in its own transaction has stored that it is due at once.
-func TestATaskThatWasDueAtOnceAndWaitsRestsUntilItIsDueAgain(t *testing.T) {
+func TestATaskDueAtOnceRestsUntilItsNextTime(t *testing.T) {
 	th, r := startNotingRests(t)
 	version := th.publish(t, "concurrency: {key: only, limit: 1}\n"+untilApproved)
 	first := th.begin(t, version, `{}`)

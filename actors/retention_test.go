@@ -26,7 +26,7 @@ func TestAnEndedTaskIsDeletedSoonAfterAShortRetention(t *testing.T) {
 	}, patience/2, 10*time.Millisecond)
 }
 
-func TestChoresAreDoneSoonAfterTheirShardWasGained(t *testing.T) {
+func TestChoresRunSoonAfterTheirShardIsGained(t *testing.T) {
 	clock := newCatching(10 * time.Second)
 	done := make(chan int64, 1)
 	cfg := withFunc(increment)
@@ -63,14 +63,14 @@ func (s *crowded) ForgetKeys(_ context.Context, limit int) (int, error) {
 	return int(n), nil
 }
 
-func TestAllKeysThatNobodyAsksForAreForgottenHoweverMany(t *testing.T) {
+func TestAllUnusedKeysAreDeleted(t *testing.T) {
 	store := &crowded{Store: model.New(model.Options{})}
 	store.keys.Store(2000)
 	start(t, actors.Config{Store: store})
 	require.Eventually(t, func() bool { return store.keys.Load() == 0 }, patience/2, 10*time.Millisecond)
 }
 
-func TestDeliveriesWhoseTimeIsOverAreForgotten(t *testing.T) {
+func TestExpiredDeliveriesAreDeleted(t *testing.T) {
 	store := model.New(model.Options{})
 	old := persistence.Delivery{Hook: "h", ID: "a", Until: 1}
 	_, err := store.BeginDelivery(t.Context(), old)

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestARenewalShowsThatTheStoreDoesNotGoOn(t *testing.T) {
+func TestARenewalDetectsARewoundStore(t *testing.T) {
 	at := time.UnixMilli(1000)
 	known := renewalRecord{renewals: 5, generation: 7, history: "h", at: at}
 	goesOn := persistence.Pulse{Now: at.Add(time.Second), Renewals: 6, Before: 900, Generation: 7, History: "h"}

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestAWorkersJobsGoOnWhenItsMemberIsKilled(t *testing.T) {
+func TestAWorkersJobsContinueWhenItsMemberIsKilled(t *testing.T) {
 	for name, finish := range map[string]string{"it is still at them": "later", "it has finished them meanwhile": "before"} {
 		t.Run(name, func(t *testing.T) {
 			r, w := newRealm(t, time.Hour), newRoamer(t)
@@ -43,7 +43,7 @@ func TestAWorkersJobsGoOnWhenItsMemberIsKilled(t *testing.T) {
 	}
 }
 
-func TestAWorkersJobsGoOnAtAMemberThatOthersDoNotKnowYet(t *testing.T) {
+func TestAWorkersJobsContinueAtAMemberNotYetKnown(t *testing.T) {
 	r, w := newRealm(t, time.Hour), newRoamer(t)
 	ids := r.holds(t, w, remoteJob)
 	r.handOver(t, 0, 2)
@@ -73,7 +73,7 @@ func TestAWorkersJobsGoOnAtAMemberThatOthersDoNotKnowYet(t *testing.T) {
 	}
 }
 
-func TestAWorkersJobsGoOnWhenTheStreamBreaksAndItsMemberLives(t *testing.T) {
+func TestAWorkersJobsContinueWhenOnlyTheStreamBreaks(t *testing.T) {
 	r, w := newRealm(t, time.Hour), newRoamer(t)
 	w.come(r.sessions[0])
 	awaitOffer(t, r.sessions...)
@@ -90,7 +90,7 @@ func TestAWorkersJobsGoOnWhenTheStreamBreaksAndItsMemberLives(t *testing.T) {
 	w.onceEach()
 }
 
-func TestAWorkersJobsGoOnWhenItsMemberLeaves(t *testing.T) {
+func TestAWorkersJobsContinueWhenItsMemberLeaves(t *testing.T) {
 	for name, job := range jobsToBring {
 		t.Run(name, func(t *testing.T) {
 			r, w := newRealm(t, time.Hour), newRoamer(t)
@@ -107,7 +107,7 @@ func TestAWorkersJobsGoOnWhenItsMemberLeaves(t *testing.T) {
 	}
 }
 
-func TestAWorkersJobsAreLeftToItWhenItsMemberLeavesBeforeItComesToAnother(t *testing.T) {
+func TestAWorkerKeepsItsJobsWhenItsMemberLeaves(t *testing.T) {
 	for name, job := range jobsToBring {
 		for _, moved := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, ", tasks moved before: ", moved), func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestAWorkersJobsAreLeftToItWhenItsMemberLeavesBeforeItComesToAnother(t *tes
 	}
 }
 
-func TestAWithdrawalThatComesLateTakesNoJobFromAWorkerThatCameBack(t *testing.T) {
+func TestALateWithdrawalDoesNotCancelANewerDelivery(t *testing.T) {
 	r, w := newRealm(t, time.Hour), newRoamer(t)
 	ids := r.holds(t, w, remoteJob)
 	for moves, at := range []int{1, 0} {
@@ -147,7 +147,7 @@ func TestAWithdrawalThatComesLateTakesNoJobFromAWorkerThatCameBack(t *testing.T)
 	w.onceEach()
 }
 
-func TestAWorkerThatLeftUnseenIsNotFetchedBackAgainAndAgain(t *testing.T) {
+func TestAnUnnoticedDepartureDoesNotMoveJobsBackRepeatedly(t *testing.T) {
 	r, w := newRealm(t, time.Hour), newRoamer(t)
 	ids := r.holds(t, w, remoteJob)
 	w.come(r.sessions[1])
@@ -168,7 +168,7 @@ func TestAWorkerThatLeftUnseenIsNotFetchedBackAgainAndAgain(t *testing.T) {
 	w.onceEach()
 }
 
-func TestOthersGetTheJobsOfAWorkerThatComesTooLate(t *testing.T) {
+func TestOtherWorkersGetTheJobsOfALateOne(t *testing.T) {
 	r, w, other := newRealm(t, 50*time.Millisecond), newRoamer(t), newRoamer(t)
 	w.come(r.sessions[0])
 	awaitOffer(t, r.sessions...)
@@ -190,7 +190,7 @@ func TestOthersGetTheJobsOfAWorkerThatComesTooLate(t *testing.T) {
 	r.allEnd(t, ids)
 }
 
-func TestWithoutAGraceOthersGetTheJobsAtOnce(t *testing.T) {
+func TestWithoutAGracePeriodJobsGoToOthersAtOnce(t *testing.T) {
 	r, w, other := newRealm(t, -1), newRoamer(t), newRoamer(t)
 	w.come(r.sessions[0])
 	awaitOffer(t, r.sessions...)
@@ -243,7 +243,7 @@ func TestAJobIsNotBroughtWithAWrongTicket(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsStartedAnewGoesOnWithTheJobsOfItsWorkers(t *testing.T) {
+func TestARestartedMemberContinuesTheJobsOfItsWorkers(t *testing.T) {
 	for name, end := range map[string]func(*harness) error{
 		"after a crash": func(th *harness) error { th.Kill(); return nil },
 		"in order": func(th *harness) error {
@@ -279,7 +279,7 @@ func TestAMemberThatIsStartedAnewGoesOnWithTheJobsOfItsWorkers(t *testing.T) {
 	}
 }
 
-func TestACancelReachesAJobThatWasBrought(t *testing.T) {
+func TestACancelReachesABroughtJob(t *testing.T) {
 	r, w := newRealm(t, time.Hour), newRoamer(t)
 	w.come(r.sessions[0])
 	awaitOffer(t, r.sessions...)

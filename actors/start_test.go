@@ -31,7 +31,7 @@ func TestAStartThatIsRefusedLeavesNothingBehind(t *testing.T) {
 	require.JSONEq(t, `{"n":1}`, string(row.Params))
 }
 
-func TestWhatATaskIsStartedWithIsStoredWithItsDefaults(t *testing.T) {
+func TestParamsAreStoredWithDefaults(t *testing.T) {
 	th := start(t, actors.Config{})
 	version := th.publish(t, `{"inputs":{"n":"int","limit":"int = 3"},"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.d"}}}}`)
 	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Key: "k", Params: json.RawMessage(`{}`)})
@@ -48,7 +48,7 @@ func TestWhatATaskIsStartedWithIsStoredWithItsDefaults(t *testing.T) {
 	require.Equal(t, id, again)
 }
 
-func TestAStartThatIsSentAgainIsStillTheOneThatCreatedItsTask(t *testing.T) {
+func TestARepeatedStartStillCountsAsTheCreator(t *testing.T) {
 	th := start(t, actors.Config{})
 	n := engine.NewTask{VersionID: th.publish(t, untilApproved), Key: "k", Request: "first"}
 	for range 2 { // its answer was lost
@@ -65,7 +65,7 @@ func TestAStartThatIsSentAgainIsStillTheOneThatCreatedItsTask(t *testing.T) {
 	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
 }
 
-func TestATaskMayHaveAnIDOfItsCallers(t *testing.T) {
+func TestACallerMayChooseTheTaskID(t *testing.T) {
 	th := start(t, actors.Config{})
 	n := engine.NewTask{VersionID: th.publish(t, untilApproved), ID: "6FA459EA-EE8A-3CA4-894E-DB77E160355E", Params: json.RawMessage(`{"a":1}`)}
 	id, created, err := th.StartTask(t.Context(), n)
@@ -90,7 +90,7 @@ func TestATaskMayHaveAnIDOfItsCallers(t *testing.T) {
 	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 }
 
-func TestACommandTellsWhetherItChangedAnything(t *testing.T) {
+func TestACommandReportsWhetherItChangedAnything(t *testing.T) {
 	th := start(t, actors.Config{})
 	id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: th.publish(t, untilApproved)})
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestAStartThatTheDeletionOfItsFlowOvertakesIsRefused(t *testing.T) {
 	}
 }
 
-func TestStartsThatTheStoreRefusesTogetherAreAllAnswered(t *testing.T) {
+func TestStartsRefusedTogetherAreAllAnswered(t *testing.T) {
 	committing, second := make(chan struct{}), make(chan struct{})
 	var commits, commands atomic.Int64
 	cfg := actors.Config{Host: actors.Host{Probe: func(actor string, message any) {

@@ -39,7 +39,7 @@ func sums(t *testing.T, s persistence.Store, flows []string, nodes bool, width i
 	return all
 }
 
-func TestWhatMembersCountAddsUp(t *testing.T) {
+func TestCountsOfMembersAddUp(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	version := ""
@@ -111,7 +111,7 @@ func TestACrashLosesNoMoreThanTheLastSecondsOfStatistics(t *testing.T) {
 	require.Equal(t, 5, all, "tasks are counted exactly all the same")
 }
 
-func TestNodesOfScopesTooLongForAnIndexAreCountedTogether(t *testing.T) {
+func TestNodesInScopesTooLongForAnIndexAreCountedTogether(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	cfg := withFunc(func(context.Context, flow.Job) flow.Report { return flow.Report{} })

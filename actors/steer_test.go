@@ -29,7 +29,7 @@ func brokenAtFirst(tries int64) carry {
 
 const graphOfOne = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"inc","prep":{"input_key":"$params.n"},"post":{"output_key":"x"}}}}`
 
-func TestAFailedTaskThatIsRetriedGoesOnToItsEnd(t *testing.T) {
+func TestARetriedTaskContinuesToItsEnd(t *testing.T) {
 	th := start(t, withFunc(brokenAtFirst(1)))
 	view := th.run(t, th.publish(t, graphOfOne), `{"n":1}`)
 	require.Equal(t, flow.TaskFailed, view.State.Status)
@@ -95,7 +95,7 @@ func TestARetriedTaskIsUnfinishedInTheStoreUntilItEndsAgain(t *testing.T) {
 	require.Equal(t, flow.TaskEnded, seen[len(seen)-1], "who watches sees the second end")
 }
 
-func TestATaskThatFailsAgainAsSoonAsItIsRetriedHasEndedThen(t *testing.T) {
+func TestARetriedTaskThatFailsAtOnceHasEnded(t *testing.T) {
 	th := start(t, withFunc(increment))
 	id := th.run(t, th.publish(t, `{"mode":"dag","nodes":{"a":{"func":"inc","exec_type":"local_func","each":{"items":"$run.no"}}}}`), `{"no":7}`).ID
 	for range 3 {
@@ -112,7 +112,7 @@ nodes:
   list: {kind: fanout, route: direct, each: {items: $run.items}}
 `
 
-func TestWhatIsAppendedHasTheSameIndexesWhenItIsAskedForAgain(t *testing.T) {
+func TestARepeatedAppendReturnsTheSameIndexes(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	var lose atomic.Bool
@@ -149,7 +149,7 @@ func TestWhatIsAppendedHasTheSameIndexesWhenItIsAskedForAgain(t *testing.T) {
 	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
 }
 
-func TestADirectUnitThatFailsIsNotTriedAgain(t *testing.T) {
+func TestADirectUnitThatFailsIsNotRetried(t *testing.T) {
 	th := start(t, actors.Config{})
 	id := th.begin(t, th.publish(t, `{"mode":"dag","nodes":{"sign":{"route":"direct","retry":{"max_attempts":5,"delay":"1h"}}}}`), `{}`)
 	_, err := th.FailDirect(t.Context(), id, flow.Address{Node: "sign"}, "nobody signs this")

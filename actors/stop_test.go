@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-func TestAJobThatOutlastsTheGraceKeepsNoOtherTaskFromItsRest(t *testing.T) {
+func TestAJobBeyondTheGracePeriodDoesNotKeepOtherTasksFromResting(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	cfg := withFunc(func(ctx context.Context, _ flow.Job) flow.Report {
@@ -45,7 +45,7 @@ func (unreachable) Leave(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-func TestLeavingAStoreThatDoesNotAnswerEnds(t *testing.T) {
+func TestLeavingAnUnresponsiveStoreEnds(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	th := start(t, actors.Config{Store: unreachable{store}, Lease: 100 * time.Millisecond})
@@ -88,7 +88,7 @@ func (c hoarding) AfterFunc(d time.Duration, f func()) func() bool {
 	return c.telling.AfterFunc(d, f)
 }
 
-func TestAMemberThatHasEndedIsNotKeptInMemory(t *testing.T) {
+func TestAnEndedMemberLeavesMemory(t *testing.T) {
 	for name, end := range map[string]func(*actors.Member){
 		"in order": func(m *actors.Member) { require.NoError(t, m.Stop(t.Context())) },
 		"killed":   func(m *actors.Member) { m.Kill() },

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestAStoreCountsAsAwayWhenItHasFailedForAWhile(t *testing.T) {
+func TestAStoreCountsAsUnavailableAfterFailures(t *testing.T) {
 	start := time.Unix(0, 0)
 	after := func(d time.Duration) time.Time { return start.Add(d) }
 	full := &persistence.Outage{Reason: "its disk is full", Err: errors.New("x")}

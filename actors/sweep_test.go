@@ -31,7 +31,7 @@ func (s slowRests) Commit(ctx context.Context, incarnation string, batch []persi
 	return s.Store.Commit(ctx, incarnation, batch)
 }
 
-func TestManyTasksThatGoToRestLeaveRoomForNewOnes(t *testing.T) {
+func TestManyRestingTasksLeaveRoomForNewOnes(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
 	slow := slowRests{store, new(atomic.Bool), make(chan struct{})}

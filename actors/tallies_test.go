@@ -48,7 +48,7 @@ func (th *harness) named(t *testing.T, slug, definition string) string {
 	return v.ID
 }
 
-func TestAttemptsAreCountedByNodeWhereThatIsAskedFor(t *testing.T) {
+func TestAttemptsAreCountedByNodeIfConfigured(t *testing.T) {
 	const two = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","post":{"action_static":"on"}},"b":{"exec_type":"local_func","func":"f"}},"edges":[{"from":"a","action":"on","to":"b"}]}`
 	for _, asked := range []bool{false, true} {
 		cfg := withFunc(func(context.Context, flow.Job) flow.Report { return flow.Report{} })
@@ -116,7 +116,7 @@ func TestTasksAndAttemptsAreCountedByFlowAndService(t *testing.T) {
 	})
 }
 
-func TestAClaimThatRunsOutIsCountedAsLost(t *testing.T) {
+func TestAnExpiredClaimIsCountedAsLost(t *testing.T) {
 	th := start(t, actors.Config{Visibility: 50 * time.Millisecond})
 	id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: th.named(t, "mail", queueOf("email"))})
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestAClaimThatRunsOutIsCountedAsLost(t *testing.T) {
 }
 
 // Each is a flow of its own: they would use up the series of later flows.
-func TestDefinitionsThatAreTriedHaveNoSeriesOfTheirOwn(t *testing.T) {
+func TestTrialDefinitionsShareOneSeries(t *testing.T) {
 	cfg := withFunc(increment)
 	cfg.NodeMetrics = true
 	th := start(t, cfg)

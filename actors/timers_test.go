@@ -20,7 +20,7 @@ func (w *waits) AfterFunc(d time.Duration, f func()) func() bool {
 	return func() bool { return true }
 }
 
-func TestAFarDeadlineIsWaitedForInOneGo(t *testing.T) {
+func TestADistantDeadlineNeedsOneTimer(t *testing.T) {
 	clock := &waits{}
 	now := int64(1_700_000_000_000)
 	rang := 0
@@ -36,7 +36,7 @@ func TestAFarDeadlineIsWaitedForInOneGo(t *testing.T) {
 	require.Positive(t, clock.asked[1])
 }
 
-func TestATimeThatHasPassedIsNotWaitedFor(t *testing.T) {
+func TestAPastTimeFiresAtOnce(t *testing.T) {
 	clock := &waits{}
 	timers := &timerQueue{now: func() int64 { return 1_000 }, clock: clock}
 	timers.setTimer(newTimer(func() {}), 1)

@@ -33,7 +33,7 @@ func units(n int) (places string) {
 const unorderedSteps = `{"mode":"dag","nodes":{"z":{"exec_type":"queue","service":"s"},"m":{"exec_type":"queue","service":"s"},
 	"a":{"exec_type":"queue","service":"s"},"k":{"exec_type":"queue","service":"s"},"b":{"exec_type":"queue","service":"s"}}}`
 
-func TestJobsOfOneMomentAreHandedOutInTheOrderOfTheDefinition(t *testing.T) {
+func TestJobsOfTheSameTimeAreHandedOutInDefinitionOrder(t *testing.T) {
 	list := `{"list":[` + strings.Repeat("1,", 24) + `1]}`
 	for name, restart := range map[string]bool{"from memory": false, "from the store": true} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func (th *harness) unreadable(t *testing.T, version string) string {
 	return id
 }
 
-func TestATaskThatCannotBeReadSaysSoAndCanBeCanceled(t *testing.T) {
+func TestAnUnreadableTaskReportsThatAndCanBeCanceled(t *testing.T) {
 	th := start(t, actors.Config{})
 	id := th.unreadable(t, th.publish(t, "start: a\nnodes: {a: {service: s, exec_type: queue}}"))
 
@@ -70,7 +70,7 @@ func TestATaskWhoseVersionCannotBeReadCanBeCanceled(t *testing.T) {
 	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
 }
 
-func TestOneTaskThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
+func TestAnUnreadableTaskDoesNotHideOthers(t *testing.T) {
 	th := start(t, actors.Config{})
 	version := th.publish(t, untilApproved)
 	good, bad := th.begin(t, version, `{}`), th.unreadable(t, version)
@@ -92,7 +92,7 @@ func TestOneTaskThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 	require.ErrorIs(t, err, persistence.ErrUnreadable)
 }
 
-func TestATaskThatCannotBeReadLeavesMemory(t *testing.T) {
+func TestAnUnreadableTaskLeavesMemory(t *testing.T) {
 	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond})
 	id := th.unreadable(t, th.publish(t, untilApproved))
 	require.Error(t, th.Do(t.Context(), id, flow.Pause{}, ""))

@@ -23,7 +23,7 @@ nodes:
   each: {kind: foreach, exec_type: local_func, func: f, parallel_mode: concurrent, timeout_ms: 50, prep: {input_key: $params.list}}
 `
 
-func TestAWithdrawalThatItsStepNeverCameToIsNotLost(t *testing.T) {
+func TestAWithdrawalInTheMailboxOfAnEndedStepIsNotLost(t *testing.T) {
 	var hung atomic.Int64
 	var committing atomic.Bool
 	blocked, land, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})

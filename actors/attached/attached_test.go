@@ -154,7 +154,7 @@ func results(number uint64) *attach.FromWorker {
 	return &attach.FromWorker{Results: []*attach.Result{done(number)}}
 }
 
-func TestAWorkerThatIsBackGoesOnWhereItWas(t *testing.T) {
+func TestAReturningWorkerResumesItsSession(t *testing.T) {
 	s := open(t, attached.Options{Grace: time.Hour})
 	w, m := dial(t, s, hello(10, "s"))
 	jobs := []*job{newJob(0, "s"), newJob(1, "s"), newJob(2, "s"), newJob(3, "s"), newJob(4, "s")}
@@ -184,7 +184,7 @@ func TestAWorkerThatIsBackGoesOnWhereItWas(t *testing.T) {
 	require.Empty(t, jobs[3].reports)
 }
 
-func TestWhatAWorkerReturnsAsItLeavesIsNotLost(t *testing.T) {
+func TestJobsReturnedByALeavingWorkerAreNotLost(t *testing.T) {
 	s := open(t, attached.Options{})
 	w, _ := dial(t, s, hello(2, "x"))
 	j := newJob(1, "x")
@@ -196,7 +196,7 @@ func TestWhatAWorkerReturnsAsItLeavesIsNotLost(t *testing.T) {
 	require.True(t, r.Unbegun, "nobody has begun with it")
 }
 
-func TestAWorkerThatIsSilentLosesItsJobs(t *testing.T) {
+func TestASilentWorkerLosesItsJobs(t *testing.T) {
 	s := open(t, attached.Options{Grace: -1, Heartbeat: 10 * time.Millisecond})
 	w, _ := dial(t, s, hello(1, "s"))
 	first, second := newJob(1, "s"), newJob(2, "s")
@@ -225,7 +225,7 @@ func TestASilentWorkerIsNoticedWhileAMessageToItIsStuck(t *testing.T) {
 	<-w.gone
 }
 
-func TestAWorkerThatDoesNotReadWhatItIsToldIsLeft(t *testing.T) {
+func TestAWorkerThatDoesNotReadIsDisconnected(t *testing.T) {
 	s := open(t, attached.Options{})
 	w, _ := dial(t, s, hello(1, "s"))
 	many := &attach.FromWorker{}
@@ -295,7 +295,7 @@ func TestAWorkerThatHasMovedToAnotherMemberStaysListed(t *testing.T) {
 	}
 }
 
-func TestAJobWaitsForAWorkerThatIsListedAndHasNoSessionYet(t *testing.T) {
+func TestAJobWaitsForAListedWorkerWithoutASession(t *testing.T) {
 	for name, refused := range map[string]error{"it comes": nil, "it does not": errors.New("the store is away")} {
 		t.Run(name, func(t *testing.T) {
 			r, j, other := &roll{gone: make(chan string, 10)}, newJob(1, "s", "x"), newJob(2, "s", "y")
@@ -321,7 +321,7 @@ func TestAJobWaitsForAWorkerThatIsListedAndHasNoSessionYet(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatDoesNotReadHoldsUpNobodyElse(t *testing.T) {
+func TestAWorkerThatDoesNotReadDelaysNoOther(t *testing.T) {
 	s := open(t, attached.Options{})
 	dial(t, s, hello(100, "s"))
 	quick, _ := dial(t, s, hello(1, "other"))
@@ -341,7 +341,7 @@ func TestAWorkerThatDoesNotReadHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-func TestACreditIsTakenUntilACanceledJobIsAnsweredFor(t *testing.T) {
+func TestACanceledJobUsesItsCreditUntilItsWorkerAnswers(t *testing.T) {
 	s := open(t, attached.Options{})
 	w, _ := dial(t, s, hello(1, "s"))
 	first, second := newJob(1, "s"), newJob(2, "s")
@@ -355,7 +355,7 @@ func TestACreditIsTakenUntilACanceledJobIsAnsweredFor(t *testing.T) {
 	require.Equal(t, []uint64{2}, numbers(w.hear().GetJobs()))
 }
 
-func TestJobsGoToWhoHasTheMostFreeCredits(t *testing.T) {
+func TestJobsGoToTheWorkerWithTheMostFreeCredits(t *testing.T) {
 	s := open(t, attached.Options{})
 	large, _ := dial(t, s, hello(3, "s"))
 	small, _ := dial(t, s, hello(1, "s"))
@@ -368,7 +368,7 @@ func TestJobsGoToWhoHasTheMostFreeCredits(t *testing.T) {
 	require.Len(t, small.hear().GetJobs(), 1)
 }
 
-func TestJobsThatNobodyWaitsForDoNotPileUp(t *testing.T) {
+func TestWithdrawnWaitingJobsDoNotPileUp(t *testing.T) {
 	s := open(t, attached.Options{})
 	w, _ := dial(t, s, hello(1, "s"))
 	s.Send([]actors.Passage{newJob(0, "s")})
@@ -398,7 +398,7 @@ func TestJobsThatNobodyWaitsForDoNotPileUp(t *testing.T) {
 	}
 }
 
-func TestWhoIsRefused(t *testing.T) {
+func TestInvalidHellosAreRefused(t *testing.T) {
 	s := open(t, attached.Options{})
 	for what, tt := range map[string]struct {
 		first *attach.FromWorker

@@ -78,7 +78,7 @@ func given(t *testing.T, n int) (list []*attach.Job) {
 	return list
 }
 
-func TestResultsThatCameTooEarlyToBeKeptAreSentAgain(t *testing.T) {
+func TestEarlyResultsThatWereDroppedAreSentAgain(t *testing.T) {
 	s, e, known := newEarly(t, nil)
 	for _, j := range e.jobs {
 		s.Send([]actors.Passage{j})
@@ -102,7 +102,7 @@ func TestResultsThatCameTooEarlyToBeKeptAreSentAgain(t *testing.T) {
 	}
 }
 
-func TestResultsThatNobodyWaitsForAreAcknowledgedThoughTheyWereNotKept(t *testing.T) {
+func TestUnneededResultsAreAcknowledgedEvenIfDropped(t *testing.T) {
 	_, e, known := newEarly(t, flow.Errorf(flow.Conflict, "the job was given to somebody else meanwhile"))
 	close(known)
 	acknowledged := 0
@@ -112,9 +112,9 @@ func TestResultsThatNobodyWaitsForAreAcknowledgedThoughTheyWereNotKept(t *testin
 	require.Len(t, e.all, acknowledged)
 }
 
-// TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore: another member, at which the worker
+// TestABroughtJobWithdrawnMeanwhileIsRequestedAgain: another member, at which the worker
 // was meanwhile, has the job for a moment.
-func TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore(t *testing.T) {
+func TestABroughtJobWithdrawnMeanwhileIsRequestedAgain(t *testing.T) {
 	asked := make(chan int, 2)
 	asked <- 1
 	asked <- 3
@@ -137,9 +137,9 @@ func TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore(t *testing.T) {
 	}
 }
 
-// TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt: the worker was lost, the job waits for
+// TestAWaitingJobDoesNotStartAgainWhenItsWorkerReturns: the worker was lost, the job waits for
 // another one, and then the first one is back.
-func TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt(t *testing.T) {
+func TestAWaitingJobDoesNotStartAgainWhenItsWorkerReturns(t *testing.T) {
 	known := make(chan struct{})
 	know := sync.OnceFunc(func() { close(known) })
 	s := open(t, attached.Options{Secret: "s", Grace: time.Hour})
@@ -170,9 +170,9 @@ func TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt(t *testing.T) {
 	require.Equal(t, had.GetId(), m.GetJobs()[0].GetId())
 }
 
-// TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack: its worker had brought it, and is
+// TestAJobWithdrawnBeforeItsResendBlocksNoOther: its worker had brought it, and is
 // back without it.
-func TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack(t *testing.T) {
+func TestAJobWithdrawnBeforeItsResendBlocksNoOther(t *testing.T) {
 	s := open(t, attached.Options{Secret: "s", Grace: time.Hour})
 	var away atomic.Bool
 	s.Roam(func(_ context.Context, jobs engine.Orders) engine.Outcomes {
@@ -218,9 +218,9 @@ func TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack(t *testing.T) {
 	require.Empty(t, anew.reports)
 }
 
-// TestAJobThatAWorkerIsToStopTakesACreditUntilItHasAnswered: the worker brought a refused job, or
+// TestAJobToStopUsesACreditUntilItsWorkerHasAnswered: the worker brought a refused job, or
 // is back with a job that the session does not know.
-func TestAJobThatAWorkerIsToStopTakesACreditUntilItHasAnswered(t *testing.T) {
+func TestAJobToStopUsesACreditUntilItsWorkerHasAnswered(t *testing.T) {
 	for name, come := range map[string]func(s *attached.Sessions) *worker{
 		"without its ticket": func(s *attached.Sessions) *worker {
 			had := given(t, 2)

@@ -69,7 +69,7 @@ func TestAJobGoesToAnotherMemberWhenNoWorkerHereIsFree(t *testing.T) {
 	require.Equal(t, pass, <-jobs[3].reports)
 }
 
-func TestACreditThatNobodyHasTakenIsThereAgain(t *testing.T) {
+func TestAReservedCreditThatIsNotUsedIsFreeAgain(t *testing.T) {
 	s, _ := beside(t)
 	s.Credited(credited(1, 1))
 	first, second := newJob(0, "s"), newJob(1, "s")
@@ -97,7 +97,7 @@ func TestJobsForAMemberThatIsGoneFail(t *testing.T) {
 	}
 }
 
-func TestOthersAreToldOfCreditsAsTheyCome(t *testing.T) {
+func TestCreditChangesAreAnnounced(t *testing.T) {
 	s, told := beside(t)
 	w, _ := dial(t, s, hello(2, "s"))
 	free(t, told, 2)
@@ -114,7 +114,7 @@ func TestOthersAreToldOfCreditsAsTheyCome(t *testing.T) {
 	}
 }
 
-func TestWhoeverWasEnqueuedFirstGetsACredit(t *testing.T) {
+func TestTheOldestJobGetsAFreeCredit(t *testing.T) {
 	s, _ := beside(t)
 	w, _ := dial(t, s, hello(1, "s"))
 	s.Send([]actors.Passage{newJob(0, "s")})
@@ -132,7 +132,7 @@ func TestWhoeverWasEnqueuedFirstGetsACredit(t *testing.T) {
 	}
 }
 
-func TestAMemberThatLeavesGivesBackWhatWaitsForOthers(t *testing.T) {
+func TestALeavingMemberReturnsQueuedJobsOfOtherMembers(t *testing.T) {
 	s, _ := beside(t)
 	w, _ := dial(t, s, hello(1, "s"))
 	s.Send([]actors.Passage{newJob(0, "s")})
@@ -151,7 +151,7 @@ type listing struct{ *roll }
 
 func (listing) Listed(*flow.Exec) bool { return true }
 
-func TestJobsThatOnlyAttachedWorkersCarryOutWaitThoughOthersOfTheirServiceDoNot(t *testing.T) {
+func TestOnlyJobsForAttachedWorkersWaitForAListedOne(t *testing.T) {
 	s := open(t, attached.Options{Grace: -1, Workers: listing{&roll{}}, Patience: time.Nanosecond})
 	s.Meet("me", func() []string { return []string{"other"} }, func(*engine.Credits) {})
 	s.Credited(credited(1, 0))

@@ -25,7 +25,7 @@ func (r *stuck) Heartbeat(ctx context.Context, _ string, _ int) error {
 	return ctx.Err()
 }
 
-func TestAJobBeginsWhileTheWorkersSignOfLifeIsPassedOn(t *testing.T) {
+func TestAJobStartsWhileAHeartbeatIsPassedOn(t *testing.T) {
 	r := &stuck{roll: roll{gone: make(chan string, 10)}}
 	s := open(t, attached.Options{Heartbeat: time.Second, Workers: r})
 	w, _ := dial(t, s, hello(1, "s"))

@@ -86,7 +86,7 @@ func (h *fakeHost) on(t *testing.T, o Options) *Service {
 	return s
 }
 
-func TestWhatAProgramSaysItWaitsForReachesNoContainer(t *testing.T) {
+func TestNamedExternalWorkReachesNoForeignContainer(t *testing.T) {
 	h := &fakeHost{}
 	s := h.on(t, Options{Store: "s"})
 	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
@@ -105,7 +105,7 @@ func TestWhatAProgramSaysItWaitsForReachesNoContainer(t *testing.T) {
 	require.Equal(t, []string{"GET /containers/" + s.containerName(job) + "/json"}, h.all())
 }
 
-func TestAMountThatIsReplacedWhileItsContainerWaitsIsNotMounted(t *testing.T) {
+func TestAMountReplacedWhileItsContainerWaitsIsRefused(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	dir, err := filepath.EvalSymlinks(dir)
 	require.NoError(t, err)
@@ -180,7 +180,7 @@ func TestAContainerIsOnlyInNetworksThatTheOperatorAllows(t *testing.T) {
 	}
 }
 
-func TestAMemberThatLosesItsLeaseMeanwhileBeginsNoContainerAnyMore(t *testing.T) {
+func TestAMemberWithoutItsLeaseStartsNoContainer(t *testing.T) {
 	job := jobOf(flow.Program{}, flow.Container{Image: "x"})
 	for at, want := range map[string]int32{"while it fetches the image": 1, "while the container waits for its turn": 2} {
 		t.Run(at, func(t *testing.T) {
@@ -217,9 +217,9 @@ func TestAMemberThatLosesItsLeaseMeanwhileBeginsNoContainerAnyMore(t *testing.T)
 	}
 }
 
-// TestAContainerThatStartsDuringALookIsCounted starts a container after the host has listed the
+// TestAContainerThatStartsDuringTheCheckIsCounted starts a container after the host has listed the
 // running ones, and before the list is read.
-func TestAContainerThatStartsDuringALookIsCounted(t *testing.T) {
+func TestAContainerThatStartsDuringTheCheckIsCounted(t *testing.T) {
 	h := &fakeHost{}
 	s := h.on(t, Options{Store: "s", Most: 1})
 	one, two := jobOf(flow.Program{}, flow.Container{Image: "x"}), jobOf(flow.Program{}, flow.Container{Image: "x"})
@@ -263,7 +263,7 @@ func TestAContainerThatStartsDuringALookIsCounted(t *testing.T) {
 	require.Empty(t, s.Carry(t.Context(), *two).Error)
 }
 
-func TestOneContainerThatCannotBeRemovedKeepsNoOther(t *testing.T) {
+func TestAnUnremovableContainerDoesNotBlockTheSweep(t *testing.T) {
 	h := &fakeHost{answers: map[string]http.HandlerFunc{
 		"GET /containers/json": says(http.StatusOK, `[{"Id":"1","Labels":{"troupe.job":"a"}},{"Id":"2","Labels":{"troupe.job":"b"}}]`),
 		"DELETE /containers/1": says(http.StatusInternalServerError, `{"message":"stuck"}`),
@@ -274,7 +274,7 @@ func TestOneContainerThatCannotBeRemovedKeepsNoOther(t *testing.T) {
 	require.Contains(t, h.all(), "DELETE /containers/2")
 }
 
-func TestAnOutputThatBreaksOffIsReadAgain(t *testing.T) {
+func TestATruncatedOutputIsReadAgain(t *testing.T) {
 	h := &fakeHost{}
 	s := h.on(t, Options{Store: "s"})
 	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
@@ -311,7 +311,7 @@ func printed(text string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, uint32(len(text)))) + text
 }
 
-func TestWhatIsFollowedPastItsEndIsReadAnew(t *testing.T) {
+func TestAFollowedLogPastItsEndIsReadAgain(t *testing.T) {
 	h := &fakeHost{}
 	s := h.on(t, Options{Store: "s"})
 	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})

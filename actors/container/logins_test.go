@@ -23,7 +23,7 @@ func as(name, password string) string {
 	return base64.StdEncoding.EncodeToString([]byte(name + ":" + password))
 }
 
-func TestAnImageIsFetchedAsTheOperatorsFileSays(t *testing.T) {
+func TestAnImageIsPulledWithTheOperatorsLogin(t *testing.T) {
 	file := loginFile(t, `{"auths": {"https://index.docker.io/v1/": {"auth": "`+as("hub", "one")+`"}, "quay.io": {"auth": "`+as("quay", "a:b")+`"},
 		"quay.io/team": {"auth": "`+as("team", "three")+`"}, "localhost:5000": {"identitytoken": "four"}, "broken.io": {"auth": "secret"}}, "credsStore": "x"}`)
 	for image, want := range map[string][]string{
@@ -57,7 +57,7 @@ func TestAnImageIsFetchedAsTheOperatorsFileSays(t *testing.T) {
 	require.Empty(t, header)
 }
 
-func TestALoginGoesWithTheRequestForAnImageAndNowhereElse(t *testing.T) {
+func TestARegistryLoginIsSentWithImagePullsOnly(t *testing.T) {
 	h := &fakeHost{}
 	s := h.on(t, Options{Store: "s", Logins: loginFile(t, `{"auths": {"quay.io": {"auth": "`+as("me", "hidden")+`"}}}`)})
 	sent := ""
@@ -71,7 +71,7 @@ func TestALoginGoesWithTheRequestForAnImageAndNowhereElse(t *testing.T) {
 	require.NotContains(t, report.Error, sent)
 }
 
-func TestLoginsThatCannotBeReadAreToldAtOnce(t *testing.T) {
+func TestUnreadableLoginsFailAtStart(t *testing.T) {
 	for file, want := range map[string]string{loginFile(t, "{"): "is not like Docker's config.json", filepath.Join(t.TempDir(), "none"): "no such file"} {
 		_, err := New(Options{Allow: true, Host: "tcp://127.0.0.1:1", Logins: file})
 		require.ErrorContains(t, err, want)

@@ -29,7 +29,7 @@ func TestAContainerIsNamedAfterItsAttemptAndItsStore(t *testing.T) {
 	require.NotEqual(t, one.containerName(first.ID()), other.containerName(first.ID()))
 }
 
-func TestAContainerIsMadeAsItsNodeSays(t *testing.T) {
+func TestAContainerIsConfiguredByItsNode(t *testing.T) {
 	s := &Service{opts: Options{Store: "s", Member: "m"}}
 	p, err := s.planContainer(t.Context(), jobOf(flow.Program{Args: []string{"ls", "-l"}, Env: map[string]string{"A": "1"}},
 		flow.Container{Image: "x", User: "7", Network: "none", CPUs: 500, Memory: 1 << 20, ToFile: "/in"}))
@@ -58,7 +58,7 @@ func TestAContainerIsMadeAsItsNodeSays(t *testing.T) {
 	require.Equal(t, []containerFile{{"/ork/input.json", large.Input}}, p.files)
 }
 
-func TestTheContainersOfAUnitHaveOneKeyAndAnIDForEachAttempt(t *testing.T) {
+func TestContainersOfAUnitShareAKeyAndHaveAnIDPerAttempt(t *testing.T) {
 	s := &Service{}
 	var keys, ids []string
 	for attempt := range 3 {
@@ -81,7 +81,7 @@ func TestTheContainersOfAUnitHaveOneKeyAndAnIDForEachAttempt(t *testing.T) {
 	require.Len(t, slices.Compact(ids), 3)
 }
 
-func TestAContainerThatReadsItsInputIsGivenItByAShell(t *testing.T) {
+func TestAContainersStdinIsRedirectedByAShell(t *testing.T) {
 	s := &Service{}
 	p, err := s.planContainer(t.Context(), jobOf(flow.Program{Args: []string{"wc", "-c"}, StdinMode: flow.StdinJSON}, flow.Container{Image: "x", GPUs: flow.AllGPUs}))
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestAContainerThatReadsItsInputIsGivenItByAShell(t *testing.T) {
 	require.Empty(t, p.HostConfig.DeviceRequests)
 }
 
-func TestMountsStayInTheFolderOfPrograms(t *testing.T) {
+func TestMountsAreConfinedToTheProgramFolder(t *testing.T) {
 	dir := t.TempDir()
 	allowed := filepath.Join(dir, "allowed")
 	require.NoError(t, os.MkdirAll(filepath.Join(allowed, "root", "data"), 0o755))
@@ -130,7 +130,7 @@ func TestMountsStayInTheFolderOfPrograms(t *testing.T) {
 	require.Equal(t, flow.Denied, flow.ErrorKindOf(err))
 }
 
-func TestHowAContainerEndedIsTold(t *testing.T) {
+func TestTheExitReasonOfAContainerIsReported(t *testing.T) {
 	for _, tt := range []struct {
 		state container.State
 		limit int64

@@ -37,7 +37,7 @@ func (f *fakeFiles) Cancel(context.Context, flow.External) error {
 	return nil
 }
 
-func TestAContainerThatReportsByFilesSeesThoseOfItsAttempt(t *testing.T) {
+func TestAContainerWithFileReportsSeesTheFilesOfItsAttempt(t *testing.T) {
 	folder := t.TempDir()
 	folder, err := filepath.EvalSymlinks(folder)
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestAContainerThatReportsByFilesSeesThoseOfItsAttempt(t *testing.T) {
 	require.True(t, files.called)
 }
 
-func TestFilesAndTheEndOfAContainerTellTogetherWhatCameOfIt(t *testing.T) {
+func TestFilesAndExitOfAContainerDetermineItsResult(t *testing.T) {
 	said := flow.ExternalStatus{Ended: true, Output: json.RawMessage("7")}
 	for name, tt := range map[string]struct {
 		state string

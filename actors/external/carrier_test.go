@@ -18,7 +18,7 @@ func (s *told) Start(_ context.Context, _ flow.Job, lost bool) flow.Report {
 	return flow.Report{}
 }
 
-func TestWhoIsGivenAJobOnceMoreIsToldEvenIfNoEventSaysSo(t *testing.T) {
+func TestARepeatedDeliveryIsMarkedLostWithoutAnEvent(t *testing.T) {
 	s := &told{}
 	c := external.Starters{"s": s}.Carrier()
 	job := flow.Job{Task: "t", Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, Exec: &flow.Exec{Service: "s"}}

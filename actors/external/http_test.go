@@ -33,7 +33,7 @@ func poll(t *testing.T, o external.Options, url, fields string, failures int) (f
 	return external.NewHTTP(o).Poll(t.Context(), flow.External{Service: external.CustomHTTP, ID: "j", Data: json.RawMessage(data), Failures: failures})
 }
 
-func TestAnAnswerTellsHowAJobIs(t *testing.T) {
+func TestAResponseDeterminesTheJobStatus(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status        int
 		answer        string
@@ -84,7 +84,7 @@ func TestAnAnswerTellsHowAJobIs(t *testing.T) {
 	}
 }
 
-func TestAServerSaysWhenToAskAgain(t *testing.T) {
+func TestRetryAfterDelaysTheNextPoll(t *testing.T) {
 	url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -94,7 +94,7 @@ func TestAServerSaysWhenToAskAgain(t *testing.T) {
 	require.Equal(t, 7*time.Second, status.Again)
 }
 
-func TestOnlyNetworksOfTheOperatorAreCalled(t *testing.T) {
+func TestOnlyAllowedNetworksAreCalled(t *testing.T) {
 	called := false
 	url := answering(t, func(http.ResponseWriter, *http.Request) { called = true })
 	for _, o := range []external.Options{{}, {Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}} {
@@ -132,7 +132,7 @@ func TestARedirectToAnotherHostIsNotFollowed(t *testing.T) {
 	require.True(t, status.Ended)
 }
 
-func TestASecretIsReadWhenItIsSent(t *testing.T) {
+func TestASecretIsReadAtEachCall(t *testing.T) {
 	url := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"status": %q}`, r.Header.Get("Authorization"))
 	})
@@ -174,7 +174,7 @@ func TestASecretThatAnAnswerRepeatsIsHidden(t *testing.T) {
 	require.Equal(t, "Job failed with status: Bearer ***", told.Error)
 }
 
-func TestMockJobsAreForServersThatAllowThem(t *testing.T) {
+func TestMockJobsNeedPermission(t *testing.T) {
 	status, err := poll(t, external.Options{}, "mock://success", "", 0)
 	require.NoError(t, err)
 	require.Contains(t, status.Error, "--allow-mock")
@@ -185,7 +185,7 @@ func TestMockJobsAreForServersThatAllowThem(t *testing.T) {
 	}
 }
 
-func TestTheClockOfAHostEndsNoJob(t *testing.T) {
+func TestAHostsClockEndsNoJob(t *testing.T) {
 	url := answering(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	for now, given := range map[int64]bool{700_000: false, 700_001: true} { // the store's time
 		h := external.NewHTTP(external.Options{Networks: loopback, Now: func() int64 { return now }})
@@ -195,7 +195,7 @@ func TestTheClockOfAHostEndsNoJob(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatAsksForALongPauseGetsAnHour(t *testing.T) {
+func TestRetryAfterIsBoundedToAnHour(t *testing.T) {
 	for _, seconds := range []string{"3600", "3601", "10000000000", "18446744074", "9223372036854775807"} {
 		url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", seconds)

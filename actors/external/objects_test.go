@@ -81,7 +81,7 @@ func (d *desk) says(x flow.External, text string) {
 	require.NoError(d, d.Put(d.Context(), x.ID+"status.json", []byte(text)))
 }
 
-func TestWhoBeginsAJobOnceMoreFindsTheSameFiles(t *testing.T) {
+func TestARepeatedStartFindsTheSameFiles(t *testing.T) {
 	d := newDesk(t)
 	first := d.begin(0)
 	d.now += 5000
@@ -94,7 +94,7 @@ func TestWhoBeginsAJobOnceMoreFindsTheSameFiles(t *testing.T) {
 	require.Equal(t, time.UnixMilli(1_000_000).UTC(), spec.CreatedAt)
 }
 
-func TestAMemberThatIsAwayDoesNotTakeThatForSilence(t *testing.T) {
+func TestAMemberThatCannotReadFilesDoesNotCountThatAsSilence(t *testing.T) {
 	d := newDesk(t)
 	x := d.begin(0)
 	d.says(x, `{"status": "running", "heartbeat": 1}`)
@@ -112,7 +112,7 @@ func TestAMemberThatIsAwayDoesNotTakeThatForSilence(t *testing.T) {
 	require.NoError(t, err, "a worker that comes back is told")
 }
 
-func TestASilentWorkerIsFoundThoughItsFilesCannotBeReadNowAndThen(t *testing.T) {
+func TestASilentWorkerIsDetectedDespiteFailedReads(t *testing.T) {
 	d := newDesk(t)
 	x := d.begin(0)
 	d.says(x, `{"status": "running", "heartbeat": 1}`)
@@ -127,7 +127,7 @@ func TestASilentWorkerIsFoundThoughItsFilesCannotBeReadNowAndThen(t *testing.T) 
 	require.Equal(t, "heartbeat timeout", status.Error)
 }
 
-func TestAHeartbeatMayBeAnythingAndLittleOfItIsKept(t *testing.T) {
+func TestAHeartbeatMayHaveAnyContentAndLittleOfItIsKept(t *testing.T) {
 	for name, beat := range map[string]string{"no text": "\"\xff\"", "long": `"` + strings.Repeat("x", 100_000) + `"`, "an object": `{"at": [1, "\u0000"]}`} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
@@ -143,7 +143,7 @@ func TestAHeartbeatMayBeAnythingAndLittleOfItIsKept(t *testing.T) {
 	}
 }
 
-func TestManyAttemptsOfARunAreLookedAtWithOneList(t *testing.T) {
+func TestManyAttemptsOfARunArePolledWithOneList(t *testing.T) {
 	d := newDesk(t)
 	open := make([]flow.External, 200)
 	for i := range open {
@@ -172,7 +172,7 @@ func TestManyAttemptsOfARunAreLookedAtWithOneList(t *testing.T) {
 	require.Equal(t, []int{2, 1}, []int{d.gets, d.lists}, "its status and its output")
 }
 
-func TestOutputsCannotNameFilesOfOthers(t *testing.T) {
+func TestOutputsCannotNameFilesOfOtherAttempts(t *testing.T) {
 	d := newDesk(t)
 	x := d.begin(0)
 	x.Task = "another"
@@ -181,7 +181,7 @@ func TestOutputsCannotNameFilesOfOthers(t *testing.T) {
 	require.Contains(t, d.look(&x).Error, "no worker has files in")
 }
 
-func TestWithoutAnObjectStoreNobodyWaits(t *testing.T) {
+func TestWithoutAnObjectStoreJobsFailAtOnce(t *testing.T) {
 	o := external.NewObjects(external.ObjectsOptions{})
 	rep := o.Start(t.Context(), flow.Job{Task: "t", Exec: &flow.Exec{Type: flow.ExecOutside}}, false)
 	require.True(t, rep.Fatal)

@@ -66,7 +66,7 @@ type fatalError struct{ error }
 
 func (fatalError) Fatal() bool { return true }
 
-func TestWhatAFunctionSaysIsReported(t *testing.T) {
+func TestTheResultOfAFunctionIsReported(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fn   funcs.Func
 		want flow.Report
@@ -110,7 +110,7 @@ func (l *shelf) AppendLog(_ context.Context, chunks []persistence.LogChunk, _ in
 	return nil
 }
 
-func TestAFunctionIsToldOfItsJobAndHeardWhileItIsAtIt(t *testing.T) {
+func TestAFunctionGetsItsJobAndReportsProgress(t *testing.T) {
 	var noted []flow.Note
 	kept := &shelf{kept: map[string]string{}}
 	book := logs.New(logs.Options{Store: kept})
@@ -149,7 +149,7 @@ func failing(n int, calls *int) funcs.RawFunc {
 	}
 }
 
-func TestInnerTries(t *testing.T) {
+func TestFunctionRetries(t *testing.T) {
 	for name, tt := range map[string]struct {
 		tries, succeedsAt, calls int
 		err                      string
@@ -170,7 +170,7 @@ func TestInnerTries(t *testing.T) {
 	}
 }
 
-func TestTriesAreSpacedUntilTheJobIsWithdrawn(t *testing.T) {
+func TestRetryPausesEndWhenTheJobIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, r, j := 0, funcs.New(funcs.Options{}), job("f", `1`, `{}`)
 		j.Exec.MaxAttempts, j.Exec.TryDelayMS = 100, 1000

@@ -61,7 +61,7 @@ func text(t *testing.T, store persistence.Store, job string) string {
 	return all.String()
 }
 
-func TestLinesAreStoredWhileTheAttemptGoesOn(t *testing.T) {
+func TestLinesAreStoredWhileTheAttemptRuns(t *testing.T) {
 	b, store := open(t, 0, nil)
 	w := b.Open("t", "j")
 	fmt.Fprintln(w.Stream(lines.Stdout), "one")
@@ -83,7 +83,7 @@ func TestAnAttemptThatPrintsNothingHasNoLog(t *testing.T) {
 	require.False(t, w.Close())
 }
 
-func TestAStoreThatFailsHoldsNobodyUpAndIsTriedAgain(t *testing.T) {
+func TestLogWritesAreRetriedAndDoNotBlockJobs(t *testing.T) {
 	var away atomic.Bool
 	away.Store(true)
 	b, store := open(t, 0, func(context.Context) error {
@@ -126,7 +126,7 @@ func TestLinesBeyondTheBufferAreCountedInTheirPlace(t *testing.T) {
 	require.Less(t, len(kept), 15_000)
 }
 
-func TestAChunkThatTheStoreRefusesCostsNoOther(t *testing.T) {
+func TestARefusedChunkDoesNotAffectOthers(t *testing.T) {
 	calls := 0
 	b, store := open(t, 0, func(context.Context) error {
 		if calls++; calls <= 2 { // all of them, and the first one alone
@@ -144,7 +144,7 @@ func TestAChunkThatTheStoreRefusesCostsNoOther(t *testing.T) {
 	require.Equal(t, "log: … 2 lines lost here\n", text(t, store, "j"))
 }
 
-func TestAPartThatIsAddedAgainIsThereOnce(t *testing.T) {
+func TestALogPartAddedTwiceIsStoredOnce(t *testing.T) {
 	b, store := open(t, 0, nil)
 	part := func(number int64, texts ...string) persistence.LogChunk {
 		p := persistence.LogChunk{Task: "t", Job: "j", Source: "token", Number: number}
@@ -161,7 +161,7 @@ func TestAPartThatIsAddedAgainIsThereOnce(t *testing.T) {
 }
 
 // Several members that poll external work may each read all its output again, at the same time.
-func TestALogThatIsReadAgainFromItsBeginningHasEachLineOnce(t *testing.T) {
+func TestALogReadAgainFromItsStartHasEachLineOnce(t *testing.T) {
 	b, store := open(t, 0, nil)
 	first := b.Resume("t", "j", "box")
 	fmt.Fprint(first.Stream(lines.Stdout), "one\ntwo\n")
@@ -175,9 +175,9 @@ func TestALogThatIsReadAgainFromItsBeginningHasEachLineOnce(t *testing.T) {
 	}, patience, time.Millisecond)
 }
 
-// TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers reads the stored part again faster than
+// TestLinesLostInARepeatedReadKeepTheirNumbers reads the stored part again faster than
 // the store accepts it, like the next member after one that was killed.
-func TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers(t *testing.T) {
+func TestLinesLostInARepeatedReadKeepTheirNumbers(t *testing.T) {
 	var hold atomic.Bool
 	held, free := make(chan struct{}), make(chan struct{})
 	b, store := open(t, 0, func(context.Context) error {
@@ -213,7 +213,7 @@ func TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers(t *testing.T) {
 	require.Equal(t, before+"stdout: new\n", text(t, store, "j"))
 }
 
-func TestOfALongLogTheNewestIsKept(t *testing.T) {
+func TestALongLogKeepsItsNewestLines(t *testing.T) {
 	b, store := open(t, 100_000, nil)
 	w := b.Open("t", "j")
 	for i := range 3000 {
@@ -229,14 +229,14 @@ func TestOfALongLogTheNewestIsKept(t *testing.T) {
 	require.Greater(t, strings.Count(kept, "\n"), 100)
 }
 
-func TestABookThatIsClosedStoresWhatThereIs(t *testing.T) {
+func TestClosingABookStoresTheRemainingLines(t *testing.T) {
 	b, store := open(t, 0, nil)
 	fmt.Fprintln(b.Open("t", "j"), "last words")
 	require.NoError(t, b.Close(t.Context()))
 	require.Equal(t, "log: last words\n", text(t, store, "j"))
 }
 
-func TestABookIsNotHeldUpByAStoreThatIsAwayWhenItCloses(t *testing.T) {
+func TestClosingABookDoesNotWaitForAnUnavailableStore(t *testing.T) {
 	b, _ := open(t, 0, func(context.Context) error { return errors.New("away") })
 	fmt.Fprintln(b.Open("t", "j"), "last words")
 	require.NoError(t, b.Close(t.Context()))

@@ -117,7 +117,7 @@ func every(from time.Time, d time.Duration, n int) []string {
 	return times
 }
 
-func TestEachSlotBeginsATaskInItsTime(t *testing.T) {
+func TestEachSlotStartsATaskOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		s.set(schedule.Spec{Cron: "* * * * *", Timezone: "Europe/Berlin"})
@@ -153,7 +153,7 @@ func (h held) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, 
 	return h.stage.StartTask(ctx, n)
 }
 
-func TestSchedulesThatAreHeldUpHoldUpNoOther(t *testing.T) {
+func TestStalledSchedulesDoNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		for i := range 2*maxLanes + 1 {
@@ -171,7 +171,7 @@ func TestSchedulesThatAreHeldUpHoldUpNoOther(t *testing.T) {
 	})
 }
 
-func TestAChangeIsHeardOfAtOnceAndWithoutWordSoon(t *testing.T) {
+func TestAChangedScheduleIsSeenAtOnceAndWithoutANoticeSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		r := Start(s.options())
@@ -192,7 +192,7 @@ func TestAChangeIsHeardOfAtOnceAndWithoutWordSoon(t *testing.T) {
 	})
 }
 
-func TestAnOutageIsToldOnceAndSlotsAreMadeUpFor(t *testing.T) {
+func TestAnOutageIsLoggedOnceAndItsSlotsAreCaughtUp(t *testing.T) {
 	for call, told := range map[string]string{"DueSchedules": "schedules could not be read", "PutSchedule": "the tasks of a schedule could not be begun"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -223,10 +223,10 @@ func TestAnOutageIsToldOnceAndSlotsAreMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestWhoeverFallsOverInBetweenNoSlotIsLostOrDoubled runs several runners for the same schedule.
+// TestCrashesLoseAndRepeatNoSlot runs several runners for the same schedule.
 // Each believes that it owns the schedule, may be stopped at any point, and uses a store that fails
 // and loses answers.
-func TestWhoeverFallsOverInBetweenNoSlotIsLostOrDoubled(t *testing.T) {
+func TestCrashesLoseAndRepeatNoSlot(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -299,7 +299,7 @@ func (l *lossyEngine) StartTask(ctx context.Context, n engine.NewTask) (engine.S
 	return started, err
 }
 
-func TestAfterADowntimeCatchUpDecides(t *testing.T) {
+func TestCatchUpDeterminesTheSlotsAfterADowntime(t *testing.T) {
 	for catchup, want := range map[schedule.CatchUp]int{schedule.CatchUpOne: 1, schedule.CatchUpNone: 0, schedule.CatchUpAll: 180} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
@@ -322,7 +322,7 @@ func TestAfterADowntimeCatchUpDecides(t *testing.T) {
 	}
 }
 
-func TestOneSlotWaitsForTheEndOfWhatRuns(t *testing.T) {
+func TestASlotWaitsForTheRunningTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		s.set(schedule.Spec{Cron: "* * * * *", Overlap: schedule.OverlapQueue})
@@ -339,7 +339,7 @@ func TestOneSlotWaitsForTheEndOfWhatRuns(t *testing.T) {
 	})
 }
 
-func TestWhatRunsIsCanceledForTheNextSlot(t *testing.T) {
+func TestARunningTaskIsCanceledForTheNextSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		s.set(schedule.Spec{Cron: "* * * * *", Overlap: schedule.OverlapCancel})
@@ -351,7 +351,7 @@ func TestWhatRunsIsCanceledForTheNextSlot(t *testing.T) {
 	})
 }
 
-func TestASlotThatCanHaveNoTaskIsTold(t *testing.T) {
+func TestASlotWithoutATaskIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		s.set(schedule.Spec{Cron: "* * * * *"})
@@ -374,7 +374,7 @@ func (*refusing) StartTask(context.Context, engine.NewTask) (engine.Started, err
 	return engine.Started{}, flow.Errorf(flow.Invalid, "params: no")
 }
 
-func TestOnlySchedulesOfTheMembersShardsAreLookedAfter(t *testing.T) {
+func TestOnlySchedulesOfOwnedShardsAreProcessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		set := s.set(schedule.Spec{Cron: "* * * * *"})

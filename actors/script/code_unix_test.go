@@ -22,7 +22,7 @@ func init() {
 	}
 }
 
-func TestCodeThatAKilledProcessHasLeftIsRemovedByTheNextOne(t *testing.T) {
+func TestCodeFilesOfAKilledProcessAreRemovedByTheNextOne(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	code := func() int {
 		found, err := filepath.Glob(filepath.Join(os.TempDir(), "*", "*.sh"))

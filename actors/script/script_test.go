@@ -90,7 +90,7 @@ func carry(t *testing.T, o script.Options, j flow.Job) flow.Report {
 	return script.New(o).Carry(t.Context(), j)
 }
 
-func TestResults(t *testing.T) {
+func TestFunctionOutputs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		script flow.Script
 		want   string
@@ -144,7 +144,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestAFarTimeoutIsNotOverAtOnce(t *testing.T) {
+func TestADistantTimeoutDoesNotFireAtOnce(t *testing.T) {
 	r := carry(t, script.Options{}, job(flow.Script{Cmd: "true", TimeoutMS: 10_000_000_000_000}))
 	require.Empty(t, r.Error)
 }
@@ -198,7 +198,7 @@ func TestTriesAreLoggedTogether(t *testing.T) {
 	require.Equal(t, "try 1\ntry 2\ntry 3\n", l.read(j))
 }
 
-func TestAnErrorTellsTheLastLineOfItsOwnTry(t *testing.T) {
+func TestAnErrorContainsTheLastLineOfItsOwnTry(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	j := job(flow.Script{Code: `test -e $MARK || { touch $MARK; seq 10000; exit 1; }; echo again; exit 2`, Env: map[string]string{"MARK": mark}})
 	j.Exec.MaxAttempts = 2
@@ -213,7 +213,7 @@ func TestFailedScriptsAreLoggedToo(t *testing.T) {
 	require.Equal(t, "why\n", l.read(job(flow.Script{})))
 }
 
-func TestALogTellsStderrFromStdoutIfSoSaid(t *testing.T) {
+func TestALogSeparatesStderrIfConfigured(t *testing.T) {
 	book, l := logged(t)
 	rep := carry(t, script.Options{Logs: book, MaxOutput: 100}, job(flow.Script{Code: "echo out; seq 10000 >&2; echo out", StderrMode: "log"}))
 	require.Equal(t, flow.Report{Output: json.RawMessage(`"out\nout\n"`), Worker: "local-script:", URL: "local", Log: true}, rep)
@@ -250,7 +250,7 @@ func TestOutputUpToTheLimitIsKept(t *testing.T) {
 	require.Len(t, rep.Output, 3_000_000)
 }
 
-func TestALogHasWhatIsTooMuchForAnOutput(t *testing.T) {
+func TestALogContainsOutputBeyondTheLimit(t *testing.T) {
 	book, l := logged(t)
 	j := job(flow.Script{Code: `seq 10000; exit 3`})
 	rep := carry(t, script.Options{Logs: book, MaxOutput: 1000}, j)
@@ -269,7 +269,7 @@ func TestTheLogOfAScriptIsReadWhileItRuns(t *testing.T) {
 	require.True(t, (<-ended).Log)
 }
 
-func TestScriptsSeeAStatedEnvironment(t *testing.T) {
+func TestScriptsSeeOnlyTheDefinedEnvironment(t *testing.T) {
 	for _, name := range []string{"TROUPE_TOKEN", "TROUPE_STORE", "PGPASSWORD", "SCHEDULER_DB", "OTEL_EXPORTER_OTLP_HEADERS", "API_KEY", "LISTED", "OVERLAID"} {
 		t.Setenv(name, "secret")
 	}
@@ -345,7 +345,7 @@ func TestAWithdrawnJobEndsItsScript(t *testing.T) {
 	requireGone(t, <-pid)
 }
 
-func TestWhatAScriptLeavesBehindEndsWithIt(t *testing.T) {
+func TestBackgroundProcessesEndWithTheirScript(t *testing.T) {
 	pid, begun := filepath.Join(t.TempDir(), "pid"), time.Now()
 	rep := carry(t, script.Options{}, job(flow.Script{
 		Code: `sleep 100 & echo $! > $PIDFILE; echo done`, Env: map[string]string{"PIDFILE": pid}}))
@@ -354,7 +354,7 @@ func TestWhatAScriptLeavesBehindEndsWithIt(t *testing.T) {
 	requireGone(t, readPid(t, pid))
 }
 
-func TestADaemonDoesNotHoldUpItsScriptAndEndsWithIt(t *testing.T) {
+func TestADaemonDoesNotDelayItsScriptAndEndsWithIt(t *testing.T) {
 	pid, begun := filepath.Join(t.TempDir(), "pid"), time.Now()
 	rep := carry(t, script.Options{}, job(flow.Script{
 		Code: `setsid sh -c 'echo $$ > $PIDFILE.new; mv $PIDFILE.new $PIDFILE; exec sleep 100' & while ! test -e $PIDFILE; do :; done; echo done`,
@@ -364,7 +364,7 @@ func TestADaemonDoesNotHoldUpItsScriptAndEndsWithIt(t *testing.T) {
 	requireGone(t, readPid(t, pid))
 }
 
-func TestAWithdrawnJobEndsWhatLeftItsSession(t *testing.T) {
+func TestAWithdrawnJobEndsProcessesOutsideItsSession(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "pid")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	ctx, cancel := context.WithCancel(t.Context())

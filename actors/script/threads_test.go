@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-func TestScriptsThatRunHoldNoThread(t *testing.T) {
+func TestRunningScriptsBlockNoThread(t *testing.T) {
 	const scripts = 100
 	begun := filepath.Join(t.TempDir(), "begun")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -119,7 +119,7 @@ func TestTenThousandTasksThatWaitAreRemembered(t *testing.T) {
 	require.Zero(t, tl.store.reads.Load())
 }
 
-func TestOfMoreThanIsRememberedTheJournalIsReadOnceMore(t *testing.T) {
+func TestTheJournalOfADroppedTaskIsReadOnceMore(t *testing.T) {
 	tl := newTelling(t)
 	many := []flow.Event{begun} // only some hundred tasks of this size fit into memory
 	for n := range 500 {

@@ -76,13 +76,13 @@ func toldOf(t *testing.T, lets func(actors.StoredRow) bool) (names []string) {
 	return names
 }
 
-func TestRowsThatTheTellerHasNotGotAreReadInTheStore(t *testing.T) {
+func TestMissingRowsAreReadFromTheStore(t *testing.T) {
 	all := []string{"attempt a", "attempt b", "start two", "step a", "step b", "task two"}
 	require.Equal(t, all, toldOf(t, func(actors.StoredRow) bool { return true }))
 	require.Equal(t, all, toldOf(t, func(row actors.StoredRow) bool { return row.Seq == 1 || row.Ended }))
 }
 
-func TestWhatAnotherMemberHasToldIsNotToldAgainButTheStart(t *testing.T) {
+func TestOnlyTheStartIsExportedAgainAfterATakeover(t *testing.T) {
 	require.Equal(t, []string{"attempt b", "start two", "step b", "task two"}, toldOf(t, func(row actors.StoredRow) bool { return row.Ended }))
 }
 
@@ -94,7 +94,7 @@ func (stuck) Tell(ctx context.Context, _ []spans.Span) error {
 	return ctx.Err()
 }
 
-func TestNobodyWaitsForLongForWhoDoesNotTakeTheLastSpans(t *testing.T) {
+func TestClosingATellerDoesNotWaitForAnUnresponsiveSink(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
 	require.NoError(t, err)
 	defer store.Close()
@@ -122,7 +122,7 @@ func (away) Rows(ctx context.Context, _ string, _ int64, _ persistence.Part) ([]
 	return nil, ctx.Err()
 }
 
-func TestNobodyWaitsForLongForAStoreThatIsNotHeard(t *testing.T) {
+func TestClosingATellerDoesNotWaitForAnUnresponsiveStore(t *testing.T) {
 	var all list
 	teller := spans.Start(spans.Options{Store: away{}, Sink: &all, Logger: slog.New(slog.DiscardHandler)})
 	for n := range 100 {

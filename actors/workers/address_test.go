@@ -104,7 +104,7 @@ func TestAWorkerMayRegisterBeforeItsNameIsKnown(t *testing.T) {
 	require.Equal(t, "worker.test:"+u.Port(), <-asked)
 }
 
-func TestANameIsNotCalledWhereWorkersMayNotBe(t *testing.T) {
+func TestANameInAForbiddenNetworkIsNotCalled(t *testing.T) {
 	dns := newNames(t)
 	var refused refusals
 	allow := func(network string) *workers.Registry {
@@ -127,7 +127,7 @@ func TestANameIsNotCalledWhereWorkersMayNotBe(t *testing.T) {
 	}
 }
 
-func TestAnAddressInsideAnotherDecides(t *testing.T) {
+func TestAnEmbeddedAddressDeterminesAccess(t *testing.T) {
 	everywhere := workers.Options{Allow: []netip.Prefix{netip.MustParsePrefix("::/0"), netip.MustParsePrefix("0.0.0.0/0")}}
 	r := open(t, newStore(t), everywhere)
 	register := func(host string) error {
@@ -154,7 +154,7 @@ func TestAnAddressInsideAnotherDecides(t *testing.T) {
 	}
 }
 
-func TestAnAddressInsideAnotherMustBeAllowedToo(t *testing.T) {
+func TestAnEmbeddedAddressMustBeAllowedToo(t *testing.T) {
 	narrow := open(t, newStore(t), workers.Options{Allow: []netip.Prefix{netip.MustParsePrefix("::/0")}})
 	for _, host := range []string{"64:ff9b::192.0.2.7", "2002:c000:207::1", "64:ff9b::127.0.0.1"} {
 		err := narrow.Register(t.Context(), persistence.Worker{ID: "w", URL: "http://[" + host + "]:9", Services: []string{"s"}})

@@ -52,7 +52,7 @@ func serve(t testing.TB, r *workers.Registry, handlers ...http.HandlerFunc) []*h
 	return servers
 }
 
-func TestACallSaysWhatTheJobIs(t *testing.T) {
+func TestACallDescribesItsJob(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{})
 	var got *http.Request
 	var body string
@@ -108,7 +108,7 @@ func TestAWorkerWithACertificateOfAPrivateAuthorityIsCalled(t *testing.T) {
 	require.Equal(t, "all workers failed", carry(workers.Options{}).Error)
 }
 
-func TestAnswers(t *testing.T) {
+func TestWorkerAnswers(t *testing.T) {
 	const next = "all workers failed"
 	for name, tt := range map[string]struct {
 		status       int
@@ -150,7 +150,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestTheNextWorkerIsAskedWhenOneGivesNoAnswer(t *testing.T) {
+func TestTheNextWorkerIsCalledIfOneDoesNotAnswer(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{CallTimeout: 200 * time.Millisecond})
 	block := make(chan struct{})
 	s := serve(t, r,
@@ -169,7 +169,7 @@ func TestTheNextWorkerIsAskedWhenOneGivesNoAnswer(t *testing.T) {
 	require.Equal(t, `4`, string(rep.Output))
 }
 
-func TestAStandbyWorkerGetsNothingThatAnotherLiveOneOffers(t *testing.T) {
+func TestAStandbyWorkerGetsNoJobsThatALiveOneOffers(t *testing.T) {
 	var c clock
 	r := open(t, newStore(t), workers.Options{Now: c.Load, Standby: []string{"w1"}})
 	serve(t, r, says(200, `{"result":1}`))
@@ -193,7 +193,7 @@ func TestAStandbyWorkerGetsNothingThatAnotherLiveOneOffers(t *testing.T) {
 	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker, "the other one is gone")
 }
 
-func TestWhoIsACandidate(t *testing.T) {
+func TestCandidatesForAJob(t *testing.T) {
 	var c clock
 	r := open(t, newStore(t), workers.Options{Now: c.Load})
 	require.Equal(t, flow.Report{Error: "no worker for service s"}, r.Carry(t.Context(), job("s")))
@@ -226,7 +226,7 @@ func knownBefore(t *testing.T, urls map[string]string) persistence.Store {
 	return store
 }
 
-func TestSilenceWhileNobodyListenedIsForgiven(t *testing.T) {
+func TestSilenceDuringADowntimeIsTolerated(t *testing.T) {
 	here := httptest.NewServer(says(200, `{"result":1}`))
 	t.Cleanup(here.Close)
 	calls := 0
@@ -252,7 +252,7 @@ func TestSilenceWhileNobodyListenedIsForgiven(t *testing.T) {
 	require.Equal(t, "late", r.Carry(t.Context(), job("late")).Worker)
 }
 
-func TestSilenceIsForgivenForAWhileOnly(t *testing.T) {
+func TestSilenceIsToleratedForALimitedTime(t *testing.T) {
 	const ttl = 600 * time.Millisecond
 	here := httptest.NewServer(says(200, `{"result":1}`))
 	t.Cleanup(here.Close)
@@ -297,7 +297,7 @@ func TestCallsInFlightCountAsLoad(t *testing.T) {
 	require.ElementsMatch(t, []string{"w1", "w2", "w3"}, []string{<-asked, <-asked, <-asked})
 }
 
-func TestMaxAttemptsLimitsAndSpacesTheWorkersTried(t *testing.T) {
+func TestMaxAttemptsLimitsTheWorkersTried(t *testing.T) {
 	for name, tt := range map[string]struct {
 		attempts, want int
 	}{"none asks everybody": {0, 4}, "a negative count too": {-1, 4}, "two": {2, 2}, "more than there are": {9, 4}} {
@@ -330,7 +330,7 @@ func TestAWithdrawnJobIsNotOfferedToOthers(t *testing.T) {
 	<-left
 }
 
-func TestAJobMayTakeLongerThanACallUsuallyMay(t *testing.T) {
+func TestAJobMayTakeLongerThanTheCallTimeout(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{CallTimeout: 20 * time.Millisecond})
 	serve(t, r, func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -378,7 +378,7 @@ func BenchmarkCarry(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }
 
-func TestAJobThatAsksForLabelsGoesToThoseWhoHaveThemAll(t *testing.T) {
+func TestAJobGoesToWorkersWithAllItsLabels(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{})
 	servers := serve(t, r, says(200, `{"result":1}`), says(200, `{"result":1}`), says(200, `{"result":1}`))
 	for i, labels := range [][]string{nil, {"gpu"}, {"x", "gpu", "eu", "gpu"}} {
@@ -411,7 +411,7 @@ func TestAWorkerThatDoesNotAnswerIsLoggedOnceUntilItDoes(t *testing.T) {
 	require.Regexp(t, "task=t1 node=n unit=0 attempt=1 trace_id=[0-9a-f]{32} span_id=[0-9a-f]{16}", log.String())
 }
 
-func TestAnAttachedWorkerIsListedWhileItGivesSignsOfLife(t *testing.T) {
+func TestAnAttachedWorkerIsListedWhileItSendsHeartbeats(t *testing.T) {
 	store, now := newStore(t), int64(1_000_000)
 	r := open(t, store, workers.Options{OfflineTTL: 15 * time.Second, Now: func() int64 { return now }})
 	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w", URL: "attached", Type: "attached", Services: []string{"s"}, Labels: []string{"gpu"}}))

@@ -59,7 +59,7 @@ func TestAPythonTaskIsNamedByItsFileModuleAndFunction(t *testing.T) {
 	}
 }
 
-func TestWhatAnOrkWorkerAnswersCounts(t *testing.T) {
+func TestOrkWorkerAnswers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status       int
 		body         string
@@ -88,7 +88,7 @@ func TestWhatAnOrkWorkerAnswersCounts(t *testing.T) {
 	}
 }
 
-func TestAnOrkWorkerHasTheTimeOfItsJob(t *testing.T) {
+func TestAnOrkWorkerGetsTheTimeoutOfItsJob(t *testing.T) {
 	rep := executes(t, t.Context(), func(_ http.ResponseWriter, r *http.Request) {
 		// otherwise the server does not notice that its client has gone
 		_, _ = io.Copy(io.Discard, r.Body)

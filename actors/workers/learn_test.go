@@ -33,7 +33,7 @@ func TestAWorkerThatRegisteredWithAnotherMemberIsCalled(t *testing.T) {
 	require.Equal(t, "no worker for service other", open(t, store, workers.Options{}).Carry(t.Context(), job("other")).Error)
 }
 
-func TestAWorkerMaySpeakToAnyMember(t *testing.T) {
+func TestAWorkerMayUseAnyMember(t *testing.T) {
 	store := newStore(t)
 	here, there := open(t, store, shared), open(t, store, shared)
 	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async"}))
@@ -42,7 +42,7 @@ func TestAWorkerMaySpeakToAnyMember(t *testing.T) {
 	require.NoError(t, here.Deregister(t.Context(), "w"))
 }
 
-func TestWhatOtherMembersHearIsLearned(t *testing.T) {
+func TestHeartbeatsAtOtherMembersAreRead(t *testing.T) {
 	var c clock
 	c.Store(1000)
 	store := newStore(t)
@@ -64,7 +64,7 @@ func TestWhatOtherMembersHearIsLearned(t *testing.T) {
 	known(func(l []persistence.Worker) bool { return len(l) == 0 })
 }
 
-func TestAWorkerThatOthersHearIsLookedForInTheStore(t *testing.T) {
+func TestAnUnknownWorkerHeardByOthersIsReadFromTheStore(t *testing.T) {
 	store := newStore(t)
 	here := open(t, store, shared)
 	there := open(t, store, workers.Options{Beat: func(_ context.Context, b persistence.Heartbeat, _ bool) { here.HearBeat(b) }})
@@ -73,7 +73,7 @@ func TestAWorkerThatOthersHearIsLookedForInTheStore(t *testing.T) {
 	require.Eventually(t, func() bool { return here.Signs("w").Heard > 0 }, patience, time.Millisecond)
 }
 
-func TestWhatAnotherMemberTellsOfAWorkerIsKnownAtOnce(t *testing.T) {
+func TestAnnouncedWorkersAreKnownAtOnce(t *testing.T) {
 	var c clock
 	c.Store(1000)
 	store, options := newStore(t), workers.Options{Learn: time.Hour, Now: c.Load}
@@ -92,7 +92,7 @@ func TestWhatAnotherMemberTellsOfAWorkerIsKnownAtOnce(t *testing.T) {
 	require.Empty(t, list(t, here))
 }
 
-func TestThatAWorkerWentElsewhereIsNotBelievedOfOneThatCameAgain(t *testing.T) {
+func TestALateDeregistrationDoesNotRemoveANewerRegistration(t *testing.T) {
 	var c clock
 	c.Store(1000)
 	here := open(t, newStore(t), workers.Options{Learn: time.Hour, Now: c.Load})
@@ -106,7 +106,7 @@ func TestThatAWorkerWentElsewhereIsNotBelievedOfOneThatCameAgain(t *testing.T) {
 	require.Empty(t, list(t, here))
 }
 
-func TestWhatIsToldLateOfAWorkerBringsItNotBack(t *testing.T) {
+func TestALateAnnouncementDoesNotRestoreARemovedWorker(t *testing.T) {
 	w := persistence.Worker{ID: "w", URL: "queue", Type: "async", JoinedAt: 1000}
 	for name, went := range map[string]func(*workers.Registry){
 		"when it went here": func(r *workers.Registry) {
@@ -132,7 +132,7 @@ func TestWhatIsToldLateOfAWorkerBringsItNotBack(t *testing.T) {
 	}
 }
 
-func TestASignOfLifeThatIsToldLateSaysNothingOfAWorkerThatWentOrCameAgain(t *testing.T) {
+func TestALateHeartbeatDoesNotAffectADepartedOrNewerWorker(t *testing.T) {
 	var c clock
 	c.Store(1000)
 	r := open(t, newStore(t), workers.Options{Learn: time.Hour, Now: c.Load})
@@ -148,7 +148,7 @@ func TestASignOfLifeThatIsToldLateSaysNothingOfAWorkerThatWentOrCameAgain(t *tes
 	require.Equal(t, 0, list(t, r)[0].Load)
 }
 
-func TestNobodyWaitsForASignOfLifeToBeToldUnlessTheWorkerWasTakenForGone(t *testing.T) {
+func TestAHeartbeatWaitsForItsAnnouncementOnlyIfTheWorkerWasGone(t *testing.T) {
 	var c clock
 	c.Store(1000)
 	told, over := make(chan struct{}, 1), make(chan struct{})
@@ -171,7 +171,7 @@ func TestNobodyWaitsForASignOfLifeToBeToldUnlessTheWorkerWasTakenForGone(t *test
 	require.NoError(t, r.Heartbeat(t.Context(), "w", 1), "it has been heard meanwhile")
 }
 
-func TestSecretsTravelWithRegistrationsAlone(t *testing.T) {
+func TestSecretsAreSentWithRegistrationsOnly(t *testing.T) {
 	var told []persistence.Worker
 	r := open(t, newStore(t), workers.Options{Tell: func(_ context.Context, w persistence.Worker, _ bool) { told = append(told, w) }})
 	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w", URL: "http://127.0.0.1:1", Secret: "x"}))
@@ -180,7 +180,7 @@ func TestSecretsTravelWithRegistrationsAlone(t *testing.T) {
 	require.Equal(t, []string{"x", ""}, []string{told[0].Secret, told[1].Secret})
 }
 
-func TestARegistrationThatWaitsToBeToldHoldsUpNoOther(t *testing.T) {
+func TestASlowAnnouncementDoesNotDelayOtherRegistrations(t *testing.T) {
 	const many = 65 // some of them share a lock
 	told, over := make(chan string, many), make(chan struct{})
 	r := open(t, newStore(t), workers.Options{Tell: func(_ context.Context, w persistence.Worker, _ bool) {
@@ -206,7 +206,7 @@ func TestARegistrationThatWaitsToBeToldHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestWhoMissesAWorkerIsToldWhatTheStoreSaysNow(t *testing.T) {
+func TestAnUnknownWorkerIsReadFromTheStore(t *testing.T) {
 	store := newStore(t)
 	here, there := open(t, store, shared), open(t, store, shared)
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(here.Heartbeat(t.Context(), "w", 1)))
@@ -230,7 +230,7 @@ func (h *hanging) ListWorkers(ctx context.Context) ([]persistence.Worker, error)
 	return nil, ctx.Err()
 }
 
-func TestWhoMissesAWorkerWaitsNoLongerThanHeMeansToForOneWhoReadsTheStore(t *testing.T) {
+func TestACallersTimeoutBoundsTheWaitForAnotherRead(t *testing.T) {
 	store := &hanging{Workers: newStore(t), asked: make(chan struct{}, 10)}
 	r := open(t, store, shared)
 	store.hangs.Store(true)
@@ -271,7 +271,7 @@ func (c *crowded) DeleteWorkers(ctx context.Context, since int64) (int, error) {
 	return c.Workers.DeleteWorkers(ctx, since)
 }
 
-func TestWorkersThatMadeRoomAreNotLearnedAgain(t *testing.T) {
+func TestRemovedWorkersAreNotReadAgain(t *testing.T) {
 	var c clock
 	c.Store(1000)
 	store := &crowded{Workers: newStore(t)}

@@ -74,7 +74,7 @@ func TestRegistrationsAreListedInTheirOrder(t *testing.T) {
 	}, list(t, r))
 }
 
-func TestAWorkerThatSaysGoodbyeIsForgottenAtOnce(t *testing.T) {
+func TestAWorkerThatSaysGoodbyeIsRemovedAtOnce(t *testing.T) {
 	store := newStore(t)
 	r := open(t, store, workers.Options{Self: "here"})
 	for _, id := range []string{"a", "b"} {
@@ -105,14 +105,14 @@ func TestAHeartbeatCountsAtOnceAndForItsWorkerAlone(t *testing.T) {
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(r.Heartbeat(t.Context(), "c", 0)))
 }
 
-func TestAMembersOwnFunctionsAreListed(t *testing.T) {
+func TestLocalFunctionsAreListed(t *testing.T) {
 	var c clock
 	c.Store(7)
 	r := open(t, newStore(t), workers.Options{Now: c.Load, Self: "m1", Functions: func() []string { return []string{"mul"} }})
 	require.Equal(t, []persistence.Worker{{ID: "m1", URL: "local", Type: "local", Services: []string{"mul"}, LastHeartbeat: 7}}, list(t, r))
 }
 
-func TestWorkersSurviveARestart(t *testing.T) {
+func TestRegistrationsSurviveARestart(t *testing.T) {
 	var c clock
 	store := newStore(t)
 	r := open(t, store, workers.Options{Now: c.Load, Refresh: time.Hour})
@@ -163,7 +163,7 @@ func TestHeartbeatsAreWrittenInGroupsAndNotLost(t *testing.T) {
 	require.Less(t, len(s.groups), 10)
 }
 
-func TestTheLongSilentAreForgotten(t *testing.T) {
+func TestLongSilentWorkersAreRemoved(t *testing.T) {
 	var c clock
 	store := newStore(t)
 	r := open(t, store, workers.Options{Now: c.Load, Refresh: 5 * time.Millisecond, Forget: time.Hour})
@@ -180,7 +180,7 @@ func TestTheLongSilentAreForgotten(t *testing.T) {
 	require.Equal(t, []string{"b"}, ids(list(t, r)))
 }
 
-func TestWhatARegistrationMayBe(t *testing.T) {
+func TestRegistrationLimits(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{Allow: []netip.Prefix{
 		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("0.0.0.0/8")}})
 	http := func(url string) persistence.Worker { return persistence.Worker{ID: "w", URL: url} }
@@ -240,7 +240,7 @@ func TestLabelsAreKeptInOrder(t *testing.T) {
 	}
 }
 
-func TestWhoeverLooksForAWorkerFindsWhyItIsNotRegistered(t *testing.T) {
+func TestARefusedRegistrationIsLogged(t *testing.T) {
 	var logged bytes.Buffer
 	r := open(t, newStore(t), workers.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	err := r.Register(t.Context(), persistence.Worker{ID: "far-away", URL: "http://192.0.2.1:9", Services: []string{"s"}})
@@ -253,7 +253,7 @@ func TestWhoeverLooksForAWorkerFindsWhyItIsNotRegistered(t *testing.T) {
 	require.Less(t, logged.Len(), 2000)
 }
 
-func TestTheServicesOfPushWorkersAreKnownAlsoWhenTheyAreSilent(t *testing.T) {
+func TestServicesOfSilentPushWorkersAreKnown(t *testing.T) {
 	var c clock
 	c.Store(1000)
 	r := open(t, newStore(t), workers.Options{Now: c.Load, OfflineTTL: time.Second})

@@ -51,13 +51,13 @@ func TestAWorkersSecretIsSentWithEveryCallOfItAlone(t *testing.T) {
 	require.NotContains(t, shown, "another")
 }
 
-func TestAWorkerThatRefusesUsHasNotAnswered(t *testing.T) {
+func TestAnUnauthorizedResponseIsNoAnswer(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{})
 	serve(t, r, says(http.StatusUnauthorized, "only the engine has its secret\n"), says(200, `{"result":2}`))
 	require.Equal(t, "2", string(r.Carry(t.Context(), job("s")).Output))
 }
 
-func TestASecretIsOneWord(t *testing.T) {
+func TestAWorkerSecretMustBeVisibleASCII(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{})
 	for _, secret := range []string{"two words", "line\nbreak", "grün", strings.Repeat("x", 257)} {
 		err := r.Register(t.Context(), persistence.Worker{ID: "w", URL: "http://127.0.0.1:9", Secret: secret})

@@ -57,7 +57,7 @@ func numbered(n int) flow.Job {
 	return j
 }
 
-func TestAWorkerThatSaysSoGetsSeveralJobsWithOneRequest(t *testing.T) {
+func TestAWorkerThatAcceptsBatchesGetsSeveralJobsPerRequest(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{})
 	var mu sync.Mutex
 	var got []pushed
@@ -87,7 +87,7 @@ func TestAWorkerThatSaysSoGetsSeveralJobsWithOneRequest(t *testing.T) {
 	require.Equal(t, `"alone"`, string(r.Carry(t.Context(), large).Output), "a large job keeps none of the others")
 }
 
-func TestAJobThatIsNotWantedAnyLongerLeavesTheOthersOfItsRequest(t *testing.T) {
+func TestAWithdrawnJobDoesNotEndItsBatch(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{})
 	withdrawn := make(chan int, 1)
 	arrived, release := make(chan int, 2), make(chan struct{})
@@ -124,7 +124,7 @@ func TestAJobThatIsNotWantedAnyLongerLeavesTheOthersOfItsRequest(t *testing.T) {
 	require.Equal(t, "2", string((<-answers).Output))
 }
 
-func TestWhatAWorkerLeavesOutOrBreaksOffIsAskedOfAnotherOne(t *testing.T) {
+func TestMissingBatchAnswersGoToAnotherWorker(t *testing.T) {
 	for name, answer := range map[string]string{
 		"left out":       "",
 		"without answer": "0 \n",
@@ -141,7 +141,7 @@ func TestWhatAWorkerLeavesOutOrBreaksOffIsAskedOfAnotherOne(t *testing.T) {
 	}
 }
 
-func TestALineOfAnAnswerMayBeTooLarge(t *testing.T) {
+func TestATooLargeBatchAnswerFailsItsJob(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{MaxAnswer: 100})
 	serve(t, r, several(func(w http.ResponseWriter, _ *http.Request, _ []pushed) {
 		fmt.Fprintf(w, "0 {\"result\":%q}\n", strings.Repeat("x", 10_000))
@@ -150,7 +150,7 @@ func TestALineOfAnAnswerMayBeTooLarge(t *testing.T) {
 	require.Equal(t, "the worker's answer is larger than 100 bytes", r.Carry(t.Context(), numbered(1)).Error)
 }
 
-func TestAWorkerThatNoLongerTakesSeveralJobsGetsThemOneByOne(t *testing.T) {
+func TestAWorkerThatStopsAcceptingBatchesGetsSingleJobs(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{})
 	first := true
 	serve(t, r, func(w http.ResponseWriter, r *http.Request) {

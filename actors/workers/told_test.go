@@ -29,7 +29,7 @@ func (a *answering) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{headerBatch: {"1"}}, Body: a}, nil
 }
 
-func TestAJobThatIsAnsweredTwiceEndsNoOtherOfItsRequest(t *testing.T) {
+func TestASecondAnswerForAJobDoesNotEndItsBatch(t *testing.T) {
 	w := &registeredWorker{Worker: persistence.Worker{ID: "w", URL: "http://w"}, workerLiveness: &workerLiveness{}}
 	var calls []*batchedCall
 	for n := range 2 {
