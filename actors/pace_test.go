@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// endless never ends by itself: in other profiles, a loop of choices ends early.
+// endless never ends by itself. In other profiles, a loop of choices ends early.
 const endless = `
 profile: pocketflow
 start: a
@@ -52,7 +52,8 @@ func TestStepsWithoutWorkArePaced(t *testing.T) {
 	require.GreaterOrEqual(t, view.State.EndedAt-view.State.CreatedAt, int64(500), "10,000 at once, then 10,000 a second")
 }
 
-// TestACutDecisionContinuesAfterItsRowIsStored records the messages to the actor of an endless loop.
+// TestACutDecisionContinuesAfterItsRowIsStored records the messages to the actor of an endless
+// task.
 func TestACutDecisionContinuesAfterItsRowIsStored(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
