@@ -20,8 +20,8 @@ type dispatcher struct {
 	closed      bool
 }
 
-// mailboxesPerYield is how many mailboxes a goroutine runs before it yields its processor to
-// goroutines that carry out jobs, and to lanes of the committer that got an answer.
+// mailboxesPerYield is how many mailboxes a goroutine runs before it yields its processor.
+// Goroutines that carry out jobs then run, and lanes of the committer that got an answer.
 const mailboxesPerYield = 32
 
 func newDispatcher() *dispatcher {

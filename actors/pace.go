@@ -46,8 +46,8 @@ func (t *task) recordCut(d flow.Decision, steps int) {
 }
 
 // resumeCutLater schedules the rest of cut decisions. They continue after their results are stored,
-// so that those do not pile up, after messages that other actors have received by then, and not
-// before the task's pace allows it.
+// so that those do not pile up, and after messages that other actors have received by then. They
+// also wait until the task's pace allows it.
 func (t *task) resumeCutLater(c actor.Context) {
 	if len(t.cutCommands) == 0 || t.cutScheduled {
 		return

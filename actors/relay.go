@@ -24,8 +24,8 @@ type Relay interface {
 }
 
 // Sharing is a Relay that also uses workers at other members. If this member has no credit for a
-// job and another one has, it lands the job as Lost, Unbegun and with the incarnation of that
-// member in To.
+// job and another one has, it lands the job as Lost and Unbegun. The report's To is the incarnation
+// of that member.
 type Sharing interface {
 	Relay
 	// Meet makes it announce its credits to the other members from now on, in the name of self.
