@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// resultAction is what a node ends with: the static one, else the text that its result has under
-// action_key.
+// resultAction returns the action that a node ends with: the static one, else the text in field
+// action_key of its result.
 func (p Post) resultAction(result json.RawMessage) string {
 	if p.ActionStatic != "" || p.ActionKey == "" {
 		return p.ActionStatic
@@ -30,8 +30,8 @@ func fieldOf(key string, value json.RawMessage) json.RawMessage {
 	return append(append(b, orNull(value)...), '}')
 }
 
-// chooseAction is a choice's action: the first true case, then what post says, then the default.
-// All cases have one budget.
+// chooseAction returns the action of a choice: that of the first true case, else the one that post
+// gives, else the default. All cases share one budget.
 func (st *Step) chooseAction(a *expr.Allowance) (string, error) {
 	env := st.scope.referenceEnv(st.Params, st.Input)
 	env.Allowance, env.Coerce, env.Loose = a, st.Node.Coerce, st.scope.Plan.Pocketflow
@@ -51,8 +51,8 @@ func (st *Step) chooseAction(a *expr.Allowance) (string, error) {
 	return st.fallbackAction(), nil
 }
 
-// evalCondition fails for an expression in CEL that does, for what is missing, and for what takes
-// too much.
+// evalCondition returns an error if the CEL expression fails, if a referenced value is missing, or
+// if the evaluation exceeds its budget.
 func (c *PlanCase) evalCondition(env *expr.Env) (bool, error) {
 	if c.CEL != nil {
 		return c.CEL.On(env.Allowance).Bool(env.Var)
@@ -64,7 +64,7 @@ func (c *PlanCase) evalCondition(env *expr.Env) (bool, error) {
 	return holds, err
 }
 
-// fallbackAction is a choice's action when no case gives one.
+// fallbackAction returns the action of a choice when no case gives one.
 func (st *Step) fallbackAction() string {
 	p := st.Node.Post
 	if p.ActionStatic != "" {
@@ -83,7 +83,7 @@ func (st *Step) fallbackAction() string {
 	return st.Node.Default
 }
 
-// approvalAction maps what was decided to an action.
+// approvalAction maps the decision of an approval to an action.
 func (st *Step) approvalAction(value json.RawMessage) string {
 	p := st.Node.Post
 	text, isText := expr.String(value)

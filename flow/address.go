@@ -12,19 +12,19 @@ import (
 // Address names a place in a task: an attempt of a unit within a visit of a node in a scope.
 // Fields that do not apply are zero (Attempt 0 names the unit, Visit 0 the scope).
 type Address struct {
-	Scope   string // "" is the task's root; see childScope
+	Scope   string // "" for the task's root; see childScope
 	Node    string
 	Visit   int // from 1
 	Unit    int // from 0
 	Attempt int // from 1
 }
 
-// Compare puts addresses in an order.
+// Compare defines a total order of addresses.
 func (a Address) Compare(b Address) int {
 	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Visit, b.Visit), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Attempt, b.Attempt))
 }
 
-// childScope is the path of the scope inside a visit of a node: "order#1", "order#1/ship#2".
+// childScope returns the path of the scope inside a visit of a node: "order#1", "order#1/ship#2".
 func childScope(scope, node string, visit int) string {
 	name := scopeEscaper.Replace(node) + "#" + strconv.Itoa(visit)
 	if scope == "" {
@@ -33,11 +33,11 @@ func childScope(scope, node string, visit int) string {
 	return scope + "/" + name
 }
 
-// ChildScope is the path of the scope below a step.
+// ChildScope returns the path of the scope below a step.
 func ChildScope(step Address) string { return childScope(step.Scope, step.Node, step.Visit) }
 
-// ScopeKey is the path of the scope inside a node of a plan: that of a task's scope without the
-// visits.
+// ScopeKey returns the path of the scope inside a node of a plan, which is the path of a task's
+// scope without the visits.
 func ScopeKey(scope, node string) string {
 	name := scopeEscaper.Replace(node)
 	if scope == "" {
@@ -46,12 +46,14 @@ func ScopeKey(scope, node string) string {
 	return scope + "/" + name
 }
 
-// A node's key may hold any character; the three that structure a path are escaped.
+// scopeEscaper escapes the three characters that structure a path. The key of a node may contain
+// any character.
 var scopeEscaper = strings.NewReplacer("%", "%25", "/", "%2F", "#", "%23")
 
 var scopeUnescaper = strings.NewReplacer("%25", "%", "%2F", "/", "%23", "#")
 
-// ParentOf splits a scope's path into the step it belongs to. The root has none.
+// ParentOf splits the path of a scope and returns the step to which it belongs. It returns false
+// for the root.
 func ParentOf(scope string) (Address, bool) {
 	if scope == "" {
 		return Address{}, false
@@ -68,8 +70,8 @@ func ParentOf(scope string) (Address, bool) {
 	return Address{Scope: parent, Node: scopeUnescaper.Replace(name), Visit: n}, true
 }
 
-// Step names the step of an address as a path from the task's root: the nodes whose scopes it is
-// in, and its own.
+// Step returns the step of an address as a path from the task's root: the nodes whose scopes
+// contain it, then its own node.
 func (a Address) Step() string {
 	path := a.Node
 	for parent, ok := ParentOf(a.Scope); ok; parent, ok = ParentOf(parent.Scope) {
@@ -78,9 +80,10 @@ func (a Address) Step() string {
 	return path
 }
 
-// JobID names an attempt across tasks, in characters that are safe in a URL's path and query.
+// JobID returns an id of an attempt that is unique across tasks. Its characters are safe in the
+// path and query of a URL.
 func JobID(task string, a Address) string {
-	var room, names [160]byte // most are shorter
+	var room, names [160]byte // most keys are shorter
 	b := append(room[:0], task...)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(a.Visit), 10)
@@ -94,15 +97,15 @@ func JobID(task string, a Address) string {
 	return string(b)
 }
 
-// maxSpelledKey is the length up to which a unit's key spells its place out. Services that take
-// idempotency keys often take no more than 255 characters.
+// maxSpelledKey is the length up to which the key of a unit contains its place in full. Many
+// services limit idempotency keys to 255 characters.
 const maxSpelledKey = 200
 
-// UnitKey names a unit across tasks: the same for all attempts at it, and for no other. A service
-// that is called with it recognizes a repetition. It has characters that are safe in headers, paths
-// and queries.
+// UnitKey returns a key of a unit that is unique across tasks and the same for all attempts of the
+// unit. A service that receives it can recognize a repetition. Its characters are safe in headers,
+// paths and queries.
 func UnitKey(task string, a Address) string {
-	var room, names [160]byte // most are shorter
+	var room, names [160]byte // most ids are shorter
 	b := append(room[:0], task...)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(a.Visit), 10)
@@ -117,7 +120,7 @@ func UnitKey(task string, a Address) string {
 	return string(base64.RawURLEncoding.AppendEncode(b, place))
 }
 
-// ParseJobID is the inverse of JobID.
+// ParseJobID parses an id that JobID returned.
 func ParseJobID(id string) (task string, a Address, err error) {
 	bad := func() (string, Address, error) {
 		return "", Address{}, &Error{Kind: NotFound, Msg: fmt.Sprintf("no job has the id %.80q", id)}
@@ -141,13 +144,13 @@ func ParseJobID(id string) (task string, a Address, err error) {
 		return bad()
 	}
 	a = Address{Scope: scope, Node: node, Visit: n[0], Unit: n[1], Attempt: n[2]}
-	if JobID(parts[0], a) != id { // another spelling of the same numbers
+	if JobID(parts[0], a) != id { // another spelling of the same numbers is not an id
 		return bad()
 	}
 	return parts[0], a, nil
 }
 
-// String makes an address readable in logs.
+// String returns the address in a form for logs.
 func (a Address) String() string {
 	b := []byte(a.Scope)
 	if len(b) > 0 {

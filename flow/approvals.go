@@ -10,39 +10,42 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// ApprovalState says what has become of an approval.
+// ApprovalState is the state of an approval.
 type ApprovalState string
 
 // States of an approval.
 const (
 	ApprovalOpen     ApprovalState = "open"
 	ApprovalAnswered ApprovalState = "answered"
-	ApprovalOver     ApprovalState = "over" // nobody decided: its time ran out, or the task ended or went another way
+	// without a decision: it timed out, or the task ended or took another path
+	ApprovalOver ApprovalState = "over"
 )
 
-// Approval is a decision that a task asks somebody for. A task may ask for several at once.
+// Approval is a decision that a task requests from a person. A task may wait for several at once.
 type Approval struct {
-	Address        // of the step
-	Key     string // that an answer sets
+	Address        // address of the step
+	Key     string // key that an answer sets
 	Title   string
 	Since   int64
-	Due     int64 // 0 = no end
+	Due     int64 // deadline; 0 if there is none
 	State   ApprovalState
 
 	EndedAt int64 // 0 while it is open
 	By      string
 	Comment string
-	Action  string // that it was answered with; "" = with a value that is none
+	Action  string // action of the answer; "" if the answer is a value without an action
 }
 
-// MaxComment bounds what somebody says to an answer, in bytes.
+// MaxComment is the maximum length of the comment of an answer, in bytes.
 const MaxComment = 2000
 
-// maxSpelledPlace is how many bytes of a place an approval's id spells out.
+// maxSpelledPlace is the number of bytes up to which the id of an approval contains its place in
+// full.
 const maxSpelledPlace = 150
 
-// ApprovalID names an approval across tasks, in characters that are safe in a URL. Of a long place
-// it has the hash: scopes lie deep in each other, and an id has to fit into an index.
+// ApprovalID returns an id of an approval that is unique across tasks. Its characters are safe in a
+// URL. The id of a long place contains its hash, because scopes can be nested deeply and an id has
+// to fit into an index.
 func ApprovalID(task string, at Address) string {
 	place := []byte(at.Scope + "\n" + at.Node)
 	told := base64.RawURLEncoding.EncodeToString(place)
@@ -53,29 +56,29 @@ func ApprovalID(task string, at Address) string {
 	return task + "." + strconv.Itoa(at.Visit) + "." + told
 }
 
-// ApprovalTask is the task of the approval that an id names.
+// ApprovalTask returns the task of an approval by the id of the approval.
 func ApprovalTask(id string) string {
 	task, _, _ := strings.Cut(id, ".")
 	return task
 }
 
-// approvalLog notes which approvals begin and end by one decision.
+// approvalLog records the approvals that open and close during one decision.
 type approvalLog struct {
 	changes  []Approval
-	answered *Step // the one that just ends by an answer
+	answered *Step // the step that an answer is ending right now
 	by       string
 	comment  string
 	action   string
 }
 
-// noteOpened notes one that waits from now on.
+// noteOpened records an approval that waits from now on.
 func (l *approvalLog) noteOpened(st *Step) {
 	if l != nil {
 		l.addChange(Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: titleOf(st.Node.Params), Since: st.waitsSince(), Due: st.Due, State: ApprovalOpen})
 	}
 }
 
-// noteClosed notes one that waits no longer.
+// noteClosed records an approval that no longer waits.
 func (l *approvalLog) noteClosed(st *Step, at int64) {
 	if l == nil {
 		return
@@ -89,8 +92,8 @@ func (l *approvalLog) noteClosed(st *Step, at int64) {
 
 func (l *approvalLog) addChange(a Approval) { l.changes = append(l.changes, a) }
 
-// MergeApprovals adds changes to those before that are stored with them: of each approval the last
-// one counts.
+// MergeApprovals adds changes to earlier ones that are stored with them. The last change of each
+// approval wins.
 func MergeApprovals(list []Approval, changes ...Approval) []Approval {
 	if len(changes) == 0 {
 		return list
@@ -111,7 +114,7 @@ func MergeApprovals(list []Approval, changes ...Approval) []Approval {
 	return list
 }
 
-// Approvals are those that a task waits for.
+// Approvals returns the approvals that the task waits for.
 func (s *State) Approvals() (list []Approval) {
 	l := approvalLog{}
 	for _, st := range s.waits.steps {
@@ -122,8 +125,8 @@ func (s *State) Approvals() (list []Approval) {
 	return l.changes
 }
 
-// answerApproval answers one approval, and no other that waits for the same key elsewhere: it sets
-// the key in the scope that asks.
+// answerApproval answers one approval by setting its key in the scope that asks. Other approvals
+// that wait for the same key elsewhere stay open.
 func (d *decider) answerApproval(c Answer) error {
 	st := d.s.activeStep(c.Address)
 	if st == nil || st.waitsFor != WaitApproval {
@@ -157,13 +160,14 @@ func (d *decider) answerApproval(c Answer) error {
 	d.emitEvent(e)
 	d.wakeStep(st)
 	d.wakeWaiting()
-	d.approvals.by, d.approvals.comment = "", "" // an approval that is asked for behind this one is not this answer's
+	// an approval that opens after this one must not get this answer's author and comment
+	d.approvals.by, d.approvals.comment = "", ""
 	return nil
 }
 
-// Placed is what to signal so that a step finds a value where it looks for it: the key, and the
-// value; with profile pocketflow, which has no paths as keys, what is there with the value in its
-// place.
+// Placed returns the key and value of a signal by which the step finds v at the path that it reads.
+// The pocketflow profile has no paths as keys. With it, Placed returns the whole current value with
+// v set inside.
 func (st *Step) Placed(v json.RawMessage) (key string, placed json.RawMessage) {
 	key, rest, nested := strings.Cut(st.AwaitedKey(), ".")
 	if !nested || !st.scope.Plan.Pocketflow {
@@ -172,8 +176,8 @@ func (st *Step) Placed(v json.RawMessage) (key string, placed json.RawMessage) {
 	return key, st.scope.withNestedField(st.scope.Shared[key], strings.Split(rest, "."), v)
 }
 
-// withNestedField is an object with a field of it, or of an object in it, set. What is no object
-// gives way to one.
+// withNestedField returns an object with one field set, possibly inside nested objects. A value
+// that is not an object is replaced by one.
 func (sc *Scope) withNestedField(obj json.RawMessage, fields []string, v json.RawMessage) json.RawMessage {
 	obj = sc.openValue(obj)
 	if len(fields) > 1 {

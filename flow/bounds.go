@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// checkOutcome refuses an end of a step that would put together, out of values which are each
-// within the limits, one that is not: a list of outputs, the shared of a subflow, or a scope's
-// shared with one key more.
+// checkOutcome rejects the end of a step if it would combine values into one that exceeds the
+// limits, although each part is within them. Such a value is a list of outputs, the shared values
+// of a subflow, or a scope's shared with one more key.
 func (d *decider) checkOutcome(st *Step, how stepOutcome) error {
-	if expr.Deeper(how.output, d.limits.Levels) { // all of shared was waited for
+	if expr.Deeper(how.output, d.limits.Levels) { // the step waited for all of shared
 		return d.limits.tooDeep("the value")
 	}
 	size, err := d.limits.checkMade(st)
@@ -23,8 +23,8 @@ func (d *decider) checkOutcome(st *Step, how stepOutcome) error {
 	return d.limits.checkPost(st, how, size)
 }
 
-// checkMade refuses a result that would be too large or nested too deep, and tells how many bytes
-// it has at most.
+// checkMade returns an error for a result that would be too large or too deeply nested. Otherwise
+// it returns the maximum size of the result in bytes.
 func (l Limits) checkMade(st *Step) (size int, err error) {
 	switch {
 	case st.Node.Single:
@@ -42,7 +42,7 @@ func (l Limits) checkMade(st *Step) (size int, err error) {
 	return len(st.Input), nil
 }
 
-// checkOutputs refuses a unit's output for which the list of all of them has no room.
+// checkOutputs rejects a unit's output if the list of all outputs would become too large.
 func (l Limits) checkOutputs(st *Step, output json.RawMessage) error {
 	if size := st.size + len(output); !st.Node.Single && size > l.Shared {
 		return Errorf(Limit, "the outputs of the step's units would have %d bytes together, more than the limit of %d; keep large data elsewhere and pass references", size, l.Shared)
@@ -50,7 +50,8 @@ func (l Limits) checkOutputs(st *Step, output json.RawMessage) error {
 	return nil
 }
 
-// checkJoin refuses the result of a branch that is laid out in its scope.
+// checkJoin rejects the result of a branch, laid out in its parent's scope, that exceeds the
+// limits.
 func (l Limits) checkJoin(sc *Scope, n *PlanNode) error {
 	if n.Kind != KindJoin || len(n.Dag.Sees) == 1 && n.Dag.Sees[0].Name == "" {
 		return nil
@@ -68,10 +69,10 @@ func (l Limits) checkParts(m valueSize, what string) error {
 	return nil
 }
 
-// valueSize is an array or object as far as its limits go, without putting it together. What is one
-// of the values that it would be made of, as it is, has been looked at before.
+// valueSize measures an array or object against the limits without building it. It does not check
+// single values that are passed on unchanged, because these were checked before.
 type valueSize struct {
-	maxLevels int // that it may have, itself included
+	maxLevels int // maximum depth, counting the value itself
 	bytes     int
 	tooDeep   bool
 }
@@ -89,8 +90,8 @@ func (sc *Scope) allShared(levels int) valueSize {
 	return m
 }
 
-// checkRef refuses an input that is all of shared as one value. Any part of it has been looked at
-// before.
+// checkRef rejects an input that is all of shared as one value, if that exceeds the limits. Parts
+// of shared were checked before.
 func (l Limits) checkRef(sc *Scope, ref string) error {
 	if ref == "" || strings.Trim(strings.TrimPrefix(ref, "$shared"), ".") != "" {
 		return nil
@@ -106,7 +107,8 @@ func (sc *Scope) madeOf(seen []Seen, levels int) valueSize {
 	return m
 }
 
-// checkPost refuses to write a result of so many bytes into shared when that has no room for it.
+// checkPost rejects a result of the given size if writing it to shared would exceed the limit of
+// shared.
 func (l Limits) checkPost(st *Step, how stepOutcome, size int) error {
 	sc, p := st.scope, &st.Node.Post
 	if p.OutputKey == "" && len(p.OutputMap) == 0 {
@@ -128,7 +130,7 @@ func (l Limits) sharedFull(size int) error {
 	return Errorf(Limit, "shared would have %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", size, l.Shared)
 }
 
-// paramsOrEmpty are those of the command, {} when there are none.
+// paramsOrEmpty returns the params of the command, or {} if there are none.
 func (c Start) paramsOrEmpty() json.RawMessage {
 	if expr.KindOf(c.Params) == expr.KindNull {
 		return json.RawMessage("{}")
@@ -136,9 +138,9 @@ func (c Start) paramsOrEmpty() json.RawMessage {
 	return c.Params
 }
 
-// Fit reports whether a task of a plan can begin so, before there is one: what it is started with
-// has to be what its flow declares, whose defaults are filled in. Where nothing is declared the
-// input of a dag may be any JSON; a map that works on it needs an array.
+// Fit checks, before the task exists, that a plan can start with this command, and returns the
+// command with defaults filled in. The params must match the inputs that the flow declares. Without
+// a declaration the input of a dag may be any JSON, but a root map needs an array.
 func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 	if c.checked {
 		return c, nil
@@ -166,7 +168,8 @@ func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 			return c, root.lost.err
 		case len(problems) > 0:
 			return c, &BadInputs{problems}
-		case len(c.Params) == 0 || !bytes.Equal(filled, whole): // else those that another task was started with stay references
+		// otherwise references taken over from another task would be expanded
+		case len(c.Params) == 0 || !bytes.Equal(filled, whole):
 			c.Params = filled
 		}
 	}
@@ -174,7 +177,7 @@ func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 	return c, l.checkValue("params", c.paramsOrEmpty())
 }
 
-// checkParamsKind refuses params of a kind that the flow has no use for, whatever it declares.
+// checkParamsKind rejects params of a JSON type that the flow cannot use, whatever it declares.
 func (c Start) checkParamsKind(p *Plan) error {
 	kind := expr.KindOf((&Scope{Plan: p.Root}).openValue(c.paramsOrEmpty()))
 	switch dag := p.Root.Dag; {
@@ -192,8 +195,8 @@ func (c Start) checkParamsKind(p *Plan) error {
 	return nil
 }
 
-// checkSharedKey refuses keys of shared that belong to the engine or cannot be told apart in a
-// store.
+// checkSharedKey rejects keys of shared that belong to the engine or that a store cannot tell
+// apart.
 func checkSharedKey(key string) error {
 	switch {
 	case key == "":
@@ -210,9 +213,9 @@ func checkSharedKey(key string) error {
 	return nil
 }
 
-// checkRoom refuses a signal that would make a shared larger which is too large already. Nothing
-// that the task is waiting for, or has had before, is refused: however large its own outputs are,
-// it can be told to go on.
+// checkRoom rejects a signal that would enlarge a shared that is already too large. It accepts a
+// signal for a key that the task waits for or already has. So a task can always be signaled to go
+// on, however large its own outputs are.
 func (d *decider) checkRoom(e *Event) error {
 	root, key, v := d.s.Root, e.Key, e.Output
 	if len(e.Input) > 0 {
@@ -231,7 +234,7 @@ func (d *decider) checkRoom(e *Event) error {
 	return d.limits.sharedFull(size)
 }
 
-// checkRequest refuses what cannot be remembered as the id of a request.
+// checkRequest rejects a request id that cannot be stored.
 func checkRequest(id string) error {
 	if len(id) > MaxName || !utf8.ValidString(id) {
 		return Errorf(Invalid, "the request's id must be UTF-8 text of at most %d bytes", MaxName)

@@ -1,19 +1,21 @@
 package flow
 
-// A pause stops the clocks that end something for want of time while nothing may begin, or while
-// somebody is waited for: the timeouts of the task, of approvals, waits and subflows, and of units
-// that are completed by hand. Each goes on with what is left of it when the task is resumed. All
-// other clocks go on: those of attempts under way, whose work goes on, too; and those after which
-// something begins (timers, delays, retries), which then waits for the end of the pause.
+// A pause stops the timeouts of the task, of approvals, waits and subflows, and of units that are
+// completed by hand. While a task is paused nothing may begin, so these must not expire. Each
+// continues with its remaining time when the task is resumed.
+//
+// All other clocks continue. Attempts in flight keep working, so their timeouts run on. Clocks that
+// start something (timers, delays, retries) run on, and the start then waits for the end of the
+// pause.
 
-// pausableClock is one that a pause stops.
+// pausableClock is a timeout that a pause stops.
 type pausableClock struct {
 	alarm     Alarm
-	due       *int64 // when it ends something; 0 = never, or it stands still
-	remaining *int64 // of a clock that stands still: how long it has yet to go
+	due       *int64 // time when it expires; 0 if never, or if it is stopped
+	remaining *int64 // remaining time of a stopped clock
 }
 
-// eachClock visits those clocks of a task.
+// eachClock calls visit for each pausable clock of the task.
 func (s *State) eachClock(visit func(pausableClock)) {
 	visit(pausableClock{Alarm{Kind: AlarmTask}, &s.Deadline, &s.DeadlineLeft})
 	if s.Root != nil {
@@ -40,8 +42,8 @@ func (sc *Scope) eachClock(visit func(pausableClock)) {
 	}
 }
 
-// stopClocks has the clocks stand still from a time on. One that should have ended something by
-// then ends it as soon as it goes on.
+// stopClocks stops the clocks at the given time. A clock that should have expired by then expires
+// when it continues.
 func (s *State) stopClocks(at int64) {
 	s.eachClock(func(c pausableClock) {
 		if *c.due > 0 {
@@ -51,7 +53,7 @@ func (s *State) stopClocks(at int64) {
 	s.waits.updateDueTimes()
 }
 
-// startClocks has them go on.
+// startClocks makes the clocks continue.
 func (s *State) startClocks(at int64) {
 	s.eachClock(func(c pausableClock) {
 		if *c.remaining > 0 {
@@ -61,7 +63,7 @@ func (s *State) startClocks(at int64) {
 	s.waits.updateDueTimes()
 }
 
-// setClocks sets the alarms of clocks that have just gone on.
+// setClocks sets the alarms of clocks that were just restarted.
 func (d *decider) setClocks() {
 	d.s.eachClock(func(c pausableClock) {
 		if c.alarm.At = *c.due; c.alarm.At > 0 {
@@ -70,7 +72,7 @@ func (d *decider) setClocks() {
 	})
 }
 
-// updateDueTimes has lists of what is waited for name other times.
+// updateDueTimes records the changed due times in the lists of waiting approvals.
 func (w *waitList) updateDueTimes() {
 	for _, st := range w.steps {
 		if st.waitsFor == WaitApproval {

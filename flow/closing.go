@@ -8,22 +8,22 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Closing is what a task does when everything else is over: it undoes what has been done, if it
-// failed or was canceled, and runs the flow's finally. Then it ends as it had to.
+// Closing is the last phase of a task, after all other work has ended. If the task failed or was
+// canceled, it runs the compensations. Then it runs the flow's finally, and the task ends with its
+// status.
 type Closing struct {
-	Status TaskStatus // the task's, in the end
+	Status TaskStatus // final status of the task
 	Error  string
-	Undone []UnitRange // units that compensations ran for, each range backwards
+	Undone []UnitRange // units whose compensations have run, each range in descending order
 	Final  bool        // finally has been entered
 	Scope  *Scope
 }
 
-// closingScope is the path of the scope in which closing happens the first time; a task that is
-// retried may close again. No other path is like these, because those name the visit they belong
-// to.
+// closingScope is the path of the first closing scope; a task that is retried may close again. No
+// other scope has such a path, because other paths contain the visit to which they belong.
 const closingScope = "~"
 
-// applyClosing begins to close: everything else is over.
+// applyClosing starts the closing. All other work is over at this point.
 func (s *State) applyClosing(e *Event) {
 	s.Root.cutActive(s, e.At)
 	s.Deadline, s.DeadlineLeft = 0, 0
@@ -35,7 +35,8 @@ func (s *State) applyClosing(e *Event) {
 	}
 	s.Closing = &Closing{Status: TaskStatus(e.Status), Error: e.Error, Scope: &Scope{Path: path}}
 	if s.Closing.Status == TaskCanceled {
-		s.Status, s.PausedAt = TaskCanceling, 0 // a pause holds back no undoing of what is canceled
+		// a pause does not hold back the compensations of a canceled task
+		s.Status, s.PausedAt = TaskCanceling, 0
 	}
 	if s.Closing.Status == TaskCompleted {
 		s.Undoables, s.Done = nil, nil
@@ -44,8 +45,8 @@ func (s *State) applyClosing(e *Event) {
 	s.unfoldUndo()
 }
 
-// closingInput is what $input means in a scope before a step has one: in that where a task closes,
-// what is next there.
+// closingInput returns the meaning of $input in a scope before a step has an input. In the closing
+// scope it is the data of the next step; elsewhere it is nil.
 func (sc *Scope) closingInput() json.RawMessage {
 	if sc.task == nil || !sc.task.isClosingScope(sc) {
 		return nil
@@ -53,8 +54,8 @@ func (sc *Scope) closingInput() json.RawMessage {
 	return sc.task.Closing.nextStepInput(sc.task)
 }
 
-// nextStepInput returns what the next step of the closing scope is about, and its input if it has
-// no prep: the unit to be undone, or how the task ends.
+// nextStepInput returns the data of the next step in the closing scope, which is its input if it
+// has no prep: the unit to undo, or how the task ends.
 func (c *Closing) nextStepInput(s *State) json.RawMessage {
 	if u, unit := s.nextUndo(); u != nil {
 		b := expr.AppendQuote([]byte(`{"node":`), u.Node)
@@ -70,8 +71,8 @@ func (c *Closing) nextStepInput(s *State) json.RawMessage {
 	return append(b, '}')
 }
 
-// cutShort is how a task ends that does not close as far as it had to. It has not completed: its
-// finally might have failed.
+// cutShort returns the status of a task whose closing is cut short. This is never completed,
+// because its finally might have failed.
 func (c *Closing) cutShort() TaskStatus {
 	if c.Status == TaskCompleted {
 		return TaskCanceled
@@ -79,19 +80,19 @@ func (c *Closing) cutShort() TaskStatus {
 	return c.Status
 }
 
-// isClosingScope reports whether a scope is the one in which the task closes.
+// isClosingScope reports whether the scope is the closing scope of the task.
 func (s *State) isClosingScope(sc *Scope) bool { return s.Closing != nil && s.Closing.Scope == sc }
 
-// hasToClose reports whether a task with this end has something to do before it.
+// hasToClose reports whether a task that gets this status must close first.
 func (s *State) hasToClose(status TaskStatus) bool {
-	if s.Permits.Waits() && len(s.Done) == 0 { // it has not begun
+	if s.Permits.Waits() && len(s.Done) == 0 { // the task has not begun
 		return false
 	}
 	return s.Plan.Closing != nil && s.Closing == nil && (s.Plan.Finally != "" || status != TaskCompleted && len(s.Done) > 0)
 }
 
-// closingMode is that of the scope in which a task closes: steps follow each other in the order of
-// what is to be undone, finally comes last, and no edge leads anywhere.
+// closingMode is the mode of the closing scope: compensations run one after another in undo order,
+// finally runs last, and edges are ignored.
 type closingMode struct{ graphMode }
 
 func (closingMode) beginNext(d *decider, sc *Scope) {
@@ -128,8 +129,8 @@ func (closingMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	}
 }
 
-// noteStepEntered notes that a step of the closing scope has begun: what undoes the unit that
-// completed last, or finally.
+// noteStepEntered records that a step of the closing scope has begun: a compensation of the unit
+// that completed last, or finally.
 func (c *Closing) noteStepEntered(s *State) {
 	if len(s.Done) == 0 {
 		c.Final = true
@@ -138,7 +139,7 @@ func (c *Closing) noteStepEntered(s *State) {
 	c.Undone = addUndone(c.Undone, s.takeLast())
 }
 
-// noteStepEnded notes the end of a step of the closing scope. What failed is told in the task's
+// noteStepEnded records the end of a step of the closing scope. A failure is added to the task's
 // error.
 func (c *Closing) noteStepEnded(st *Step, e *Event) {
 	if e.Status != string(StepFailed) {

@@ -2,166 +2,190 @@ package flow
 
 import "encoding/json"
 
-// Command asks a task for something. Decide answers it.
+// Command is a request to a task, which Decide answers.
 type Command interface{ isCommand() }
 
-// Env is what every command brings along, because the core has no clock and no name of its own.
+// Env holds what every command carries along, because the core has no clock and no identity of its
+// own.
 type Env struct {
-	Now     int64  // Unix milliseconds, the store's time
-	Member  string // incarnation of the member that decides: it carries what it dispatches
-	Request string // id of the request; the same id twice has one effect. "" = none
+	Now int64 // Unix milliseconds, by the clock of the store
+	// incarnation of the deciding member, which becomes the carrier of dispatched attempts
+	Member  string
+	Request string // id of the request, "" if none; a repeated id has no second effect
 	Limits  Limits
-	Buffer  []Event // memory that the decision's events may take
-	Most    int     // attempts after which it begins no more nodes of a dag, which Proceed does then; 0 = any number
-	// Refer gives what is to stand for a value that the decision has made: a reference, if it is
-	// large, or one inside it. What that stands for is to be kept before the events are stored. nil
-	// = all values stay as they are.
+	Buffer  []Event // buffer that the decision may use for its events
+	// number of attempts after which the decision starts no more nodes of a dag and leaves them to
+	// Proceed; 0 means no limit
+	Most int
+	// Refer returns the replacement for a value that the decision has created: a reference, if the
+	// value is large, or the value with a reference inside. The caller must store the referenced
+	// content before the events. With nil all values stay unchanged.
 	Refer func(v json.RawMessage) json.RawMessage
 }
 
 // Commands of users.
 type (
-	// Start begins a task of a plan. It is the first command of every task. With a Fork it goes on
-	// from the history of another one; with an Origin, in place of that, it does again what that
-	// task does, from the beginning.
+	// Start starts a task of a plan. It is the first command of every task. With a Fork the task
+	// continues the history of another task. With an Origin instead, it repeats that task from the
+	// beginning.
 	Start struct {
 		Version string
 		Params  json.RawMessage // object, or nil
-		Fork    *Fork           // nil = from the beginning
-		Origin  string          // "" = none
-		Traced  *Traced         // nil = it has a trace of its own
+		Fork    *Fork           // nil to start from the beginning
+		Origin  string          // "" if none
+		Traced  *Traced         // nil if the task has its own trace
 		Apart   bool            // see BegunApart
 
-		checked bool // Fit has said so
+		checked bool // Fit has accepted the command
 	}
-	// Signal sets a key of the task's shared state and wakes whoever waits for it. It is taken
-	// after the end, too, unless it is Alive: then a task that has completed or was canceled
-	// refuses it. One that has failed may be retried, and read it then.
+	// Signal sets a key of the task's shared state and wakes the steps that wait for it. A task
+	// accepts it after its end, too.
+	//
+	// If Alive is set, a task that has completed or was canceled rejects it. A failed task accepts
+	// it, because it may be retried and read the signal then.
 	Signal struct {
 		Key   string
 		Value json.RawMessage
-		By    string // who sends it, as it calls itself; "" = it does not say
+		By    string // sender, as given by itself; "" if not given
 		Alive bool
 	}
-	// Answer decides an approval that waits, and no other one. An Action stands for a value; with a
-	// form the Value has to fit it.
+	// Answer decides one waiting approval and no other. An Action can replace the Value. If the
+	// approval has a form, the Value has to fit it.
 	Answer struct {
 		Address
 		Action  string
 		Value   json.RawMessage
-		By      string // who answers
+		By      string // author of the answer
 		Comment string
 	}
-	// Cancel ends a task. Canceling a task that has ended changes nothing. A gentle one lets what a
-	// carrier has begun go on, and cancels anything else at once; with pgflow's profile what is
-	// queued goes on, too. Force also cuts short what compensates.
+	// Cancel ends a task. It does nothing if the task has ended.
+	//
+	// If Gently is set, attempts that a carrier has begun go on, and all others are canceled at
+	// once. With the pgflow profile queued attempts go on, too. Force also cuts compensations
+	// short.
 	Cancel struct{ Gently, Force bool }
-	// RetryTask has a failed task go on where it failed, also one that was paused then; with
-	// profile ork one that was canceled, too. What completed is not done again. With a Node, of the
-	// task's root in dag mode, only that one is tried again and what follows from it; what else
-	// failed stays so.
+	// RetryTask makes a failed task continue where it failed, also if it was paused at that time.
+	// With the ork profile this also works for a canceled task. Completed work is not repeated.
+	//
+	// If Node is set (a node of the root, in dag mode), only this node is retried, with the nodes
+	// that follow from it. Other failed nodes stay failed.
 	RetryTask struct{ Node string }
-	// HoldStep keeps one step of a dag that has yet to begin from beginning, until ReleaseStep; it
-	// is still skipped when what it depends on fails.
+	// HoldStep prevents one pending step of a dag from starting until ReleaseStep. The step is
+	// still skipped when a dependency fails.
 	HoldStep struct{ Address }
-	// ReleaseStep undoes HoldStep.
+	// ReleaseStep reverts HoldStep.
 	ReleaseStep struct{ Address }
-	// Append adds units to a fanout that has begun. A Route, if given, must be the node's.
+	// Append adds units to a fanout that has begun. If a Route is given, it must be that of the
+	// node.
 	Append struct {
-		Address // of the step
+		Address // address of the step
 		Items   []json.RawMessage
 		Route   string
 	}
-	// Pause keeps anything new from starting; what is in flight goes on. The timeouts of the task
-	// and of what waits for somebody stand still.
+	// Pause prevents new work from starting; attempts in flight go on. The timeouts of the task,
+	// and of steps that wait for a person, stop.
 	Pause struct{}
-	// Resume undoes Pause.
+	// Resume ends a Pause.
 	Resume struct{}
 )
 
-// Commands of those who carry jobs.
+// Commands of workers and other carriers of jobs.
 type (
-	// Claim gives a queue attempt to a poller until a time. Its Token tells it from any other
-	// claim: the same one again changes nothing. Since is when its poller asked or registered,
-	// whatever came last: by the clock of another member, which may be a little ahead.
+	// Claim gives a queue attempt to a poller until a given time. The Token identifies the claim: a
+	// repetition with the same token changes nothing. Since is when the poller asked or registered,
+	// whichever was later. It comes from the clock of another member, which may be slightly ahead.
 	Claim struct {
 		Address
 		Worker, Token string
 		Since         int64
 		Until         int64
 	}
-	// Extend prolongs a claim. With a Token, only the holder's. MS is for how long, from now on,
-	// whatever the node says; 0 = as long as a claim holds, which Until says if the node does not.
+	// Extend prolongs a claim. If a Token is given, it must be that of the holder. MS is the new
+	// duration from now on, whatever the node declares. With MS = 0 it is the usual duration of a
+	// claim, which ends at Until if the node declares none.
 	Extend struct {
 		Address
 		Worker, Token string
 		Until         int64
 		MS            int64
 	}
-	// GiveBack returns a claimed attempt that nobody has begun to work on.
+	// GiveBack returns a claimed attempt that the worker has not begun.
 	GiveBack struct {
 		Address
 		Token string
 	}
-	// Note records what the worker calls the state of its attempt. With a Token, only the holder's.
+	// Note stores the worker's description of the state of its attempt. If a Token is given, it
+	// must be that of the holder.
 	Note struct {
 		Address
 		Token string
 		Text  string
 	}
-	// Report ends an attempt. Error "" means it went well. A Token, if sent, must be the claim's;
-	// without one, the first report wins. A report about an attempt that is over changes nothing.
+	// Report ends an attempt. An empty Error means success. If a Token is sent, it must be that of
+	// the claim; without one the first report wins. A report for an attempt that is over changes
+	// nothing.
 	Report struct {
 		Address
-		Output      json.RawMessage
-		Error       string
-		Details     json.RawMessage // what is told of the error beside its text: any JSON, kept with the attempt
-		Metrics     json.RawMessage // numbers that its program has told, a list, kept with the attempt
+		Output json.RawMessage
+		Error  string
+		// additional data of the error: any JSON, stored with the attempt
+		Details json.RawMessage
+		// list of measurements from the program, stored with the attempt
+		Metrics     json.RawMessage
 		Worker, URL string
 		Token       string
-		Deferred    []External // what was begun outside and has to end first; of each its Service, ID and Data. With no Output theirs is that of the attempt
-		Fatal       bool       // trying again is of no use
-		TimedOut    bool
-		Log         bool
-		Poller      bool // it comes from a worker outside: only a queue attempt can be ended so; without visit and attempt the one held at the moment
-		Direct      bool // it comes from a user: only a direct attempt can be ended so
-		// Lost says that nobody carries the attempt out any longer: who had begun it is gone. It
-		// ends nothing; the attempt is dispatched again, a bounded number of times. Unbegun says
-		// that nobody had begun, so that nothing is lost. Given is which time of its being given to
-		// a carrier this is about: about any other it means nothing, since somebody else has it, or
-		// the same word was heard before. To is the member that is to carry it out next, by its
-		// incarnation; "" = the one that has the task.
+		// external jobs that were started and must end first, each with Service, ID and Data;
+		// without an Output their outputs become that of the attempt
+		Deferred []External
+		Fatal    bool // a retry cannot succeed
+		TimedOut bool
+		Log      bool
+		// sent by an outside worker: can only end a queue attempt; without visit and attempt it
+		// ends the currently held one
+		Poller bool
+		Direct bool // sent by a user: can only end a direct attempt
+		// Lost means that the attempt is no longer carried out, because its carrier is gone. The
+		// attempt does not end; it is dispatched again, a bounded number of times. Unbegun means
+		// that the carrier had not begun, so no work is lost.
+		//
+		// Given is the delivery number that the report is about. The report is ignored if the
+		// current delivery is another one, because then there is a newer carrier, or the same
+		// report was handled before. To is the incarnation of the member that is to carry the
+		// attempt out next; "" means the member that has the task.
 		Lost, Unbegun bool
 		Given         int
 		To            string
 	}
 )
 
-// Reports are several at once. What follows from them is what would follow from one after the
-// other, but the places they leave are filled once for all of them. One that would be refused
-// changes nothing. There are at most MaxReports.
+// Reports are several reports at once. Their effect is that of one after the other, except that
+// freed places are filled once for all of them. A report that would be rejected changes nothing.
+// There are at most MaxReports.
 type Reports []Report
 
-// MaxReports bounds how many reports one decision is about.
+// MaxReports is the maximum number of reports per decision.
 const MaxReports = 256
 
-// Signs are what is known of the life of a worker that tells it of itself, not of each job, in Unix
-// milliseconds; 0 = nothing.
+// Signs are the signs of life of a worker that reports for itself and not for each job, in Unix
+// milliseconds; 0 means none.
 type Signs struct {
-	Heard  int64 // when it was last heard of
-	Joined int64 // when it registered: what it had before that is gone
-	Polled int64 // when it last asked for jobs
+	Heard  int64 // last contact
+	Joined int64 // time of registration; jobs that it held before are gone
+	Polled int64 // last request for jobs
 }
 
-// Return is what is known of attached workers whose member has gone: with which jobs they may come
-// to another one.
+// Return describes attached workers whose member is gone: the jobs that they may bring to another
+// member.
 type Return struct {
-	Grace  int64    // for how long they are waited for, in milliseconds; 0 = not at all
-	Pushed []string // services that push workers offer: a job of type http of another one can only be with an attached worker
+	Grace int64 // how long to wait for them, in milliseconds; 0 means not at all
+	// services that push workers offer; an http job of another service can only be at an attached
+	// worker
+	Pushed []string
 }
 
-// Departure is when a member, by its incarnation, went. One that Left in order has nothing under
-// way with push workers: it waited for that, or gave it back.
+// Departure is the time when a member left, with its incarnation. If Left is set, the member left
+// in order: it has nothing in flight with push workers, because it waited for those jobs or gave
+// them back.
 type Departure struct {
 	Member string
 	At     int64
@@ -170,67 +194,71 @@ type Departure struct {
 
 // Commands of the member itself.
 type (
-	// Ring says that the time of an alarm has come.
+	// Ring reports that an alarm is due.
 	Ring struct{ Alarm }
-	// Lapse is Ring for the end of a claim, with the signs of life of its worker, and how long a
-	// claim holds if its node says nothing.
+	// Lapse is a Ring for the end of a claim. It adds the signs of life of the worker, and the
+	// default duration of a claim for nodes that declare none.
 	Lapse struct {
 		Alarm
 		Signs      Signs
 		Visibility int64
 	}
-	// Proceed goes on with a decision that was cut because of its length. Waits says that steps may
-	// wait for what is there.
+	// Proceed continues a decision that was cut because of its length. Waits means that steps may
+	// wait for values that are present.
 	Proceed struct{ Waits bool }
-	// Begin says that its carrier, the member of that incarnation, carries out an attempt now whose
-	// job says Again. Only after that, the loss of the carrier counts.
+	// Begin reports that the carrier, a member with the given incarnation, now carries out an
+	// attempt whose job says Again. The loss of the carrier counts only after this.
 	Begin struct {
 		Address
 		Carrier string
 	}
-	// Working says that somebody is at an attempt elsewhere who was not when it was given there: at
-	// work outside that was Pending, or as the worker of a program that tells by files. At is since
-	// when, by whatever clock. When that is known already, and of what nobody waits for, nothing
-	// changes.
+	// Working reports that an attempt is now carried out elsewhere, although it was not when it was
+	// handed over. This applies to an external job that was Pending, and to the worker of a program
+	// that reports through files.
+	//
+	// At is the start time, by any clock. Nothing changes if the start is already known or no
+	// attempt waits for it.
 	Working struct {
 		Address
 		At int64
 	}
-	// Inquire asks for a member of that incarnation whether it still is the carrier of an attempt
-	// that it was given, after the attempt had been given so many times before. ErrOver: nobody
-	// waits for it there.
+	// Inquire asks, for the member with the given incarnation, whether it still is the carrier of
+	// an attempt with delivery number Given. The answer ErrOver means that it is not.
 	Inquire struct {
 		Address
 		Carrier string
 		Given   int
 	}
-	// Bring says that the worker which has an attempt has come to another member with it: that one,
-	// by its incarnation, carries it from now on. Given is which time of its being given to a
-	// carrier the worker got it. Of what that member carries already nothing changes; an attempt
-	// that somebody else was given since is a Conflict, and so is one that was enqueued at another
-	// time than Since: the task with the worker's was deleted, and there is another one with its
-	// id.
+	// Bring reports that the worker of an attempt has connected to another member. That member,
+	// with the given incarnation, becomes the carrier. Given is the delivery number with which the
+	// worker got the attempt. If that member is the carrier already, nothing changes.
+	//
+	// The result is a Conflict if the attempt was delivered to another carrier since. It is also a
+	// Conflict if the attempt was not enqueued at Since: the worker's task was deleted, and this is
+	// a new task with the same id.
 	Bring struct {
 		Address
 		Carrier, Worker string
 		Given           int
 		Since           int64
 	}
-	// Leave returns what the member has begun and does not finish because it stops: nothing of it
-	// is lost. What an attached worker goes on with stays as it is: what it may Return with, and
-	// all that is Parted.
+	// Leave returns the attempts that the stopping member has begun and will not finish, so nothing
+	// is lost. Attempts that an attached worker continues stay as they are: those that it may
+	// Return with, and those in Parted.
 	Leave struct {
 		Return
 		Parted []Address
 	}
-	// Recover takes over what members that are gone were carrying; what the member itself carries,
-	// or one of those who are Alive, by their incarnations, goes on as it is. Decide refuses
-	// nothing here. Since is when the present member got the task: who held a claim could not be
-	// heard before, so it holds for another half of its time, Visibility if its node says nothing,
-	// from then. Anew has jobs dispatched once more that those carry who are Alive, lest one of
-	// them does not know of it. What a worker may Return with is left to it for as long as that
-	// takes since its member went, which Gone tells of those that this one has seen go; then an
-	// alarm rings.
+	// Recover takes over the attempts of members that are gone. Attempts of the member itself, and
+	// of members in Alive (by incarnation), go on unchanged. Decide never rejects it.
+	//
+	// - Since is when the present member got the task. Before that it could not receive heartbeats
+	//   of claims, so a claim holds for another half of its duration from then. Visibility is that
+	//   duration if the node declares none.
+	// - Anew dispatches the jobs of members in Alive again, in case one of them does not know of a
+	//   job.
+	// - An attempt with which a worker may Return is left to it for the grace period after its
+	//   member left; then an alarm rings. Gone holds the departures that this member has seen.
 	Recover struct {
 		Since, Visibility int64
 		Alive             []string
@@ -238,14 +266,14 @@ type (
 		Return
 		Gone []Departure
 	}
-	// Granted says that somebody was given what it asks for, or, Refused, that it will not be.
-	// Without a node it is the task itself.
+	// Granted reports that the requester was given a permit, or, with Refused, that it never will
+	// be. Without a node the requester is the task itself.
 	Granted struct {
 		Address
 		Key     string
 		Refused bool
 	}
-	// Evict ends somebody who holds a key, because another one is to have his place.
+	// Evict ends the holder of a key, because another requester is to have its place.
 	Evict struct {
 		Address
 		Key string
@@ -286,16 +314,16 @@ func (Granted) isCommand()     {}
 func (Evict) isCommand()       {}
 func (FailStep) isCommand()    {}
 
-// Decision is Decide's answer.
+// Decision is the result of Decide.
 type Decision struct {
 	Events  []Event
 	Effects []Effect
-	Tallies []Tally // what the events tell about nodes
-	Started int     // attempts
-	// Approvals are those that begin or end to wait for somebody.
+	Tallies []Tally // counts of node outcomes that follow from the events
+	Started int     // number of started attempts
+	// Approvals are the approvals that open or close.
 	Approvals []Approval
-	Effort    int // that conditions and expressions took, in units of work; see expr.Budget
-	// More is the command that goes on: there is more to do than one decision may hold. nil =
-	// nothing.
+	Effort    int // work units that conditions and expressions used; see expr.Budget
+	// More is the command that continues when one decision cannot hold all the work; nil if nothing
+	// is left.
 	More Command
 }

@@ -5,29 +5,31 @@ import (
 	"unsafe"
 )
 
-// Container is what a program runs in that has an image of its own, on a container host that the
-// member's operator allows.
+// Container describes the container of a program that has its own image. It runs on a container
+// host that the member's operator allows.
 type Container struct {
-	Image    string  `json:"image"`
-	Pull     string  `json:"pull,omitempty"`      // when the image is fetched; "" = when it is missing
-	Network  string  `json:"network,omitempty"`   // none, bridge, or the name of one that the host has; "" = the host's default
-	User     string  `json:"user,omitempty"`      // "" = the image's
-	GPUs     int     `json:"gpus,omitempty"`      // graphics processors of its host that it has
+	Image string `json:"image"`
+	// when to fetch the image; "" means when it is missing
+	Pull string `json:"pull,omitempty"`
+	// none, bridge, or the name of a network of the host; "" means the host's default
+	Network  string  `json:"network,omitempty"`
+	User     string  `json:"user,omitempty"`      // "" for that of the image
+	GPUs     int     `json:"gpus,omitempty"`      // number of graphics processors of the host
 	Mounts   []Mount `json:"mounts,omitempty"`    // folders and files of the member's host
-	CPUs     int64   `json:"milli_cpu,omitempty"` // thousandths of a processor that it may use; 0 = any
-	Memory   int64   `json:"memory,omitempty"`    // bytes that it may use; 0 = any
-	ToFile   string  `json:"to_file,omitempty"`   // a file that its input is in, too
-	FromFile string  `json:"from_file,omitempty"` // the file that has its output
+	CPUs     int64   `json:"milli_cpu,omitempty"` // limit in thousandths of a processor; 0 if none
+	Memory   int64   `json:"memory,omitempty"`    // limit in bytes; 0 if none
+	ToFile   string  `json:"to_file,omitempty"`   // file that also contains the input
+	FromFile string  `json:"from_file,omitempty"` // file that contains the output
 }
 
-// Mount shows a container something of the member's host.
+// Mount makes a folder or file of the member's host visible in a container.
 type Mount struct {
-	From     string `json:"from"` // inside the folder that programs may run in
+	From     string `json:"from"` // path inside the folder in which programs may run
 	To       string `json:"to"`
 	ReadOnly bool   `json:"ro,omitempty"`
 }
 
-// Words of a container's pull, and networks that every host has.
+// Values of Container.Pull, and networks that every host has.
 const (
 	PullMissing = "missing"
 	PullAlways  = "always"
@@ -35,13 +37,13 @@ const (
 
 	NetworkNone   = "none"
 	NetworkBridge = "bridge"
-	NetworkHost   = "host" // which a container is given only where the operator says so
+	NetworkHost   = "host" // given to a container only if the operator allows it
 )
 
-// AllGPUs is as many graphics processors as there are.
+// AllGPUs requests all graphics processors of the host.
 const AllGPUs = -1
 
-// MemoryText is a number of bytes as people write it, such as 512Mi.
+// MemoryText formats a number of bytes in the usual notation, such as 512Mi.
 func MemoryText(bytes int64) string {
 	units := []string{"", "Ki", "Mi", "Gi", "Ti"}
 	for len(units) > 1 && bytes > 0 && bytes%1024 == 0 {
@@ -61,7 +63,7 @@ func (c *Container) allTexts() []string {
 	return all
 }
 
-// memorySize is what it takes beside its texts.
+// memorySize returns the memory that the container takes in addition to its texts.
 func (c *Container) memorySize() int {
 	if c == nil {
 		return 0

@@ -10,35 +10,35 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// Contents knows what references stand for. A value that is large may be kept elsewhere; then a
-// small one that no user can write stands in its place, which travels through a task like any
-// other, and is opened only where a decision depends on what is in it. The same reference always
-// has the same content, so whoever decides again decides the same.
+// Contents resolves references. A large value may be stored elsewhere. Then a small value that no
+// user can write, the reference, takes its place in the task. It is resolved only where a decision
+// depends on the content. The same reference always has the same content, so a repeated decision
+// has the same result.
 type Contents interface {
-	// Open is what a value stands for that is a reference; any other one is returned as it is.
+	// Open returns the content of a value that is a reference, and any other value unchanged.
 	Open(v json.RawMessage) (json.RawMessage, error)
-	// Whole is a value with what stands for its references in their places.
+	// Whole returns a value with all references inside it replaced by their contents.
 	Whole(v json.RawMessage) (json.RawMessage, error)
-	// Size is how many bytes that has. Glimpse also tells how it begins, and what it has in common
-	// with equal ones and no others.
+	// Size returns the number of bytes of the expanded value. Glimpse also returns its beginning,
+	// and a hash that only equal values share.
 	Size(v json.RawMessage) int
 	Glimpse(v json.RawMessage, most int) (size int, begin []byte, sum [sha256.Size]byte)
 }
 
-// ErrNoContent is what errors of Contents are when what a reference stands for is gone, or not what
-// was written: asking again is of no use.
+// ErrNoContent is wrapped by errors of Contents when the content of a reference is lost or damaged,
+// so a retry cannot succeed.
 var ErrNoContent = errors.New("the content of a value is lost")
 
-// SpoiledError says that a decision cannot be made because a content could not be had in the middle
-// of it. The state is of no more use.
+// SpoiledError reports that a decision failed halfway because a content was unavailable. The state
+// must not be used any more.
 type SpoiledError struct{ Err error }
 
 func (e *SpoiledError) Error() string { return e.Err.Error() }
 
 func (e *SpoiledError) Unwrap() error { return e.Err }
 
-// Keep has a plan know what the references of its tasks stand for. It is for whoever has just made
-// the plan.
+// Keep sets how a plan resolves the references of its tasks. Only the creator of the plan may call
+// it.
 func (p *Plan) Keep(c Contents) {
 	p.Root.setContents(c)
 	if p.Closing != nil {
@@ -55,11 +55,12 @@ func (g *PlanScope) setContents(c Contents) {
 	}
 }
 
-// lostContent is the first content that could not be had while a state was made or decided about.
+// lostContent records the first content that was unavailable while a state was built or a decision
+// made.
 type lostContent struct{ err error }
 
 func (l *lostContent) noteError(err error) {
-	if l != nil && l.err == nil { // nobody asks one that is not there
+	if l != nil && l.err == nil { // a nil receiver ignores errors
 		l.err = err
 	}
 }
@@ -71,12 +72,12 @@ func (l *lostContent) takeError() (err error) {
 	return err
 }
 
-// Lost is why the state is not what its events make of it: a content that they depend on could not
-// be had. nil = it is.
+// Lost returns why the state does not match its events: a content that they depend on was
+// unavailable. It returns nil if the state is sound.
 func (s *State) Lost() error { return s.lost.err }
 
-// orContentError is an error, or else that of a content which could not be had for what was just
-// looked at.
+// orContentError returns err, or the error of a content that was unavailable during the preceding
+// read.
 func (d *decider) orContentError(err error) error {
 	if lost := d.s.lost.takeError(); lost != nil {
 		return lost
@@ -84,7 +85,7 @@ func (d *decider) orContentError(err error) error {
 	return err
 }
 
-// openValue is what a value stands for.
+// openValue returns the content of a reference, and any other value unchanged.
 func (sc *Scope) openValue(v json.RawMessage) json.RawMessage {
 	c := sc.Plan.contents
 	if c == nil {
@@ -98,7 +99,7 @@ func (sc *Scope) openValue(v json.RawMessage) json.RawMessage {
 	return content
 }
 
-// expandValue is a value with what its references stand for.
+// expandValue returns a value with all references inside it replaced by their contents.
 func (sc *Scope) expandValue(v json.RawMessage) json.RawMessage {
 	c := sc.Plan.contents
 	if c == nil {
@@ -112,7 +113,7 @@ func (sc *Scope) expandValue(v json.RawMessage) json.RawMessage {
 	return content
 }
 
-// sizeOf is how many bytes a value of a job has for whoever carries it out.
+// sizeOf returns the number of bytes of a job's value as its carrier receives it.
 func (j *Job) sizeOf(v json.RawMessage) int {
 	if j.Plan == nil || j.Plan.Root == nil || j.Plan.Root.contents == nil {
 		return len(v)
@@ -120,7 +121,7 @@ func (j *Job) sizeOf(v json.RawMessage) int {
 	return j.Plan.Root.contents.Size(v)
 }
 
-// pathOpener is what paths into values of the scope need.
+// pathOpener returns the function that paths into values of the scope need to open references.
 func (sc *Scope) pathOpener() expr.Opener {
 	if sc.Plan.contents == nil {
 		return nil
@@ -128,7 +129,7 @@ func (sc *Scope) pathOpener() expr.Opener {
 	return sc.openValue
 }
 
-// inputEnv is what references see that lead into one value.
+// inputEnv returns an environment for references into one value.
 func (sc *Scope) inputEnv(input json.RawMessage) *expr.Env {
 	env := &expr.Env{Input: input}
 	sc.setOpeners(env)
@@ -141,8 +142,8 @@ func (sc *Scope) setOpeners(env *expr.Env) {
 	}
 }
 
-// fillDefaults is a value with the defaults of what was declared. One in which nothing was left out
-// stays a reference.
+// fillDefaults returns a value with the declared defaults filled in. A reference stays a reference
+// if no field was missing.
 func (sc *Scope) fillDefaults(in *types.Inputs, v json.RawMessage) json.RawMessage {
 	if in == nil {
 		return v
@@ -154,7 +155,7 @@ func (sc *Scope) fillDefaults(in *types.Inputs, v json.RawMessage) json.RawMessa
 	return v
 }
 
-// resultAction is what a step ends with that has a result.
+// resultAction returns the action that a step with this result ends with.
 func (st *Step) resultAction(result json.RawMessage) string {
 	if p := st.Node.Post; p.ActionStatic == "" && p.ActionKey != "" {
 		result = st.scope.openValue(result)
@@ -162,8 +163,8 @@ func (st *Step) resultAction(result json.RawMessage) string {
 	return st.Node.Post.resultAction(result)
 }
 
-// checkOutputContent says why an output cannot be taken: it will be looked into, and what it stands
-// for cannot be had.
+// checkOutputContent returns an error if the engine has to read an output whose content is
+// unavailable.
 func (d *decider) checkOutputContent(st *Step, output json.RawMessage) error {
 	if n := st.Node; len(n.Post.OutputMap) > 0 || n.Post.ActionKey != "" || n.Deferred || n.Out != nil || n.Dag != nil && n.Dag.Takes != nil {
 		st.scope.openValue(output)

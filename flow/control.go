@@ -9,9 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Control params are those that a node obeys itself: how long it waits, for which key, and which
-// branches it has. Only the node says them, by a value or by a reference; what a task or a scope is
-// started with never does. With profile pocketflow the task's win, as all of its params do.
+// Control params are the params that a node itself uses: how long it waits, for which key, and
+// which branches it has. Only the definition of the node sets them, by a value or a reference;
+// params of the task or the scope never do. With the pocketflow profile the params of the task win,
+// as all its params do.
 const (
 	paramDelay    = "delay_ms"
 	paramTimeout  = "timeout_ms"
@@ -20,7 +21,7 @@ const (
 	paramServices = "services"
 )
 
-// controls are the control params of each kind.
+// controls lists the control params of each kind.
 var controls = map[Kind][]string{
 	KindTimer:     {paramDelay},
 	KindWaitEvent: {paramSignal, paramTimeout},
@@ -28,8 +29,8 @@ var controls = map[Kind][]string{
 	KindParallel:  {paramServices},
 }
 
-// Controls returns the names of the params that the node obeys itself. A parallel that lists its
-// branches has none.
+// Controls returns the names of the node's control params. A parallel that lists its branches has
+// none.
 func (n *PlanNode) Controls() []string {
 	if n.Kind == KindParallel && len(n.Each.Branches) > 0 {
 		return nil
@@ -37,8 +38,9 @@ func (n *PlanNode) Controls() []string {
 	return controls[n.Kind]
 }
 
-// withControls returns a step's params with its control params as the node says them, and what is
-// wrong with these. A wait's key is there without what refers to shared.
+// withControls returns a step's params with the control params taken from the definition of the
+// node, and an error if one of them is invalid. The key of a wait is included without its reference
+// to shared.
 func (sc *Scope) withControls(n *PlanNode, params, input json.RawMessage) (json.RawMessage, error) {
 	names := n.Controls()
 	if len(names) == 0 || sc.Plan.Pocketflow {
@@ -90,7 +92,7 @@ func (sc *Scope) controlValue(n *PlanNode, name string, raw, input json.RawMessa
 	return v, nil
 }
 
-// checkServices refuses a list with something that is no name of a service.
+// checkServices rejects a list with an element that is not the name of a service.
 func checkServices(text string, list json.RawMessage) error {
 	elements, _ := expr.Elements(list)
 	for i, e := range elements {
@@ -101,8 +103,8 @@ func checkServices(text string, list json.RawMessage) error {
 	return nil
 }
 
-// controlRef returns the value that a control param refers to: $params is what the scope was given,
-// without the node's own. False means that the text is no reference.
+// controlRef returns the value that a control param refers to. $params means the params of the
+// scope, without those of the node. It returns false if the text is not a reference.
 func (sc *Scope) controlRef(n *PlanNode, text string, input json.RawMessage) (json.RawMessage, bool) {
 	if n.Dag == nil {
 		ref := expr.ParseRef(text)
@@ -117,7 +119,7 @@ func (sc *Scope) controlRef(n *PlanNode, text string, input json.RawMessage) (js
 	return nil, false
 }
 
-// RunPath returns the path of a dag's reference into the run's input.
+// RunPath returns the path inside the run's input that a reference of a dag names.
 func RunPath(text string) (path string, ok bool) {
 	for _, prefix := range []string{"$run", "$params", "$input"} {
 		if path, ok := strings.CutPrefix(text, prefix); ok && (path == "" || path[0] == '.') {
@@ -127,8 +129,8 @@ func RunPath(text string) (path string, ok bool) {
 	return "", false
 }
 
-// IsControlRef reports whether a control param of a node in a scope of the mode may refer to
-// something by the text.
+// IsControlRef reports whether the text is a valid reference for a control param, in a scope of the
+// given mode.
 func IsControlRef(text string, mode Mode) bool {
 	if mode == ModeGraph {
 		return strings.HasPrefix(text, "$") && !expr.ParseRef(text).Literal()

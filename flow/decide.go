@@ -8,38 +8,39 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// ErrOver answers a claim, a beginning, an inquiry, a heartbeat, a note or what a worker brings
-// along, about an attempt that is no longer in flight.
+// ErrOver rejects a claim, begin, inquiry, heartbeat, note or bring for an attempt that is no
+// longer in flight.
 var ErrOver = &Error{Conflict, "the attempt is over or was never started: nobody waits for it any longer"}
 
 // decider makes one decision: it emits events, evolves the state by them and collects their
 // effects.
 type decider struct {
-	s               *State
-	env             Env
-	limits          Limits
-	events          []Event
-	effects         []Effect
-	expectedEvents  int            // events, at a guess
-	effort          int            // of conditions and expressions
-	pending         []pendingStart // where something may be able to start
-	unfilled        []Address      // attempts to be failed, because their variables cannot be filled in
+	s              *State
+	env            Env
+	limits         Limits
+	events         []Event
+	effects        []Effect
+	expectedEvents int            // expected number of events, a guess
+	effort         int            // work units of conditions and expressions
+	pending        []pendingStart // places where work may be able to start
+	// attempts that must fail, because their variables cannot be filled in
+	unfilled        []Address
 	tallies         []Tally
 	approvals       approvalLog
-	startedAttempts int     // attempts
-	attemptsCapped  bool    // a dag has nodes that were not begun because of that
-	continuation    Command // goes on with what this decision has no room for
+	startedAttempts int     // number of started attempts
+	attemptsCapped  bool    // a dag has nodes that were not started because of Env.Most
+	continuation    Command // continues the work for which this decision has no room
 }
 
-// pendingStart is a step whose units may start, or a scope in which a step may.
+// pendingStart is a step whose units may start, or a scope in which a step may start.
 type pendingStart struct {
 	sc *Scope
-	st *Step // nil = the scope
+	st *Step // nil for the scope itself
 }
 
-// Decide says what a command makes happen. The state is afterwards what the events make of it; an
-// error means that nothing happened, unless it is a SpoiledError. A request that had its effect
-// before has none now.
+// Decide returns the events and effects of a command, and applies the events to the state. An error
+// means that nothing happened, unless it is a SpoiledError. A request that already had its effect
+// has no further one.
 func Decide(s *State, c Command, env Env) (Decision, error) {
 	if err := checkRequest(env.Request); err != nil {
 		return Decision{}, err
@@ -49,7 +50,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	}
 	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), events: env.Buffer[:0], expectedEvents: 2}
 	s.waits.log = &d.approvals
-	s.lost.takeError() // of whoever only looked
+	s.lost.takeError() // errors left by earlier reads
 	defer func() { s.waits.log = nil }()
 	if err := d.handleCommand(c); err != nil {
 		return Decision{}, err
@@ -68,8 +69,8 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Started: d.startedAttempts, Approvals: MergeApprovals(nil, d.approvals.changes...), Effort: d.effort, More: d.continuation}, nil
 }
 
-// handleCommand decides about the command itself. What may start because of that is started by
-// advance.
+// handleCommand decides about the command itself. startPending then starts the work that may start
+// because of it.
 func (d *decider) handleCommand(c Command) error {
 	if start, ok := c.(Start); ok {
 		return d.startTask(start)
@@ -153,7 +154,7 @@ func (d *decider) handleAttempt(c Command) error {
 	return nil
 }
 
-// emitEvent makes an event happen.
+// emitEvent records an event, applies it to the state and collects its effects.
 func (d *decider) emitEvent(e Event) {
 	e.At = d.env.Now
 	if len(d.events) == 0 {
@@ -174,8 +175,8 @@ func (d *decider) emitEvent(e Event) {
 	d.noteVars(now)
 }
 
-// startPending starts what may start, until nothing may or the decision is long enough. What was
-// noted last comes first, so a scope inside a step goes on before the one around it.
+// startPending starts pending work until none is left or the decision is long enough. The latest
+// entry comes first, so a scope inside a step proceeds before the scope around it.
 func (d *decider) startPending() (more bool) {
 	for d.failUnfilled(); len(d.pending) > 0; d.failUnfilled() {
 		if d.isFull() {
@@ -196,10 +197,13 @@ func (d *decider) startPending() (more bool) {
 	return false
 }
 
-// isBlocked says that nothing may start where something was able to when it was noted: the task has
-// ended, waits for a permit or is paused (what a pause does not hold back are the units of steps
-// that have begun, see State.holdsStartedSteps), the scope is over, or the task closes, which only
-// the closing scope takes part in.
+// isBlocked reports whether a pending start must be dropped because of one of these reasons:
+//
+//   - The task has ended or waits for a permit.
+//   - The task is paused. Units of steps that have begun may still start, see
+//     State.holdsStartedSteps.
+//   - The scope is over.
+//   - The task closes, and this is not the closing scope.
 func (d *decider) isBlocked(w pendingStart) bool {
 	s := d.s
 	paused := s.holdsStartedSteps() || w.st == nil && s.Paused()
@@ -207,18 +211,18 @@ func (d *decider) isBlocked(w pendingStart) bool {
 	return s.Status.Ended() || paused || over
 }
 
-// maxEffort is what conditions and expressions may take before a decision is cut: others have to
-// wait for it.
+// maxEffort is the work of conditions and expressions after which a decision is cut, because other
+// tasks wait for it.
 const maxEffort = expr.Budget / 3
 
-// isFull says that the decision is long enough.
+// isFull reports whether the decision is long enough to be cut.
 func (d *decider) isFull() bool { return len(d.events) >= d.limits.Events || d.effort >= maxEffort }
 
-// hasStartedEnough says that the decision has begun as many attempts as it is to.
+// hasStartedEnough reports whether the decision has started as many attempts as it may.
 func (d *decider) hasStartedEnough() bool { return d.env.Most > 0 && d.startedAttempts >= d.env.Most }
 
-// beginNext begins what is next in a scope: the node at its cursor, or the first node of a dag that
-// nothing holds back. While the task is being canceled gently nothing new begins.
+// beginNext starts the next node of a scope: the node at its cursor, or the first node of a dag
+// that is ready. During a gentle cancel nothing new begins.
 func (d *decider) beginNext(sc *Scope) {
 	if d.s.isCanceling() {
 		return
@@ -233,11 +237,11 @@ func (d *decider) beginNext(sc *Scope) {
 	}
 }
 
-// queueScope notes a scope in which something may be able to start.
+// queueScope queues a scope in which work may be able to start.
 func (d *decider) queueScope(sc *Scope) { d.pending = append(d.pending, pendingStart{sc: sc}) }
 
-// queueStep notes a step of which more units may be able to start. A step that was noted last is
-// noted already.
+// queueStep queues a step of which more units may be able to start. It skips a step that is already
+// the last entry.
 func (d *decider) queueStep(st *Step) {
 	w := pendingStart{st.scope, st}
 	if n := len(d.pending); n == 0 || d.pending[n-1] != w {
@@ -245,13 +249,13 @@ func (d *decider) queueStep(st *Step) {
 	}
 }
 
-// queueAll looks at every scope again, the inner ones first.
+// queueAll queues every scope, so that inner ones come first.
 func (d *decider) queueAll() {
 	d.queueTree(d.s.actingScope())
 }
 
-// queueTree notes a scope and all that is active in it. What is inside is noted later, so that it
-// comes first.
+// queueTree queues a scope and all active steps in it. Inner scopes are queued later, so that they
+// come first.
 func (d *decider) queueTree(sc *Scope) {
 	d.queueScope(sc)
 	for _, st := range sc.Active() {
@@ -292,8 +296,8 @@ func (d *decider) startTask(c Start) error {
 	return nil
 }
 
-// signalTask writes into shared at the root, whatever the task is doing: a step that is entered
-// later finds it there.
+// signalTask writes into the shared of the root in any state of the task. A step that is entered
+// later finds the value there.
 func (d *decider) signalTask(c Signal) error {
 	if err := checkSharedKey(c.Key); err != nil {
 		return err
@@ -324,8 +328,8 @@ func (d *decider) signalTask(c Signal) error {
 	return nil
 }
 
-// fillSharedPath completes an event that sets a path in a scope's shared: it keeps what the first
-// key of the path holds from then on.
+// fillSharedPath completes an event that sets a path in a scope's shared. It adds the new value of
+// the first key of the path.
 func (d *decider) fillSharedPath(sc *Scope, e *Event, what string) error {
 	if !sc.Plan.Pocketflow && strings.Contains(e.Key, ".") {
 		if err := checkWaitKey(e.Key); err != nil {
@@ -339,7 +343,7 @@ func (d *decider) fillSharedPath(sc *Scope, e *Event, what string) error {
 	return d.limits.checkValue(what, e.Input)
 }
 
-// wakeWaiting ends the waiting steps that have what they wait for.
+// wakeWaiting ends the waiting steps whose value is present.
 func (d *decider) wakeWaiting() {
 	for _, st := range slices.Clone(d.s.waiting) {
 		if d.isFull() {
@@ -350,9 +354,9 @@ func (d *decider) wakeWaiting() {
 	}
 }
 
-// cancelTask is three commands: to end the task now, to end it when nothing is in flight any more
-// (Gently), and, while it closes, to end it although not everything was undone (Force). A task that
-// has ended is as it was.
+// cancelTask handles three commands: end the task now, end it when nothing is in flight any more
+// (Gently), and end a closing task although not everything was undone (Force). A task that has
+// ended stays as it is.
 func (d *decider) cancelTask(c Cancel) error {
 	switch closing := d.s.Closing; {
 	case d.s.Status.Ended():
@@ -367,28 +371,28 @@ func (d *decider) cancelTask(c Cancel) error {
 			d.setClocks()
 		}
 		d.cancelUnbegun(d.s.actingScope())
-		d.queueAll() // with pgflow's profile retries go on that a pause has held
+		d.queueAll() // with the pgflow profile this continues retries that a pause held back
 	case !c.Gently:
 		d.endTask(TaskCanceled, "")
 	}
 	return nil
 }
 
-// afterCancel ends a canceled task when nothing is in flight any more.
+// afterCancel ends a gently canceled task when nothing is in flight any more.
 func (d *decider) afterCancel() {
 	if d.s.isCanceling() && !d.s.Status.Ended() && !d.s.Root.mode.isBusy(d.s.Root, !d.s.isDraining()) {
 		d.endTask(TaskCanceled, "")
 	}
 }
 
-// isBusy reports whether attempts are in flight in a step, or, with retries, units wait for their
-// next try.
+// isBusy reports whether attempts of the step are in flight. If retries is set, units that wait for
+// a retry count, too.
 func (st *Step) isBusy(retries bool) bool {
 	return st.Child != nil && st.Child.mode.isBusy(st.Child, retries) || retries && len(st.Retrying) > 0 || st.Flying > 0 && st.Node.Exec.Type != ExecDirect
 }
 
-// endTask ends the task whatever it is doing: what is in flight is withdrawn. What is to be undone
-// comes before the end.
+// endTask ends the task in any state and withdraws the attempts in flight. Compensations run before
+// the end.
 func (d *decider) endTask(status TaskStatus, text string) {
 	d.withdrawScope(d.s.Root)
 	if d.s.Closing != nil {
@@ -407,7 +411,7 @@ func (d *decider) endTask(status TaskStatus, text string) {
 	d.queueScope(d.s.Closing.Scope)
 }
 
-// pruneAll ends what is carried apart from the task in a scope whose steps will be cut.
+// pruneAll removes data that is kept apart from the task, for a scope whose steps will be cut.
 func (d *decider) pruneAll(sc *Scope) {
 	for _, st := range sc.Active() {
 		if st.Node.isComposite() {
@@ -416,8 +420,9 @@ func (d *decider) pruneAll(sc *Scope) {
 	}
 }
 
-// retryTask has a failed task go on where it failed. A graph that has undone steps cannot: its
-// cursor is behind them. A dag can run them again, as long as they are in its root.
+// retryTask makes a failed task continue where it failed. A graph that has undone steps cannot
+// continue, because its cursor is behind them. A dag can run undone steps again, if they are in its
+// root.
 func (d *decider) retryTask(cmd RetryTask) error {
 	switch c := d.s.Closing; {
 	case d.s.Status == TaskCanceled && d.s.Plan.Profile == ProfileOrk && c == nil:
@@ -434,7 +439,7 @@ func (d *decider) retryTask(cmd RetryTask) error {
 		d.pruneAll(c.Scope)
 	}
 	d.emitEvent(Event{Type: TaskRetried, Node: cmd.Node, Permits: d.s.Plan.taskPermits(d.s.Params)})
-	if d.s.Paused() { // who retries a task wants it to go on
+	if d.s.Paused() { // a retry implies that the task is to go on
 		d.emitEvent(Event{Type: TaskResumed})
 	}
 	if d.s.Deadline > 0 {
@@ -444,7 +449,8 @@ func (d *decider) retryTask(cmd RetryTask) error {
 	return nil
 }
 
-// pauseTask keeps anything new from starting. What is in flight goes on, and its reports are taken.
+// pauseTask prevents new work from starting. Attempts in flight go on, and their reports are
+// accepted.
 func (d *decider) pauseTask() error {
 	switch {
 	case d.s.Status.Ended():
@@ -458,7 +464,7 @@ func (d *decider) pauseTask() error {
 	return nil
 }
 
-// resumeTask starts what the pause has held back.
+// resumeTask starts the work that the pause held back.
 func (d *decider) resumeTask() error {
 	switch {
 	case d.s.Status.Ended():
@@ -472,8 +478,7 @@ func (d *decider) resumeTask() error {
 	return nil
 }
 
-// timeOutTask ends a task that has run for too long. One that is being canceled does not wait any
-// longer.
+// timeOutTask ends a task that exceeds its timeout. A gently canceled task ends at once.
 func (d *decider) timeOutTask() {
 	if d.s.isCanceling() {
 		d.endTask(TaskCanceled, "")

@@ -2,8 +2,8 @@ package flow
 
 import "fmt"
 
-// handleAlarm answers an alarm. One whose reason is gone does nothing; one that rings before its
-// time, because clocks differ, is set again.
+// handleAlarm handles an alarm. It ignores an alarm whose reason is gone. An alarm that rings too
+// early, because clocks differ, is set again.
 func (d *decider) handleAlarm(c Lapse) {
 	a := c.Alarm
 	at := d.s.dueTime(a)
@@ -16,7 +16,7 @@ func (d *decider) handleAlarm(c Lapse) {
 	}
 }
 
-// fireAlarm does what an alarm was set for.
+// fireAlarm carries out the purpose of an alarm.
 func (d *decider) fireAlarm(c Lapse) {
 	switch a := c.Alarm; a.Kind {
 	case AlarmTask:
@@ -36,10 +36,10 @@ func (d *decider) fireAlarm(c Lapse) {
 	}
 }
 
-// Awaits reports whether an alarm still has its reason.
+// Awaits reports whether an alarm still has a reason.
 func (s *State) Awaits(a Alarm) bool { return s.dueTime(a) == a.At }
 
-// dueTime is when that happens which an alarm is about; 0 when it no longer does.
+// dueTime returns when the event of an alarm is due, or 0 if it no longer is.
 func (s *State) dueTime(a Alarm) int64 {
 	switch a.Kind {
 	case AlarmTask:
@@ -70,8 +70,8 @@ func (s *State) dueTime(a Alarm) int64 {
 	return 0
 }
 
-// dueOf returns when a step's time is up; 0 = never. Of a task that is being canceled gently only
-// what runs has a time.
+// dueOf returns when the time of a step is up, or 0 if it has no limit. During a gentle cancel only
+// running work has a time limit.
 func (s *State) dueOf(st *Step) int64 {
 	if s.isDraining() && st.Child == nil {
 		return 0
@@ -91,14 +91,14 @@ func (l *Live) dueTime(kind AlarmKind) int64 {
 	return 0
 }
 
-// expireUnclaimed ends an attempt that nobody has taken in time.
+// expireUnclaimed ends an attempt that no worker has claimed in time.
 func (d *decider) expireUnclaimed(a Address) {
 	st, _ := d.s.findAttempt(a)
 	d.expireAttempt(a, fmt.Sprintf("timeout: no worker has taken the job within %d ms", st.unitExec(a.Unit).StartMS))
 }
 
-// expireClaim deals with a claim that has run out: a heartbeat_timeout ends the attempt, else
-// somebody else gets the job, unless its worker shows that it lives and has it.
+// expireClaim handles an expired claim. With a heartbeat_timeout the attempt ends. Otherwise the
+// job is delivered again, unless its worker shows that it is alive and has the job.
 func (d *decider) expireClaim(c Lapse) {
 	a := c.Address
 	st, u := d.s.findAttempt(a)
@@ -116,14 +116,14 @@ func (d *decider) expireClaim(c Lapse) {
 	d.redeliverLost(a, "")
 }
 
-// survivesWith reports whether a worker that lives can still have a claim. One that began anew
-// since, or that asks for other jobs and has never noted what this one's state is, may not have got
-// the answer that gave it the job.
+// survivesWith reports whether a live worker can still hold its claim. It may have missed the
+// response that gave it the job in two cases: it registered again since, or it asks for other jobs
+// and has never sent a note for this one.
 func (l *Live) survivesWith(s Signs) bool {
 	return s.Heard > 0 && s.Joined <= l.ClaimedAt && (s.Polled <= l.ClaimedAt || l.Note != "")
 }
 
-// timeOutAttempt ends an attempt that has taken longer than its timeout_ms.
+// timeOutAttempt ends an attempt that exceeds its timeout_ms.
 func (d *decider) timeOutAttempt(a Address) {
 	st, _ := d.s.findAttempt(a)
 	if t := st.unitExec(a.Unit).Type; t.Started() || t == ExecContainer {

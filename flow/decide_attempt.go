@@ -11,10 +11,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// startUnits starts units of a step while its window has room: first those whose next try is due,
-// then those that have not been started yet. Units without room are started when others land (see
-// landed); for a try that is not due yet it sets an alarm. A step with a scope inside has no units:
-// that scope is looked at instead.
+// startUnits starts units of a step while its window has room: first those whose retry is due, then
+// those not started yet. The rest start when others end (see afterAttempt). For a retry that is not
+// due yet it sets an alarm. A step with a scope inside has no units: that scope is queued instead.
 func (d *decider) startUnits(st *Step) {
 	if st.Child != nil {
 		d.queueScope(st.Child)
@@ -37,14 +36,15 @@ func (d *decider) startUnits(st *Step) {
 		d.startAttempts(st, unit, 1, int(st.Units[unit].Attempt)+1)
 	}
 	if st.inTurn() && len(st.Retrying) > 0 {
-		window = st.Flying // the next unit waits for the one that is tried again
+		window = st.Flying // the next unit waits for the one that is retried
 	}
 	for from, n := st.nextUnstarted(window - st.Flying); n > 0 && !d.s.isCanceling(); from, n = st.nextUnstarted(window - st.Flying) {
 		if d.isFull() {
 			d.queueStep(st)
 			return
 		}
-		if st.Node.Keys != nil && st.Node.Keys.PerUnit || len(st.Node.Exec.Vars) > 0 { // which may take some effort
+		// which may take some effort
+		if st.Node.Keys != nil && st.Node.Keys.PerUnit || len(st.Node.Exec.Vars) > 0 {
 			n = 1
 		}
 		d.startAttempts(st, from, n, 1)
@@ -54,13 +54,14 @@ func (d *decider) startUnits(st *Step) {
 	}
 }
 
-// inTurn reports whether the units of a step follow each other, each when the one before has ended.
+// inTurn reports whether the units of a step run one after another.
 func (st *Step) inTurn() bool {
 	return st.Node.Dag == nil && st.Node.Each != nil && st.Node.Each.Window == 1
 }
 
-// nextUnstarted are the next units in a row that have not been started, at most so many. What is
-// kept, or was finished before its turn, lies between them.
+// nextUnstarted returns the next range of consecutive units that have not started, with at most the
+// given number. Units with kept results, or that finished before their turn, lie between such
+// ranges.
 func (st *Step) nextUnstarted(most int) (from, n int) {
 	for from = st.Next; from < len(st.Units) && st.Units[from].Attempt > 0; from++ {
 	}
@@ -70,7 +71,7 @@ func (st *Step) nextUnstarted(most int) (from, n int) {
 	return from, n
 }
 
-// unitWindow is how many units of a step are in flight at once.
+// unitWindow returns how many units of a step may be in flight at once.
 func (st *Step) unitWindow(p *Plan) int {
 	window := p.Window
 	if st.Node.Each != nil && st.Node.Each.Window > 0 {
@@ -79,12 +80,12 @@ func (st *Step) unitWindow(p *Plan) int {
 	return max(1, min(window, maxCopiedBytes/(1+st.copiedBytes())))
 }
 
-// maxCopiedBytes is how many bytes of what all units have the jobs in flight of one step may hold
-// copies of.
+// maxCopiedBytes is the maximum number of bytes of shared unit data that the jobs in flight of one
+// step may hold as copies.
 const maxCopiedBytes = 64 << 20
 
-// copiedBytes is how many bytes of what all units have each job gets a copy of, because it is laid
-// over something of its own.
+// copiedBytes returns how many bytes of the data that all units share each job copies, because the
+// job merges its own data into it.
 func (st *Step) copiedBytes() int {
 	kept := 0 // variables that an attempt keeps
 	for i := range st.Node.Exec.Vars {
@@ -103,7 +104,7 @@ func (st *Step) copiedBytes() int {
 	return 0
 }
 
-// ownParams reports whether there are units with params of their own.
+// ownParams reports whether some units have params of their own.
 func (st *Step) ownParams() bool {
 	for _, b := range st.Node.Each.Branches {
 		if len(b.Exec.Params) > 0 {
@@ -118,8 +119,8 @@ func (st *Step) ownParams() bool {
 	return false
 }
 
-// startAttempts starts n units in a row, from one on, which have the same keys. Their time counts
-// from now, from their claim (Exec.FromClaim), or from when they have been given what they ask for.
+// startAttempts starts n consecutive units with the same keys, beginning with the given one. Their
+// timeout counts from now, from their claim (Exec.FromClaim), or from when they get their permits.
 func (d *decider) startAttempts(st *Step, unit, n, attempt int) {
 	e := st.newEvent(AttemptsStarted)
 	e.Unit, e.Total, e.Attempt, e.Carrier = unit, n, attempt, d.env.Member
@@ -132,13 +133,14 @@ func (d *decider) startAttempts(st *Step, unit, n, attempt int) {
 	d.emitEvent(e)
 }
 
-// newEvent of a type at the step's address.
+// newEvent returns an event of the given type at the step's address.
 func (st *Step) newEvent(t EventType) Event {
 	return Event{Type: t, Scope: st.scope.Path, Node: st.Node.Key, Visit: st.Visit}
 }
 
-// deliverableAttempt finds the attempt in flight that a command names, nil when it, or the task, is
-// over, or it waits for a permit or for work outside: nobody carries it out yet, or any longer.
+// deliverableAttempt returns the attempt in flight that a command names. It returns nil if the
+// attempt or the task is over. It also returns nil if the attempt waits for a permit or for
+// external jobs, because then it has no carrier.
 func (d *decider) deliverableAttempt(a Address) (*Step, *Unit) {
 	if d.s.Status.Ended() {
 		return nil, nil
@@ -150,12 +152,12 @@ func (d *decider) deliverableAttempt(a Address) (*Step, *Unit) {
 	return st, u
 }
 
-// isDeliverable reports whether an attempt in flight is for somebody to carry out: it does not wait
-// for a permit, nor for work outside.
+// isDeliverable reports whether an attempt in flight can be carried out: it waits neither for a
+// permit nor for external jobs.
 func (l *Live) isDeliverable() bool { return !l.Permits.Waits() && l.Outside == nil }
 
-// handleReports ends several attempts. What waits for a place in a step waits for the last of them;
-// whatever else one of them leads to is decided before the next is looked at.
+// handleReports ends several attempts. Units that wait for a place in a step wait until the last
+// report is handled. All other consequences of a report are decided before the next one.
 func (d *decider) handleReports(c Reports) error {
 	if len(c) > MaxReports {
 		return Errorf(Limit, "limit: %d reports at once, more than the %d there may be", len(c), MaxReports)
@@ -170,10 +172,10 @@ func (d *decider) handleReports(c Reports) error {
 	return nil
 }
 
-// WrongToken is what whoever shows another token than that of the newest claim is told.
+// WrongToken is the error text for a token that is not that of the newest claim.
 const WrongToken = "the token is not that of the newest claim: another worker holds the job"
 
-// handleReport ends an attempt. A stale one changes nothing.
+// handleReport ends an attempt. A stale report changes nothing.
 func (d *decider) handleReport(c Report) error {
 	if c.Direct {
 		return d.reportDirect(c)
@@ -205,8 +207,8 @@ func (d *decider) handleReport(c Report) error {
 	return d.settleResult(st, u, c)
 }
 
-// settleResult ends an attempt whose result may be too large, unless it says that it waits for work
-// outside from now on.
+// settleResult ends an attempt, and makes it fail if its result is too large. If the result names
+// external jobs, the attempt waits for those instead.
 func (d *decider) settleResult(st *Step, u *Unit, c Report) error {
 	if c.Error == "" {
 		if expr.KindOf(c.Output) == expr.KindNull {
@@ -219,7 +221,8 @@ func (d *decider) settleResult(st *Step, u *Unit, c Report) error {
 	if c.Error == "" && u.Live.Outside == nil && d.waitsOutside(st, u, &c) {
 		return nil
 	}
-	if c.Error == "" && st.Node.Out != nil && u.Live.Outside == nil { // what names work outside says nothing of what that will put out
+	// a result that names external jobs does not describe their output
+	if c.Error == "" && st.Node.Out != nil && u.Live.Outside == nil {
 		if problems := st.Node.Out.Check(st.scope.openValue(orNull(c.Output))); len(problems) > 0 {
 			c.Error, c.Output = "the output does not fit output_type: "+problems.Below("output"), nil
 		}
@@ -228,10 +231,11 @@ func (d *decider) settleResult(st *Step, u *Unit, c Report) error {
 	return nil
 }
 
-// settleAttempt records the end of an attempt and what follows from it for its step.
+// settleAttempt records the end of an attempt and its consequences for the step.
 func (d *decider) settleAttempt(st *Step, u *Unit, c Report) {
 	if st.Node.Single {
-		d.expectedEvents = max(d.expectedEvents, 4) // this one, its step's, and two of the next step
+		// this event, that of its step, and two of the next step
+		d.expectedEvents = max(d.expectedEvents, 4)
 	}
 	e := st.newEvent(AttemptEnded)
 	e.Unit, e.Attempt = c.Unit, c.Attempt
@@ -259,15 +263,15 @@ func (d *decider) settleAttempt(st *Step, u *Unit, c Report) {
 	d.afterAttempt(st)
 }
 
-// overEffect says how an attempt ends that is still known.
+// overEffect returns the effect that describes the end of an attempt that is still known.
 func (d *decider) overEffect(st *Step, u *Unit, e *Event) Over {
 	x := st.unitExec(e.Unit)
 	took := max(d.env.Now-max(u.Live.StartedAt, u.Live.ClaimedAt), 0)
 	return Over{e.Address(), x.Type == ExecQueue, End{Exec: x, Status: AttemptStatus(e.Status), TookMS: took, Again: e.Due > 0, Metrics: e.Metrics}}
 }
 
-// detailsOf are those of a report, with the text of its error, which says so where they cannot be
-// kept.
+// detailsOf returns the details of a report and the text of its error. If the details cannot be
+// kept, the text mentions that.
 func (l Limits) detailsOf(c *Report, said string) (json.RawMessage, string) {
 	switch {
 	case expr.KindOf(c.Details) == expr.KindNull:
@@ -280,7 +284,7 @@ func (l Limits) detailsOf(c *Report, said string) (json.RawMessage, string) {
 	return expr.Compact(c.Details), said
 }
 
-// metricsOf are those of a report that can be kept.
+// metricsOf returns the metrics of a report if they can be kept.
 func metricsOf(c *Report) json.RawMessage {
 	if expr.KindOf(c.Metrics) != expr.KindArray || len(c.Metrics) > maxMetrics || CheckJSON(c.Metrics) != nil {
 		return nil
@@ -288,7 +292,7 @@ func metricsOf(c *Report) json.RawMessage {
 	return expr.Compact(c.Metrics)
 }
 
-// maxRetries returns how often a unit may be tried again. A direct unit has no attempts to repeat.
+// maxRetries returns how often a unit may be retried. A direct unit has no attempts to repeat.
 func (st *Step) maxRetries() int {
 	if st.Node.Retry.Units && st.Node.Exec.Type != ExecDirect {
 		return st.Node.Retry.Max
@@ -296,11 +300,11 @@ func (st *Step) maxRetries() int {
 	return 0
 }
 
-// backoffMS is how long it is until the attempt after this one. What is left to chance follows from
-// the attempt's address, so that it is the same whoever asks.
+// backoffMS returns the delay until the next attempt. The random part derives from the attempt's
+// address, so every call gives the same result.
 func (r *Retry) backoffMS(task string, a Address) int64 {
 	ms := float64(r.WaitMS)
-	if r.Exponential && ms > 0 { // nothing times infinity is no number
+	if r.Exponential && ms > 0 { // zero times infinity is not a number
 		ms *= math.Pow(2, float64(a.Attempt-1))
 	}
 	if r.MaxWaitMS > 0 {
@@ -314,7 +318,7 @@ func (r *Retry) backoffMS(task string, a Address) int64 {
 	return int64(min(ms, MaxDelay))
 }
 
-// afterAttempt ends the step when its units are done, else goes on with them.
+// afterAttempt ends the step when its units are done, otherwise it continues with them.
 func (d *decider) afterAttempt(st *Step) {
 	switch {
 	case st.Node.Single && st.Done == 1:
@@ -326,7 +330,7 @@ func (d *decider) afterAttempt(st *Step) {
 	}
 }
 
-// withdrawStep takes back everything in flight in a step and below it.
+// withdrawStep withdraws all attempts in flight in a step and below it.
 func (d *decider) withdrawStep(st *Step) {
 	if st == nil {
 		return
@@ -348,7 +352,7 @@ func (d *decider) withdrawStep(st *Step) {
 	}
 }
 
-// withdrawEffect of an attempt in flight.
+// withdrawEffect returns the effect that withdraws an attempt in flight.
 func (st *Step) withdrawEffect(a Address, u *Unit) Effect {
 	if x := u.Live.Outside; x != nil {
 		return Recall{Address: a, Indexes: x.openIndexes()}
@@ -356,7 +360,7 @@ func (st *Step) withdrawEffect(a Address, u *Unit) Effect {
 	return Withdraw{Address: a, Queue: st.unitExec(a.Unit).Type == ExecQueue, Carrier: u.Live.Carrier, Given: u.Live.Given}
 }
 
-// withdrawScope takes back everything in flight in a scope and below it.
+// withdrawScope withdraws all attempts in flight in a scope and below it.
 func (d *decider) withdrawScope(sc *Scope) {
 	for _, st := range sc.Active() {
 		d.withdrawStep(st)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// claimAttempt gives a queue job to a poller. The same claim again, known by its token, changes
-// nothing: its answer was lost.
+// claimAttempt gives a queue job to a poller. A repeated claim with the same token changes nothing:
+// its first response was lost.
 func (d *decider) claimAttempt(c Claim) error {
 	st, u := d.deliverableAttempt(c.Address)
 	if u == nil || st.unitExec(c.Unit).Type != ExecQueue {
@@ -15,11 +15,13 @@ func (d *decider) claimAttempt(c Claim) error {
 	}
 	switch {
 	case u.Live.Worker != "" && c.Token != "" && c.Token == u.Live.Token:
-		return nil // it is this claim that has it
+		return nil // the same claim already holds the job
 	case u.Live.Worker != "":
 		return Errorf(Conflict, "the job is claimed by another worker")
 	}
-	d.env.Now = max(d.env.Now, c.Since) // what led to a claim is not after it: that would end it, see survivesWith
+	// the claim must not be earlier than the request that led to it, because that would end it, see
+	// survivesWith
+	d.env.Now = max(d.env.Now, c.Since)
 	e := Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
 		Worker: cmp.Or(truncateText(c.Worker, MaxName), "anonymous"), Token: truncateText(c.Token, MaxName), Until: d.claimExpiry(st, c.Unit, c.Until)}
 	if st.Node.TimeoutMS > 0 && st.Node.Exec.FromClaim {
@@ -29,8 +31,8 @@ func (d *decider) claimAttempt(c Claim) error {
 	return nil
 }
 
-// extendClaim prolongs a claim. It is written down only when that gains a good part of the claim's
-// time, so frequent heartbeats cost nothing.
+// extendClaim prolongs a claim. It records this only if it gains a good part of the claim's
+// duration, so frequent heartbeats cost nothing.
 func (d *decider) extendClaim(c Extend) error {
 	st, u := d.deliverableAttempt(c.Address)
 	if u == nil || u.Live.Worker == "" {
@@ -49,7 +51,8 @@ func (d *decider) extendClaim(c Extend) error {
 	return nil
 }
 
-// claimExpiry is how long a claim holds: the node's own visibility before what the claim asks for.
+// claimExpiry returns when a claim expires. The visibility of the node takes precedence over the
+// time that the claim asks for.
 func (d *decider) claimExpiry(st *Step, unit int, asked int64) int64 {
 	x := st.unitExec(unit)
 	if ms := max(x.VisibilityMS, x.HeartbeatMS); ms > 0 {
@@ -58,7 +61,8 @@ func (d *decider) claimExpiry(st *Step, unit int, asked int64) int64 {
 	return asked
 }
 
-// recordNote keeps what a worker calls the state of its attempt. The same word again is no event.
+// recordNote stores the worker's description of the state of its attempt. A repeated text is no
+// event.
 func (d *decider) recordNote(c Note) error {
 	_, u := d.deliverableAttempt(c.Address)
 	switch {
@@ -76,8 +80,8 @@ func (d *decider) recordNote(c Note) error {
 	return nil
 }
 
-// noteBegun says that an attempt's carrier has begun with what may be what its carriers die of:
-// only then it matters, see Recover.
+// noteBegun records that the carrier has begun an attempt that may kill its carriers. The begin
+// matters only for those, see Recover.
 func (d *decider) noteBegun(c Begin) error {
 	st, u := d.deliverableAttempt(c.Address)
 	if u == nil || u.Live.Carrier == "" || u.Live.Carrier != c.Carrier {
@@ -98,16 +102,17 @@ func (d *decider) checkCarrier(c Inquire) error {
 	return nil
 }
 
-// giveBack returns a claimed attempt. Nobody worked on it, so that is no delivery in vain.
+// giveBack returns a claimed attempt. The worker has not begun it, so it does not count as a lost
+// delivery.
 func (d *decider) giveBack(c GiveBack) {
 	if st, u := d.deliverableAttempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {
 		d.returnAttempt(st, c.Address, "", u.Live.Deliveries)
 	}
 }
 
-// redeliverLost takes an attempt from a carrier that is gone and dispatches it again: a bounded
-// number of times what a carrier may have died of, and however often what is only taken over, since
-// giving that up would end nothing where it goes on.
+// redeliverLost takes an attempt from a lost carrier and dispatches it again. The number of
+// deliveries is bounded if the attempt may have killed its carrier. It is not bounded if the next
+// carrier only adopts running work, because giving up would not end that work.
 func (d *decider) redeliverLost(a Address, carrier string) {
 	st, u := d.s.findAttempt(a)
 	x := st.unitExec(a.Unit)
@@ -125,13 +130,14 @@ func (d *decider) redeliverLost(a Address, carrier string) {
 	}
 }
 
-// programLost ends an attempt whose program has ended with the member that had begun it.
+// programLost ends an attempt whose program ended together with the member that had started it.
 func (d *decider) programLost(st *Step, u *Unit, a Address) {
 	d.effects = append(d.effects, st.withdrawEffect(a, u))
 	d.settleAttempt(st, u, Report{Address: a, Error: ProgramLost})
 }
 
-// carrierLost is about an attempt that a member carries, or had others carry out.
+// carrierLost handles the loss of an attempt that a member carries, or that others carry out for
+// it.
 func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
 	switch {
 	case u.Live.Carrier == "" || c.Given != u.Live.Given:
@@ -146,9 +152,9 @@ func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
 	}
 }
 
-// returnAttempt returns an attempt, so that it goes to the next carrier. It stays the same attempt.
-// Of a task that is being canceled gently only what goes on without its carrier is returned, to be
-// found there; anything else would begin anew.
+// returnAttempt returns an attempt, so that the next carrier gets it. It stays the same attempt.
+// During a gentle cancel it only returns work that runs without its carrier, so that another
+// carrier can adopt it. All other attempts are canceled, because they would begin again.
 func (d *decider) returnAttempt(st *Step, a Address, carrier string, deliveries int) {
 	if d.s.isDraining() && !st.unitExec(a.Unit).Type.Adopted() {
 		_, u := d.s.findAttempt(a)
@@ -160,16 +166,16 @@ func (d *decider) returnAttempt(st *Step, a Address, carrier string, deliveries 
 	d.emitEvent(e)
 }
 
-// passAttempt has another member carry an attempt out. It is no return: nobody needs to store that
-// it begins.
+// passAttempt passes an attempt to another member. This does not count as a return, so the begin
+// need not be stored.
 func (d *decider) passAttempt(st *Step, a Address, to, worker string) {
 	e := st.newEvent(AttemptPassed)
 	e.Unit, e.Attempt, e.Carrier, e.Worker = a.Unit, a.Attempt, to, truncateText(worker, MaxName)
 	d.emitEvent(e)
 }
 
-// moveAttempt has the member carry an attempt to which its worker has come with it. The one that it
-// was with until now may still wait for the worker.
+// moveAttempt makes a member the carrier of an attempt whose worker has connected to it. The
+// previous carrier may still wait for the worker.
 func (d *decider) moveAttempt(c Bring) error {
 	st, u := d.deliverableAttempt(c.Address)
 	switch {
@@ -187,17 +193,16 @@ func (d *decider) moveAttempt(c Bring) error {
 	return nil
 }
 
-// canMoveJob reports whether a worker may come with such jobs.
+// canMoveJob reports whether a worker may bring such a job to another member.
 func (r *Return) canMoveJob(x *Exec) bool {
 	return r.Grace > 0 && (x.Type == ExecRemote || x.Type == ExecHTTP && !slices.Contains(r.Pushed, x.Service))
 }
 
-// ownerLookupMS is how long it takes at most until somebody who asks for the owner of a task has
-// found the new one, in milliseconds.
+// ownerLookupMS is the maximum time in milliseconds that it takes to find the new owner of a task.
 const ownerLookupMS = 1000
 
-// returnDeadline is for how long a worker is waited for that may come with such a job, whose
-// carrier is gone.
+// returnDeadline returns until when to wait for a worker that may bring back a job of a lost
+// carrier. It returns 0 if there is nothing to wait for.
 func (c *Recover) returnDeadline(x *Exec, carrier string) int64 {
 	for _, gone := range c.Gone {
 		if gone.Member == carrier && (gone.Left && c.Grace > 0 && x.Attachable() || c.canMoveJob(x)) {
@@ -210,8 +215,8 @@ func (c *Recover) returnDeadline(x *Exec, carrier string) int64 {
 	return 0
 }
 
-// releaseCarried returns to the member itself, which nobody waits for, what it has begun: the next
-// one takes over what was not.
+// releaseCarried returns the attempts that the member has begun and that no worker may bring back.
+// The next owner takes over those that were not begun.
 func (d *decider) releaseCarried(c Leave) {
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
 		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning && !c.canMoveJob(st.unitExec(a.Unit)) && !slices.Contains(c.Parted, a) {
@@ -223,7 +228,7 @@ func (d *decider) releaseCarried(c Leave) {
 	}
 }
 
-// releaseAttempt is about what the member has begun and does not finish, because it stops.
+// releaseAttempt handles an attempt that the stopping member has begun and does not finish.
 func (d *decider) releaseAttempt(st *Step, u *Unit, a Address) {
 	if st.unitExec(a.Unit).Type.Started() {
 		d.programLost(st, u, a)
@@ -232,7 +237,7 @@ func (d *decider) releaseAttempt(st *Step, u *Unit, a Address) {
 	d.returnAttempt(st, a, d.env.Member, u.Live.Deliveries)
 }
 
-// takeOver has the member carry what one that is gone carried.
+// takeOver makes the member the carrier of an attempt of a lost carrier.
 func (d *decider) takeOver(st *Step, u *Unit, a Address) {
 	if u.Status == UnitRunning {
 		d.redeliverLost(a, d.env.Member)
@@ -241,9 +246,10 @@ func (d *decider) takeOver(st *Step, u *Unit, a Address) {
 	d.returnAttempt(st, a, d.env.Member, u.Live.Deliveries)
 }
 
-// recoverAttempts takes over every attempt that a member carried which is gone. One that it had not
-// begun, or of which that is not known because it was never returned before, or only once, was not
-// lost with it. One that lives reports to whoever has the task.
+// recoverAttempts takes over every attempt of a member that is gone. Only an attempt known to have
+// begun is lost with its carrier. An attempt that was never returned, or only once, has no stored
+// begin, so it does not count as lost. A member that is alive reports to the current owner of the
+// task.
 func (d *decider) recoverAttempts(c Recover) {
 	var again int64
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
@@ -269,18 +275,19 @@ func (d *decider) recoverAttempts(c Recover) {
 	}
 	switch {
 	case !all:
-		d.continuation = c // what was taken over stays so
+		d.continuation = c // the attempts taken over so far stay so
 	case !d.s.Status.Ended():
 		if d.s.isCanceling() {
 			d.cancelUnbegun(d.s.actingScope())
 		}
 		d.queueAll()
-		d.wakeWaiting() // a signal may have come for which there was no room
+		d.wakeWaiting() // a signal may have arrived that did not fit into an earlier decision
 	}
 }
 
-// extendOrphanedClaim prolongs a claim whose holder may have had nobody to tell that it is alive.
-// One of the member's own time is never touched: it holds for all of its time.
+// extendOrphanedClaim prolongs a claim whose holder may have had no member to send its heartbeat
+// to. A claim made during this member's ownership is not changed, because it holds for its full
+// duration.
 func (d *decider) extendOrphanedClaim(st *Step, u *Unit, a Address, c Recover) {
 	visibility := d.claimExpiry(st, a.Unit, d.timeAfter(c.Visibility)) - d.env.Now
 	if until := c.Since + visibility/2; until > d.env.Now && until > u.Live.Until {
@@ -290,8 +297,8 @@ func (d *decider) extendOrphanedClaim(st *Step, u *Unit, a Address, c Recover) {
 	}
 }
 
-// eachCarried calls f for every attempt that a member carries or a worker has claimed, as long as
-// the decision has room; else it is false. f may end the attempt, its step and the task.
+// eachCarried calls f for every attempt that a member carries or a worker has claimed. It returns
+// false if the decision has no room for the rest. f may end the attempt, its step and the task.
 func (d *decider) eachCarried(f func(*Step, *Unit, Address)) (all bool) {
 	if d.s.Status.Ended() {
 		return true
@@ -299,13 +306,13 @@ func (d *decider) eachCarried(f func(*Step, *Unit, Address)) (all bool) {
 	return d.carriedIn(d.s.actingScope(), f)
 }
 
-// carriedIn is eachCarried for a scope and those inside its steps.
+// carriedIn does the work of eachCarried for a scope and the scopes inside its steps.
 func (d *decider) carriedIn(sc *Scope, f func(*Step, *Unit, Address)) (all bool) {
 	for _, st := range sc.Active() {
 		at := st.Address()
 		for i := 0; st.Flying > 0 && i < len(st.Units); i++ {
 			if d.s.activeStep(at) != st {
-				break // giving up on a unit ended the step, or the task
+				break // f ended the step or the task
 			}
 			if u := &st.Units[i]; u.Live != nil && (u.Live.Carrier != "" || u.Live.Worker != "") {
 				if d.isFull() {

@@ -9,15 +9,15 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// nextNode decides about the first node of a scope that can be decided about.
+// nextNode decides about the first node of a scope that is ready.
 func (d *decider) nextNode(sc *Scope) {
 	if len(sc.dag.ready) == 0 {
-		if sc.dag.left == 0 { // there is nothing in it
+		if sc.dag.left == 0 { // the dag is empty
 			d.dagEnded(sc)
 		}
 		return
 	}
-	d.queueScope(sc) // for the one after it
+	d.queueScope(sc) // for the next ready node
 	n := sc.Plan.Dag.List[sc.dag.ready[0]]
 	switch {
 	case d.s.Steps >= d.limits.Steps:
@@ -33,7 +33,7 @@ func (d *decider) nextNode(sc *Scope) {
 	}
 }
 
-// endByGuard ends a node as the gate, cond or prep that was made for it says.
+// endByGuard ends a node according to the gate, cond or prep that guards it.
 func (d *decider) endByGuard(sc *Scope, n *PlanNode) bool {
 	for _, i := range n.Dag.Guards {
 		switch g := &sc.Nodes[i]; {
@@ -55,7 +55,7 @@ func (d *decider) endByGuard(sc *Scope, n *PlanNode) bool {
 	return false
 }
 
-// skipReason is why a node cannot run.
+// skipReason returns why a node cannot run.
 func (sc *Scope) skipReason(n *PlanNode) string {
 	for _, i := range n.Dag.Deps {
 		if sc.Nodes[i].Status() == StepFailed || sc.Nodes[i].Rare().Reason == ReasonDependencyFailed {
@@ -65,8 +65,8 @@ func (sc *Scope) skipReason(n *PlanNode) string {
 	return ReasonDependency
 }
 
-// failedInside reports whether a node of a branch has failed. Why others were skipped does not
-// matter: that may depend on who ended first.
+// failedInside reports whether a node of a branch has failed. It ignores why other nodes were
+// skipped, because that may depend on the order in which nodes end.
 func (sc *Scope) failedInside(join *PlanNode) bool {
 	return slices.ContainsFunc(join.Dag.Deps, func(i int) bool {
 		inner := &sc.Nodes[i]
@@ -74,8 +74,8 @@ func (sc *Scope) failedInside(join *PlanNode) bool {
 	})
 }
 
-// textUnmet is the error of a node that may not be skipped, in the words that clients of pgflow
-// look for.
+// textUnmet is the error of a node that must not be skipped. Clients of pgflow look for exactly
+// this text.
 const textUnmet = "Condition not met"
 
 // endIfUnmet ends a node whose condition does not hold.
@@ -96,7 +96,7 @@ func (d *decider) endIfUnmet(sc *Scope, n *PlanNode) bool {
 	return true
 }
 
-// evalCondition reports whether a node may run, as far as its patterns and expression know.
+// evalCondition reports whether the patterns and the expression of a node allow it to run.
 func (sc *Scope) evalCondition(n *PlanNode, a *expr.Allowance) (bool, error) {
 	p := n.Dag
 	if p.Has == nil && p.Not == nil && p.Expr == nil || sc.nodeState(n).keptResults() != nil {
@@ -130,7 +130,8 @@ func (sc *Scope) evalCondition(n *PlanNode, a *expr.Allowance) (bool, error) {
 	return holds, nil
 }
 
-// seenBy is what a pattern is compared with: what a plain handler in the node's place would get.
+// seenBy returns the value that patterns are compared with: the input of a plain handler in place
+// of the node.
 func (sc *Scope) seenBy(n *PlanNode) (json.RawMessage, error) {
 	if n.Dag.Shape == ShapeMapped {
 		return append(sc.appendSeen(append([]byte(`{"run":`), sc.runOf(n)...), n.Dag.Sees, false), '}'), nil
@@ -138,7 +139,7 @@ func (sc *Scope) seenBy(n *PlanNode) (json.RawMessage, error) {
 	return sc.dagInput(n)
 }
 
-// beginNode begins a node, or ends it at once when there is no work in it.
+// beginNode begins a node, or ends it at once if it has no work.
 func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 	switch {
 	case n.Kind == KindGate || n.Kind == KindJoin:
@@ -166,7 +167,7 @@ func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 	}
 }
 
-// buildMappedInput is a node's mapped input, which may take some effort to make.
+// buildMappedInput returns the mapped input of a node and adds the work for it to the effort.
 func (d *decider) buildMappedInput(sc *Scope, n *PlanNode) (json.RawMessage, error) {
 	a := expr.NewAllowance()
 	defer func() { d.effort += a.Spent() }()
@@ -174,7 +175,7 @@ func (d *decider) buildMappedInput(sc *Scope, n *PlanNode) (json.RawMessage, err
 	return v, d.orContentError(err)
 }
 
-// enterEach enters a fanout. One without units is complete, unless some have been appended to its
+// enterEach enters a fanout. A fanout without units is complete, unless units were appended to its
 // last visit.
 func (d *decider) enterEach(sc *Scope, n *PlanNode) {
 	total, err := sc.unitsOfEach(n, d.limits.Units)
@@ -188,14 +189,14 @@ func (d *decider) enterEach(sc *Scope, n *PlanNode) {
 	}
 }
 
-// enterNode begins a visit of a node with so many units.
+// enterNode begins a visit of a node with the given number of units.
 func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: int(sc.nodeState(n).Visit) + 1, Total: total}
 	if n.Single {
 		e.Total = 1
 	}
 	if n.Dag.Items != nil && n.Dag.Items.From == FromShared {
-		e.InputRef = n.Dag.Items.Text // a signal may change it meanwhile
+		e.InputRef = n.Dag.Items.Text // a signal may change it during the visit
 	}
 	if n.Dag.Shape == ShapeMapped && (n.Single || n.Kind == KindFanout && n.Dag.Items == nil) {
 		v, err := d.buildMappedInput(sc, n)
@@ -234,7 +235,7 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 	d.beginStep(st)
 }
 
-// nodeEvent is an event of a type about a node that may not have begun.
+// nodeEvent returns an event of the given type for a node that may not have begun.
 func (sc *Scope) nodeEvent(t EventType, n *PlanNode) Event {
 	visit := int(sc.nodeState(n).Visit)
 	if sc.nodeState(n).Step == nil {
@@ -243,7 +244,7 @@ func (sc *Scope) nodeEvent(t EventType, n *PlanNode) Event {
 	return Event{Type: t, Scope: sc.Path, Node: n.Key, Visit: visit}
 }
 
-// completeNode ends a node, which may not have begun: a gate or a mapping has no work in it.
+// completeNode ends a node, which may not have begun, because a gate or a mapping has no work.
 func (d *decider) completeNode(sc *Scope, n *PlanNode, output json.RawMessage) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Output = string(StepCompleted), output
@@ -251,8 +252,8 @@ func (d *decider) completeNode(sc *Scope, n *PlanNode, output json.RawMessage) {
 	d.afterNode(sc, n)
 }
 
-// skipNode ends a node that does not run. The mode says what that means for those that depend on
-// it.
+// skipNode ends a node that does not run. The mode defines the consequence for the nodes that
+// depend on it.
 func (d *decider) skipNode(sc *Scope, n *PlanNode, mode SkipMode, reason, text string) {
 	if mode == SkipFail {
 		mode = SkipPropagate
@@ -263,8 +264,8 @@ func (d *decider) skipNode(sc *Scope, n *PlanNode, mode SkipMode, reason, text s
 	d.afterNode(sc, n)
 }
 
-// failNode ends a node as failed. With fail_fast the node that a cond or prep was made for fails
-// with it, so that the task ends by the name that its author knows.
+// failNode ends a node as failed. With fail_fast the node that a cond or prep was generated for
+// fails with it, so that the task's error names a node that the author knows.
 func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Reason, e.Error = string(StepFailed), reason, cmp.Or(text, "failed")
@@ -279,7 +280,7 @@ func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 	d.afterNode(sc, n)
 }
 
-// afterNode goes on in a scope after one of its nodes has ended.
+// afterNode continues a scope after one of its nodes has ended.
 func (d *decider) afterNode(sc *Scope, _ *PlanNode) {
 	switch {
 	case d.s.Status.Ended() || d.s.scopes[sc.Path] != sc:
@@ -306,14 +307,15 @@ func (d *decider) failScope(sc *Scope) {
 	}
 }
 
-// dagEnded ends a scope in which every node is over, unless what failed in it is tried again.
+// dagEnded ends a scope in which every node has ended, unless its failed nodes are retried.
 func (d *decider) dagEnded(sc *Scope) {
 	if sc.parent == nil || !d.reopenDag(sc) {
 		d.scopeEnded(sc)
 	}
 }
 
-// reopenDag makes a subflow that is tried again repeat what failed in its dag, as often as it may.
+// reopenDag makes a retried subflow repeat the failed nodes of its dag, as often as its retries
+// allow.
 func (d *decider) reopenDag(sc *Scope) bool {
 	if d.s.isDraining() || sc.Failed == "" || !sc.canRetry() || sc.isRetryUseless() {
 		return false
@@ -330,8 +332,8 @@ func (d *decider) reopenDag(sc *Scope) bool {
 	return true
 }
 
-// isRetryUseless reports whether trying again is of no use, because all that failed are conditions
-// that could not be told.
+// isRetryUseless reports whether a retry cannot succeed, because all failures are conditions that
+// could not be evaluated.
 func (sc *Scope) isRetryUseless() bool {
 	return !slices.ContainsFunc(sc.Plan.Dag.List, func(n *PlanNode) bool {
 		is := sc.nodeState(n)
@@ -352,7 +354,7 @@ func (d *decider) finishDag(st *Step, how stepOutcome) {
 	}
 }
 
-// endSingle ends a step of one unit as what it was for.
+// endSingle ends a step of one unit according to the purpose of its node.
 func (dagMode) endSingle(d *decider, st *Step) {
 	sc, n, u := st.scope, st.Node, &st.Units[0]
 	switch {
@@ -373,7 +375,7 @@ func (dagMode) endSingle(d *decider, st *Step) {
 	}
 }
 
-// failureReason is the reason of a step whose last failed unit ended so.
+// failureReason returns the reason of a failed step by its last failed unit.
 func (st *Step) failureReason() string {
 	if st.TimedOut {
 		return ReasonTaskTimeout
@@ -381,7 +383,7 @@ func (st *Step) failureReason() string {
 	return ReasonTaskError
 }
 
-// endCond reads a condition handler's answer: true says to skip.
+// endCond handles the result of a condition handler: true means skip.
 func (d *decider) endCond(st *Step, answer json.RawMessage) {
 	sc, n := st.scope, st.Node
 	switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// reportDirect ends a unit that somebody outside finishes. They name step and unit; visit and
-// attempt, when they are 0, are those of the moment. A unit that is over stays as it is.
+// reportDirect ends a unit that an outside caller finishes. The report names step and unit; a visit
+// or attempt of 0 means the current one. A unit that is over stays as it is.
 func (d *decider) reportDirect(c Report) error {
 	sc := d.s.scopes[c.Scope]
 	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
@@ -29,7 +29,9 @@ func (d *decider) reportDirect(c Report) error {
 	}
 	u := &st.Units[c.Unit]
 	c.Visit = st.Visit
-	if u.Attempt == 0 && c.Attempt <= 1 { // it waits for a place or its time, which are nothing to whoever finishes it
+	// the unit waits for a place in the window or for its start time, which do not matter to the
+	// outside caller
+	if u.Attempt == 0 && c.Attempt <= 1 {
 		d.startAttempts(st, c.Unit, 1, 1)
 	}
 	if c.Attempt == 0 {
@@ -41,15 +43,16 @@ func (d *decider) reportDirect(c Report) error {
 	return d.settleResult(st, u, c)
 }
 
-// acceptsLateReport reports whether a task has ended because it was canceled by somebody who lets
-// go on what is in flight. Of what nobody carries out it does not wait for the end; but when that
-// is told, it is recorded, unless it would have to be undone: nothing undoes it any more.
+// acceptsLateReport reports whether a task accepts the result of a direct unit after its end. This
+// is the case if it was canceled gently. Such a task does not wait for direct units, because no
+// worker carries them out. It still records their results, unless they would need compensation,
+// which cannot run any more.
 func (s *State) acceptsLateReport(n *PlanNode) bool {
 	return s.Status == TaskCanceled && s.CancelAt != 0 && s.Closing == nil && n.Undo == ""
 }
 
-// reportHeld ends the attempt of a unit that a poller holds at the moment: it names step and unit
-// alone. What nobody holds stays as it is.
+// reportHeld ends the attempt of a unit that a poller holds now. The report only names step and
+// unit. A unit that no poller holds stays as it is.
 func (d *decider) reportHeld(c Report) error {
 	sc := d.s.scopes[c.Scope]
 	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
@@ -75,7 +78,7 @@ func (d *decider) reportHeld(c Report) error {
 	return d.settleResult(st, u, c)
 }
 
-// directOver answers whoever finishes a unit of a step that is not active.
+// directOver returns the answer to a report for a unit of a step that is not active.
 func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
 	status := StepCreated
 	if state := sc.mode.nodeState(sc, n); state != nil {
@@ -99,7 +102,7 @@ func errNoUnit(c Report, total int) error {
 	return Errorf(NotFound, "step %.80q has no unit %d: it has %d, counted from 0", c.Node, c.Unit, total)
 }
 
-// wrongRoute tells whoever reports to a step in the way of another route.
+// wrongRoute returns the error of a report that uses the interface of another route.
 func wrongRoute(n *PlanNode) error {
 	if n.Exec.Type == ExecDirect {
 		return Errorf(Conflict, "step %.80q has the route direct: its units are finished directly, not as jobs", n.Key)
@@ -133,7 +136,8 @@ func (d *decider) appendItems(c Append) error {
 	case len(state.Step.Units)+len(c.Items) > d.limits.Units:
 		return Errorf(Limit, "%d units, more than the %d a step may have", len(state.Step.Units)+len(c.Items), d.limits.Units)
 	}
-	for i, item := range c.Items { // one by one: "1,2" is no item, but would make two in a list
+	// each item alone: "1,2" is no item, but would become two in a list
+	for i, item := range c.Items {
 		if !expr.Valid(orNull(item)) {
 			return Errorf(Invalid, "items[%d] is not valid JSON", i)
 		}
@@ -153,7 +157,7 @@ func (d *decider) appendUnits(st *Step, items []json.RawMessage) {
 	d.emitEvent(e)
 }
 
-// listOf puts values together.
+// listOf returns the values as a JSON array.
 func listOf(values []json.RawMessage) json.RawMessage {
 	b := []byte{'['}
 	for i, v := range values {

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// enterCursor begins a visit of the node at a scope's cursor.
+// enterCursor begins a visit of the node at the cursor of a scope.
 func (d *decider) enterCursor(sc *Scope) {
 	n := sc.Plan.Nodes[sc.Cursor]
 	if d.s.Steps >= d.limits.Steps {
@@ -24,11 +24,11 @@ func (d *decider) enterCursor(sc *Scope) {
 	d.enterNext(sc, n)
 }
 
-// maxIdleSteps bounds how many steps of a graph follow each other without work, a wait or time
-// between them: nothing that they decide by can change.
+// maxIdleSteps is the maximum number of consecutive steps of a graph without work, a wait or a
+// delay. Nothing that their decisions depend on can change in between.
 const maxIdleSteps = 10_000
 
-// isIdle reports whether a step was over at once: nobody worked for it, and it waited for nothing.
+// isIdle reports whether a step ended at once, without work and without a wait.
 func (st *Step) isIdle() bool {
 	switch st.Node.Kind {
 	case KindWaitEvent, KindApproval:
@@ -41,7 +41,7 @@ func (st *Step) isIdle() bool {
 	return len(st.Units) == 0
 }
 
-// enterNext begins a visit of a node of a scope of graph mode.
+// enterNext begins a visit of a node in graph mode.
 func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 	params := sc.mode.stepParams(sc, n)
 	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: sc.Visits[n.Key] + 1}
@@ -82,7 +82,8 @@ func (sc *Scope) enteredInput(n *PlanNode, e *Event, params json.RawMessage) jso
 	return sc.resolveText(e.InputRef, params)
 }
 
-// dueOf is when a step's clock runs out: a timer's end, a wait's or subflow's timeout.
+// dueOf returns when the time of a step is up: the end of a timer, or the timeout of a wait or
+// subflow. It returns 0 if there is no limit.
 func (d *decider) dueOf(n *PlanNode, params json.RawMessage) int64 {
 	var ms int64
 	switch n.Kind {
@@ -90,7 +91,8 @@ func (d *decider) dueOf(n *PlanNode, params json.RawMessage) int64 {
 		return d.timeAfter(paramMS(params, paramDelay))
 	case KindWaitEvent:
 		if n.Strategy == StrategyRetry {
-			return 0 // its clock starts again each time, and nobody can tell
+			// the clock of this wait restarts each time, so the timeout has no visible effect
+			return 0
 		}
 		ms = paramMS(params, paramTimeout)
 		if ms <= 0 {
@@ -111,10 +113,10 @@ func paramMS(params json.RawMessage, key string) int64 {
 	if !ok || !(f > 0) {
 		return 0
 	}
-	return int64(min(math.Ceil(f), MaxDelay)) // half a millisecond is not none
+	return int64(min(math.Ceil(f), MaxDelay)) // half a millisecond must not become 0
 }
 
-// unitsOf is the number of units a step begins with.
+// unitsOf returns the number of units that a step begins with.
 func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Event) (int, error) {
 	total := 0
 	switch n.Kind {
@@ -148,7 +150,7 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 	return total, nil
 }
 
-// beginStep does what a step does first.
+// beginStep does the first work of a step.
 func (d *decider) beginStep(st *Step) {
 	switch st.Node.Kind {
 	case KindChoice:
@@ -179,7 +181,7 @@ func (d *decider) beginStep(st *Step) {
 	}
 }
 
-// beginSubflow begins with the scope inside a step. One without a start ends at once.
+// beginSubflow begins the scope inside a step. A subflow without a start node ends at once.
 func (d *decider) beginSubflow(st *Step) {
 	switch {
 	case st.Child == nil:
@@ -197,7 +199,7 @@ func (d *decider) beginSubflow(st *Step) {
 	}
 }
 
-// checkInputs checks what a flow inside this one is given, if that declares what it takes.
+// checkInputs checks the input of a nested flow against its declaration, if it has one.
 func (d *decider) checkInputs(in *types.Inputs, v json.RawMessage) error {
 	if in == nil {
 		return nil
@@ -213,7 +215,7 @@ func (d *decider) checkInputs(in *types.Inputs, v json.RawMessage) error {
 	return nil
 }
 
-// wakeStep ends a waiting step if what it waits for is there.
+// wakeStep ends a waiting step if its value is present.
 func (d *decider) wakeStep(st *Step) {
 	if d.s.activeStep(st.Address()) != st || d.s.Status.Ended() || d.s.isDraining() {
 		return
@@ -250,7 +252,7 @@ func isPresent(v json.RawMessage) bool {
 	return true
 }
 
-// isDecision reports whether a value decides an approval; false and 0 do.
+// isDecision reports whether a value decides an approval. Unlike for a signal, false and 0 count.
 func isDecision(v json.RawMessage) bool {
 	return expr.KindOf(v) == expr.KindBool || expr.KindOf(v) == expr.KindNumber || isPresent(v)
 }
@@ -274,8 +276,7 @@ func (st *Step) timeoutText() string {
 	return fmt.Sprintf("timeout: not done within %d ms", st.Node.TimeoutMS)
 }
 
-// waitTimedOut ends a wait_event that nobody has signaled: as failed, unless its strategy is to
-// continue.
+// waitTimedOut ends a wait_event that got no signal: as failed, unless its strategy is to continue.
 func (d *decider) waitTimedOut(st *Step) {
 	how := stepOutcome{action: st.Node.Post.ActionStatic}
 	if st.Node.Strategy != Continue {
@@ -284,16 +285,16 @@ func (d *decider) waitTimedOut(st *Step) {
 	d.finishStep(st, how)
 }
 
-// stepOutcome is how a step ends.
+// stepOutcome describes how a step ends.
 type stepOutcome struct {
-	failed string // error; "" = completed
+	failed string // error text; "" if the step completed
 	action string
-	reason string          // of the failure; dag mode tells it
-	posts  bool            // its output goes where post says
-	output json.RawMessage // when it cannot be recomputed
+	reason string          // reason of the failure, recorded in dag mode
+	posts  bool            // the output is written where post says
+	output json.RawMessage // set only if it cannot be recomputed
 }
 
-// finishStep ends a step, as one that failed if what it made is too large.
+// finishStep ends a step. The step fails if its result is too large.
 func (d *decider) finishStep(st *Step, how stepOutcome) {
 	if err := d.checkOutcome(st, how); err != nil {
 		how = stepOutcome{failed: cmp.Or(how.failed, err.Error()), reason: how.reason}
@@ -308,7 +309,7 @@ func (d *decider) finishStep(st *Step, how stepOutcome) {
 	}
 }
 
-// scopeEnded ends what a scope belongs to: the task, or the subflow's step.
+// scopeEnded ends the task or the subflow step to which the scope belongs.
 func (d *decider) scopeEnded(sc *Scope) {
 	if sc.parent == nil {
 		switch {
@@ -324,7 +325,7 @@ func (d *decider) scopeEnded(sc *Scope) {
 	d.endSubflow(sc.parent, sc.Failed)
 }
 
-// endSubflow ends a subflow, also a failed one, with what its shared state has become.
+// endSubflow ends a subflow, also a failed one. Its result is the final content of its shared.
 func (d *decider) endSubflow(st *Step, failed string) {
 	how := stepOutcome{posts: true, action: st.Node.Post.ActionStatic}
 	if st.Node.Post.ActionKey != "" {
@@ -336,7 +337,7 @@ func (d *decider) endSubflow(st *Step, failed string) {
 	d.finishStep(st, how)
 }
 
-// endSingle ends a step whose one unit is over.
+// endSingle ends a step whose only unit has ended.
 func (d *decider) endSingle(st *Step) {
 	switch m := st.scope.mode.(type) {
 	case graphMode:
@@ -369,7 +370,7 @@ func (d *decider) failStep(c FailStep) {
 	d.finishStep(st, stepOutcome{failed: "internal: " + truncateText(c.Error, maxErrorText)})
 }
 
-// errorsJSON is the object {"<unit's name>":"<error>"} of the failed units.
+// errorsJSON returns the errors of the failed units as an object {"<name of the unit>":"<error>"}.
 func (st *Step) errorsJSON() string {
 	b := []byte{'{'}
 	for i := range st.Units {

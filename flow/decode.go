@@ -9,12 +9,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// DecodeEvents reads a journal row. The events' values share its bytes.
+// DecodeEvents decodes a journal row. The values of the events share the memory of the row.
 func DecodeEvents(row []byte) ([]Event, error) {
 	return DecodeEventsTo(make([]Event, 0, min(1+len(row)/64, 8)), row)
 }
 
-// DecodeEventsTo is DecodeEvents into the memory of events that are no longer needed.
+// DecodeEventsTo is DecodeEvents, but reuses the memory of events that are no longer needed.
 func DecodeEventsTo(room []Event, row []byte) ([]Event, error) {
 	if events, ok := decodeRow(room[:0], row); ok {
 		return events, nil
@@ -38,8 +38,8 @@ func DecodeEventsTo(room []Event, row []byte) ([]Event, error) {
 	return r.Events, nil
 }
 
-// decodeRow reads a row in the very form that AppendEvents writes, in one pass that only walks over
-// values. Of anything else it is false.
+// decodeRow decodes a row in the exact form that AppendEvents writes, in one pass that skips over
+// values. It returns false for any other form.
 func decodeRow(events []Event, row []byte) ([]Event, bool) {
 	d := rowDecoder{b: row}
 	d.expectToken(`{"f":`)
@@ -65,7 +65,7 @@ type rowDecoder struct {
 	bad bool
 }
 
-// acceptToken moves behind a word if it is next.
+// acceptToken consumes a token if it is next.
 func (d *rowDecoder) acceptToken(word string) bool {
 	if len(d.b)-d.i < len(word) || string(d.b[d.i:d.i+len(word)]) != word {
 		return false
@@ -78,8 +78,8 @@ func (d *rowDecoder) expectToken(word string) {
 	d.bad = d.bad || !d.acceptToken(word)
 }
 
-// readEvent reads the last of the events, whose fields have an order. Texts that the one before has
-// too are not kept twice.
+// readEvent decodes the last of the events, whose fields have a fixed order. Texts that equal those
+// of the previous event share its memory.
 func (d *rowDecoder) readEvent(events []Event) {
 	e, before := &events[len(events)-1], &Event{}
 	if len(events) > 1 {
@@ -134,7 +134,7 @@ func (d *rowDecoder) readTraced(t **Traced) {
 	}
 }
 
-// acceptField moves behind the name of a field if it is next.
+// acceptField consumes the name of a field if it is next.
 func (d *rowDecoder) acceptField(name string) bool {
 	at := d.i + 2
 	end := at + len(name)
@@ -151,7 +151,7 @@ func (d *rowDecoder) readText(name string, v *string, before string) {
 	}
 }
 
-// readTextOr reads a text, which may be the one it is given.
+// readTextOr decodes a text. If it equals before, it returns before and allocates nothing.
 func (d *rowDecoder) readTextOr(before string) string {
 	text := d.readRaw()
 	if n := len(text) - 2; n >= 0 && n == len(before) && string(text[1:1+n]) == before && strings.IndexByte(before, '\\') < 0 {
@@ -198,7 +198,7 @@ func (d *rowDecoder) readNumber(name string, v *int64) {
 	}
 }
 
-// readDigits reads a whole number as strconv writes it.
+// readDigits decodes an integer in the form that strconv writes.
 func (d *rowDecoder) readDigits() int64 {
 	start := d.i
 	for d.i < len(d.b) && (d.b[d.i] == '-' || '0' <= d.b[d.i] && d.b[d.i] <= '9') {

@@ -6,12 +6,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// customHTTP is the service that an entry without one means which has a url.
+// customHTTP is the service of an entry that has a url and no service_type.
 const customHTTP = "custom_http"
 
-// deferredIn are the jobs outside that an output names: {"deferred": [{"service_type": …, "job_id":
-// …, …}], "data": …}. With them comes what the attempt's output will be: data, or without it all of
-// the output. A list in which no entry is an object is a plain output.
+// deferredIn returns the external jobs that an output names: {"deferred": [{"service_type": …,
+// "job_id": …, …}], "data": …}. The result is the later output of the attempt: data, or the whole
+// output if there is no data. A list without any object is a plain output.
 func deferredIn(output json.RawMessage) (jobs []External, result json.RawMessage, err error) {
 	if expr.KindOf(output) != expr.KindObject {
 		return nil, output, nil
@@ -46,7 +46,7 @@ func anyObject(entries []json.RawMessage) bool {
 	return false
 }
 
-// deferredEntry reads an entry of such a list. All of it is what its tracker has to know.
+// deferredEntry decodes an entry of such a list. The tracker gets the whole entry as its data.
 func deferredEntry(i int, entry json.RawMessage) (External, error) {
 	if expr.KindOf(entry) != expr.KindObject {
 		return External{}, Errorf(Invalid, "deferred[%d] is %s: each job outside is an object with service_type and job_id", i, expr.KindOf(entry))
@@ -64,7 +64,7 @@ func deferredEntry(i int, entry json.RawMessage) (External, error) {
 	return x, nil
 }
 
-// idField is a text, or a number as it is written.
+// idField returns a field that is a text, or a number as written.
 func idField(obj json.RawMessage, key string) string {
 	v, _ := expr.Field(obj, key)
 	if expr.KindOf(v) == expr.KindNumber {

@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// NodeDigest is how far a node is: its newest visit, without values. It is comparable, so that who
-// follows a task can tell what has changed.
+// NodeDigest is the progress of a node: its newest visit, without values. It is comparable, so that
+// followers of a task can detect changes.
 type NodeDigest struct {
 	Status StepStatus
 	Reason string
-	Error  string // its beginning
-	Held   bool   // somebody does not want it to begin
-	Visit  int    // 0 = it has not begun
+	Error  string // beginning of the error text
+	Held   bool   // a user holds the step, so it does not begin
+	Visit  int    // 0 if it has not begun
 	Units  UnitCount
 
 	StartedAt, EndedAt int64
 }
 
-// Order is the order in which a scope's nodes are told: of a dag that of its definition, of a graph
-// that in which they are reached from the start, and behind them those that cannot be.
+// Order returns the nodes of a scope in display order. For a dag that is the order of the
+// definition. For a graph it is the order in which nodes are reached from the start, then the
+// unreachable nodes.
 func (g *PlanScope) Order() []*PlanNode {
 	if g.Mode() == ModeDag {
 		return g.Dag.List
@@ -44,8 +45,8 @@ func (g *PlanScope) Order() []*PlanNode {
 	return order
 }
 
-// Digest tells how far the nodes of a scope are, in the order that its plan has them. It costs what
-// the plan costs, however long the task has run and however many units its steps have.
+// Digest returns the progress of the nodes of a scope, in the given order. The cost depends on the
+// size of the plan alone, not on the age of the task or the number of units.
 func (s *State) Digest(sc *Scope, order []*PlanNode) []NodeDigest {
 	list := make([]NodeDigest, len(order))
 	for i, n := range order {
@@ -67,7 +68,8 @@ func (s *State) digestOf(sc *Scope, n *PlanNode) NodeDigest {
 	return NodeDigest{Status: StepCreated, Visit: sc.Visits[n.Key]}
 }
 
-// digestOfStep is that of a step under way, or of one that was when its task or scope was over.
+// digestOfStep returns the digest of an active step, or of a step that was active when its task or
+// scope ended.
 func (s *State) digestOfStep(st *Step) NodeDigest {
 	d := NodeDigest{Status: StepStarted, Visit: st.Visit, StartedAt: st.EnteredAt, Units: st.unitCounts()}
 	if at := s.overAt(st.scope); at != 0 {

@@ -1,7 +1,7 @@
 package flow
 
-// cancelUnbegun cancels the attempts in a scope that no carrier has begun, and has carriers give
-// back jobs that wait at them. What runs goes on. When the decision is full, Proceed goes on.
+// cancelUnbegun cancels the attempts of a scope that no carrier has begun, and asks carriers to
+// give back waiting jobs. Running work goes on. If the decision is full, Proceed continues.
 func (d *decider) cancelUnbegun(sc *Scope) {
 	for _, st := range sc.Active() {
 		for i := 0; st.Flying > 0 && i < len(st.Units); i++ {
@@ -19,8 +19,8 @@ func (d *decider) cancelUnbegun(sc *Scope) {
 	}
 }
 
-// cancelIfUnbegun cancels an attempt in flight that waits for a permit or for a poller. Whether a
-// carrier has begun with a job, only the carrier knows.
+// cancelIfUnbegun cancels an attempt in flight that waits for a permit or for a poller. Only the
+// carrier knows whether it has begun a dispatched job, so it is asked.
 func (d *decider) cancelIfUnbegun(st *Step, u *Unit, unit int) {
 	a := st.Address()
 	a.Unit, a.Attempt = unit, int(u.Attempt)
@@ -35,7 +35,7 @@ func (d *decider) cancelIfUnbegun(st *Step, u *Unit, unit int) {
 	}
 }
 
-// cancelAttempt ends an attempt that no carrier has begun. Its unit is over, and neither completed
+// cancelAttempt ends an attempt that no carrier has begun. Its unit is over, but neither completed
 // nor failed, so its step ends with the task.
 func (d *decider) cancelAttempt(st *Step, u *Unit, a Address) {
 	d.effects = u.Live.Permits.appendReleases(d.effects, a)

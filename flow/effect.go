@@ -2,71 +2,73 @@ package flow
 
 import "encoding/json"
 
-// Effect is what the world must do once the events before it are stored.
+// Effect is an action that the caller must carry out after the preceding events are stored.
 type Effect interface{ isEffect() }
 
 type (
-	// Dispatch asks for a job to be carried out. Who carries it already goes on.
+	// Dispatch asks for a job to be carried out. A carrier that already has the job goes on with
+	// it.
 	Dispatch struct{ Job Job }
-	// Reclaim asks the carrier of a job to give it back unless it has begun with it: the task is
-	// being canceled gently. The answer is a Report that is Lost and Unbegun. A carrier that has
-	// begun goes on.
+	// Reclaim asks the carrier of a job to give it back if it has not begun, because the task is
+	// being canceled gently. The answer is a Report with Lost and Unbegun. A carrier that has begun
+	// goes on.
 	Reclaim struct{ Job Job }
-	// Over says that an attempt has ended by itself: nobody needs to remember its job.
+	// Over reports that an attempt has ended by itself, so its job can be forgotten.
 	Over struct {
 		Address
 		Queue bool
-		End   End // without an Exec it goes on outside
+		End   End // without an Exec the attempt continues as external jobs
 	}
-	// Lost says that an attempt's carrier is gone, or has not been heard of for as long as its
-	// claim was for.
+	// Lost reports that the carrier of an attempt is gone, or has sent no sign of life for the
+	// duration of its claim.
 	Lost struct {
 		Address
 		Exec    *Exec
-		Expired bool // it was its claim that ran out
+		Expired bool // its claim has expired
 	}
-	// Withdraw says that nobody wants an attempt any longer: its carrier should stop.
+	// Withdraw cancels an attempt: its carrier should stop.
 	Withdraw struct {
 		Address
 		Queue   bool
-		Carrier string // incarnation of the member that carries it; "" for a queue job
-		Given   int    // which time of its being given to a carrier is over
+		Carrier string // incarnation of the carrying member; "" for a queue job
+		Given   int    // delivery number that is over
 	}
-	// Alarm asks to be rung at a time. An alarm whose reason is gone is ignored when it rings.
+	// Alarm asks for a Ring at a given time. An alarm whose reason is gone is ignored when it
+	// rings.
 	Alarm struct {
 		At int64
 		Address
 		Kind AlarmKind
 	}
-	// Spawn says that a step of many units or with a scope of its own has begun: somebody is to
-	// carry it.
+	// Spawn reports that a step with many units or with a scope of its own has begun, and needs an
+	// actor.
 	Spawn struct{ Address }
-	// Prune says that such a step is over, with everything below it.
+	// Prune reports that such a step is over, with everything below it.
 	Prune struct{ Address }
-	// Ended says that the task is over.
+	// Ended reports that the task is over.
 	Ended struct{ Status TaskStatus }
-	// Ask asks for a permit. Granted answers it.
+	// Ask requests a permit. Granted is the answer.
 	Ask struct {
-		Address // of an attempt, or, without a node, of the task itself
+		Address // address of an attempt, or without a node the task itself
 		Permit
 		AskedAt int64
-		Turn    string // among those who ask at the same time; see taskTurn and unitTurn
+		Turn    string // order among requests of the same time; see taskTurn and unitTurn
 	}
-	// Held says that a permit has arrived.
+	// Held reports that a permit has arrived.
 	Held struct {
 		Address
 		Key string
 	}
-	// Release says that a permit is not needed any longer, if it was given at all.
+	// Release returns a permit, or withdraws the request for it.
 	Release struct {
 		Address
 		Key  string
-		Used bool // of a rate: it does not make room for others
+		Used bool // permit of a rate, which makes no room for others
 	}
 )
 
-// JobOf returns the job that an effect asks a carrier for, to carry it out or to give it back; nil
-// for other effects.
+// JobOf returns the job that an effect asks a carrier to carry out or to give back; nil for other
+// effects.
 func JobOf(e Effect) *Job {
 	switch e := e.(type) {
 	case Dispatch:
@@ -77,31 +79,32 @@ func JobOf(e Effect) *Job {
 	return nil
 }
 
-// End is how an attempt ended, for those who count.
+// End describes how an attempt ended, for statistics.
 type End struct {
 	Exec   *Exec
 	Status AttemptStatus
-	TookMS int64 // since it was started, or claimed
-	Again  bool  // its unit is tried again
-	// Metrics are numbers that were told of it, a list as in Report; also of one that goes on
-	// outside, which has no Exec here.
+	TookMS int64 // time since its start or claim
+	Again  bool  // the unit is retried
+	// Metrics is the list of measurements of the attempt, as in Report. It is also set for an
+	// attempt that continues outside, which has no Exec here.
 	Metrics json.RawMessage
 }
 
-// AlarmKind says why an alarm was set.
+// AlarmKind is the reason of an alarm.
 type AlarmKind uint8
 
-// Reasons for alarms.
+// Reasons of alarms.
 const (
 	AlarmTask      AlarmKind = iota + 1 // the task's timeout
 	AlarmStep                           // a timer, a wait's timeout, a subflow's timeout
-	AlarmEnter                          // a delayed step may be entered
+	AlarmEnter                          // a delayed step may begin
 	AlarmAttempt                        // the attempt's timeout
 	AlarmClaim                          // the claim's expiry
-	AlarmRetry                          // the unit may be tried again
-	AlarmStart                          // a delayed step's units may be started
-	AlarmUnclaimed                      // nobody has claimed the job
-	AlarmReturn                         // workers whose member has gone are waited for no longer: Recover answers it
+	AlarmRetry                          // the unit may be retried
+	AlarmStart                          // the units of a delayed step may start
+	AlarmUnclaimed                      // no worker has claimed the job
+	// the wait for workers of lost members ends; Recover handles it
+	AlarmReturn
 )
 
 func (Dispatch) isEffect() {}
@@ -117,48 +120,53 @@ func (Ask) isEffect()      {}
 func (Held) isEffect()     {}
 func (Release) isEffect()  {}
 
-// Job is an attempt that somebody has to carry out.
+// Job is an attempt to be carried out.
 type Job struct {
 	Task string
 	Address
-	Since      Address // the unit of the visit that this one continues, which its key names; zero = its own
-	Exec       *Exec
-	Plan       *Plan           // of its task
-	Traced     *Traced         // of its task
-	Run        json.RawMessage // what its task was started with
-	Input      json.RawMessage
-	Params     json.RawMessage
-	Single     bool   // its step has this unit alone
-	Units      int    // of its step
-	PerItem    int    // how many of them each item has; 0 = one, or they are of no items
-	Branch     string // the unit's name: a parallel's branch, an item's index; "" for a plain executor
-	TimeoutMS  int64  // of the attempt; 0 = none
+	// unit of the visit that this visit continues, used for the key; zero if the visit continues
+	// none
+	Since   Address
+	Exec    *Exec
+	Plan    *Plan           // plan of the task
+	Traced  *Traced         // trace context of the task
+	Run     json.RawMessage // params that the task was started with
+	Input   json.RawMessage
+	Params  json.RawMessage
+	Single  bool // the step has only this unit
+	Units   int  // number of units of the step
+	PerItem int  // number of units per item; 0 means one, or that there are no items
+	// name of the unit: a branch of a parallel, the index of an item; "" for a plain executor
+	Branch     string
+	TimeoutMS  int64 // timeout of the attempt; 0 if none
 	EnqueuedAt int64
-	Turn       string // of a queue job, among those enqueued at the same time; see unitTurn
-	Until      int64  // of the claim; 0 = not claimed
-	Carrier    string // incarnation of the member that carries it; "" for a queue job
-	Deliveries int    // how often a carrier was lost that had begun it
-	Given      int    // how often it was given to a carrier before
-	Again      bool   // a member tells with Begin when it carries it out: it may be what its carriers die of, or is a program; of a queue job: it was returned
-	Lacks      string // why what it works on cannot be had; "" = it is there
+	Turn       string // for a queue job: order among jobs enqueued at the same time; see unitTurn
+	Until      int64  // end of the claim; 0 if not claimed
+	Carrier    string // incarnation of the carrying member; "" for a queue job
+	Deliveries int    // number of carriers that were lost after they had begun it
+	Given      int    // number of earlier deliveries to a carrier
+	// the member must send Begin when it starts the job, because it may kill its carriers or is a
+	// program; for a queue job: it was returned
+	Again bool
+	Lacks string // why its values are unavailable; "" if they are available
 }
 
-// maxInlineBytes is how many bytes of params, or of what the task was started with, go along with
-// each job. What is larger a poller asks for once for all jobs of a step.
+// maxInlineBytes is the maximum size of params, or of the task's params, that each job carries.
+// Pollers fetch larger ones once for all jobs of a step.
 const maxInlineBytes = 4 << 10
 
-// ParamsApart says that the params do not go along with the job.
+// ParamsApart reports whether the params must be fetched apart from the job.
 func (j *Job) ParamsApart() bool { return j.sizeOf(j.Params) > maxInlineBytes }
 
-// RunApart says that what the task was started with does not go along with the job. The jobs of a
-// dag's plain steps always have it.
+// RunApart reports whether the task's params must be fetched apart from the job. The jobs of plain
+// steps of a dag always carry them.
 func (j *Job) RunApart() bool {
 	plain := j.Single && j.Plan != nil && j.Plan.Root.Mode() == ModeDag
 	return !plain && j.sizeOf(j.Run) > maxInlineBytes
 }
 
-// ParamsKey names the params: all jobs of a step have the same, but those that an item or branch
-// has some of its own for, and those of programs with variables that are filled in.
+// ParamsKey returns a key of the params. All jobs of a step share their params, with two
+// exceptions: items or branches that have some of their own, and programs with variables.
 func (j *Job) ParamsKey() string {
 	a := j.Address
 	a.Attempt = 0
@@ -168,7 +176,7 @@ func (j *Job) ParamsKey() string {
 	return JobID(j.Task, a)
 }
 
-// Size is about how many bytes whoever gets the job is sent.
+// Size returns the approximate number of bytes sent to the carrier of the job.
 func (j *Job) Size() int {
 	size := j.sizeOf(j.Input)
 	if !j.ParamsApart() {
@@ -180,16 +188,16 @@ func (j *Job) Size() int {
 	return size
 }
 
-// ID names the job across tasks: another attempt has another one.
+// ID returns an id of the job that is unique across tasks and attempts.
 func (j *Job) ID() string { return JobID(j.Task, j.Address) }
 
-// Key is the job's idempotency key: the same for all attempts at its unit.
+// Key returns the idempotency key of the job, which is the same for all attempts of its unit.
 func (j *Job) Key() string { return UnitKey(j.Task, j.Since.orElse(j.Address)) }
 
 // Key returns the idempotency key of an attempt of a task.
 func (r *NodeRun) Key(task string) string { return UnitKey(task, r.Since.orElse(r.Address)) }
 
-// orElse returns the address, or another one where it is none.
+// orElse returns the address, or other if the address is zero.
 func (a Address) orElse(other Address) Address {
 	if a == (Address{}) {
 		return other

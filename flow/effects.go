@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// appendEffects adds what an event asks of the world once it is stored. The state is the one
-// after the event. What a step's end withdraws is decided while the step is still there.
+// appendEffects adds the effects of an event, to be carried out once it is stored. The state is the
+// one after the event. The withdrawals at the end of a step are decided earlier, while the step
+// still exists.
 func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	switch e.Type {
 	case StepEntered:
 		return s.appendEntered(effects, e)
 	case StepEnded:
-		// What was spawned is pruned. A node that was decided about without having begun was never
-		// spawned.
+		// Every Spawn needs a Prune. A node that ended without having begun was never spawned.
 		if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Nodes[e.Node].isComposite() && sc.hasBegun(e.Node) {
 			effects = append(effects, Prune{e.stepAddress()})
 		}
@@ -43,7 +43,7 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	return effects
 }
 
-// appendEntered has a step with an actor get it, and a delayed one wake up.
+// appendEntered spawns the actor of a composite step and sets the alarm of a delayed one.
 func (s *State) appendEntered(effects []Effect, e *Event) []Effect {
 	if st := s.activeStep(e.Address()); st != nil && st.Node.isComposite() {
 		effects = append(effects, Spawn{st.Address()})
@@ -54,7 +54,7 @@ func (s *State) appendEntered(effects []Effect, e *Event) []Effect {
 	return effects
 }
 
-// appendGranted lets who has been given a key go on.
+// appendGranted lets the holder of a new permit go on.
 func (s *State) appendGranted(effects []Effect, e *Event) []Effect {
 	if e.Node == "" {
 		return s.appendAsk(s.Permits.appendGot(effects, e.Address()))
@@ -65,7 +65,7 @@ func (s *State) appendGranted(effects []Effect, e *Event) []Effect {
 	return effects
 }
 
-// appendRedispatch gives out once more an attempt that its carrier has not, or no longer.
+// appendRedispatch dispatches an attempt again whose carrier does not have it, or no longer has it.
 func (s *State) appendRedispatch(effects []Effect, e *Event) []Effect {
 	st, u := s.findAttempt(e.Address())
 	if u == nil || st.lacksVariable(e.Unit) {
@@ -78,7 +78,7 @@ func (s *State) appendRedispatch(effects []Effect, e *Event) []Effect {
 	return effects
 }
 
-// appendHeld watches over a claim, and over its attempt's deadline.
+// appendHeld sets the alarms for the end of a claim and for the timeout of its attempt.
 func appendHeld(effects []Effect, e *Event) []Effect {
 	effects = append(effects, Alarm{At: e.Until, Address: e.Address(), Kind: AlarmClaim})
 	if e.Due > 0 {
@@ -87,20 +87,21 @@ func appendHeld(effects []Effect, e *Event) []Effect {
 	return effects
 }
 
-// isComposite nodes have units or a scope that are carried apart from the task itself.
+// isComposite reports whether a node has units or a scope that are carried apart from the task
+// itself.
 func (n *PlanNode) isComposite() bool {
 	return n.Kind == KindParallel || n.Kind == KindForeach || n.Kind == KindSubflow || n.Kind == KindFanout
 }
 
-// hasBegun reports whether a node that has ended had begun: in a dag it may have been skipped, or
-// have failed, before that.
+// hasBegun reports whether an ended node had begun. A node of a dag may be skipped or fail before
+// it begins.
 func (sc *Scope) hasBegun(node string) bool {
 	n := sc.mode.nodeState(sc, sc.Plan.Nodes[node])
 	return n == nil || n.StartedAt != 0
 }
 
-// appendOwed adds what is owed to a unit with an attempt in flight: its job to whoever can carry
-// it, or an eye on the one who claimed it; and its timeout.
+// appendOwed adds the effects that are due for a unit with an attempt in flight. These are the
+// dispatch of its job, or the alarm of its claim, and the alarm of its timeout.
 func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	u := &st.Units[i]
 	if u.Live == nil {
@@ -128,15 +129,15 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	return effects
 }
 
-// isDispatched reports whether the job of a unit's attempt in flight is for somebody to carry out
-// who has not claimed it.
+// isDispatched reports whether the job of an attempt in flight is offered to carriers and not
+// claimed yet.
 func (st *Step) isDispatched(i int) bool {
 	l := st.Units[i].Live
 	return !l.Permits.Waits() && l.Outside == nil && l.Worker == "" && st.unitExec(i).Type != ExecDirect && !st.lacksVariable(i)
 }
 
-// unitJob of a unit's attempt in flight. One whose values cannot be had says so to whoever is to
-// carry it out.
+// unitJob returns the job of an attempt in flight. If its values are unavailable, Lacks tells the
+// carrier so.
 func (st *Step) unitJob(s *State, i int) Job {
 	if st.scope.Plan.contents == nil {
 		return st.buildJob(s, i)
@@ -170,15 +171,16 @@ func (st *Step) buildJob(s *State, i int) Job {
 	return j
 }
 
-// mayKillCarrier reports whether an attempt may be what its carriers die of, so that it is stored
-// when the next one begins. What was returned only once is none: when a member is killed nearly all
-// that was under way there goes on well, and one more commit for each would be a third of what that
-// takes.
+// mayKillCarrier reports whether an attempt may be the cause of its carriers' deaths. The begin of
+// such an attempt is stored.
+//
+// An attempt that was returned only once does not count. When a member is killed, nearly all its
+// attempts go on well elsewhere, and one more commit for each would take a third of the whole work.
 func (l *Live) mayKillCarrier(x *Exec) bool {
 	return l.Again && (l.Given > 1 || l.Deliveries > 0 || x.Type == ExecQueue || x.Type.Adopted())
 }
 
-// Job is the attempt in flight at an address as a job; ok is false when it is over.
+// Job returns the attempt in flight at an address as a job, or false if it is over.
 func (s *State) Job(a Address) (j Job, ok bool) {
 	st, u := s.findAttempt(a)
 	if u == nil || s.Status.Ended() || !u.Live.isDeliverable() {
@@ -187,8 +189,8 @@ func (s *State) Job(a Address) (j Job, ok bool) {
 	return st.unitJob(s, a.Unit), true
 }
 
-// Outstanding is everything the world owes a task: after a crash, and when a task comes back from
-// rest.
+// Outstanding returns all effects that are due for a task, after a crash or when an idle task
+// becomes active again.
 func Outstanding(s *State) []Effect {
 	if s.Status.Ended() || s.Status == "" {
 		return nil
@@ -211,7 +213,8 @@ func (sc *Scope) appendOutstanding(effects []Effect, s *State) []Effect {
 	return effects
 }
 
-// appendDelays adds what may start at a later time. What a pause holds back does not wake the task.
+// appendDelays adds the alarms of delayed starts. Starts that a pause holds back do not wake the
+// task.
 func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
 	if s.holdsStartedSteps() {
 		return effects
@@ -232,7 +235,7 @@ func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
 	return effects
 }
 
-// appendStart adds when the units of a delayed step may start.
+// appendStart adds the alarm for the start of the units of a delayed step.
 func (st *Step) appendStart(effects []Effect, s *State) []Effect {
 	if st.StartAt > 0 && st.Next == 0 && !s.isCanceling() {
 		effects = append(effects, Alarm{At: st.StartAt, Address: st.Address(), Kind: AlarmStart})
@@ -240,7 +243,8 @@ func (st *Step) appendStart(effects []Effect, s *State) []Effect {
 	return effects
 }
 
-// retryAlarm is that of the unit which is to be tried again first. Whoever fills the step sets it.
+// retryAlarm returns the alarm of the unit with the earliest retry. The code that starts units sets
+// it.
 func (st *Step) retryAlarm() Alarm {
 	a := st.Address()
 	a.Unit = st.Retrying[0]
@@ -248,7 +252,7 @@ func (st *Step) retryAlarm() Alarm {
 	return Alarm{At: st.Units[a.Unit].RetryAt, Address: a, Kind: AlarmRetry}
 }
 
-// appendOutstanding adds what is owed to a step and everything below it.
+// appendOutstanding adds the effects that are due for a step and everything below it.
 func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 	if st.Node.isComposite() {
 		effects = append(effects, Spawn{st.Address()})
@@ -261,7 +265,8 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 	}
 	if !s.holdsStartedSteps() {
 		effects = st.appendStart(effects, s)
-		if len(st.Retrying) > 0 && !s.isDraining() && st.Flying < st.unitWindow(s.Plan) { // in a full window it waits for a place, not for its time
+		// if the window is full, the retry waits for a place, not for its time
+		if len(st.Retrying) > 0 && !s.isDraining() && st.Flying < st.unitWindow(s.Plan) {
 			effects = append(effects, st.retryAlarm())
 		}
 	}
@@ -271,13 +276,13 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 	return effects
 }
 
-// OutstandingTo is Outstanding as far as a member may act on it at once: an attempt that another
-// one carried is dispatched only after Recover has taken it over.
+// OutstandingTo returns the part of Outstanding that a member may carry out at once. An attempt of
+// another carrier is dispatched only after Recover has taken it over.
 func OutstandingTo(s *State, member string) []Effect {
 	return keepCarriedBy(Outstanding(s), member)
 }
 
-// keepCarriedBy leaves out what others carry.
+// keepCarriedBy removes the jobs of carriers that are not listed.
 func keepCarriedBy(effects []Effect, carriers ...string) []Effect {
 	return slices.DeleteFunc(effects, func(e Effect) bool {
 		job := JobOf(e)
@@ -285,9 +290,9 @@ func keepCarriedBy(effects []Effect, carriers ...string) []Effect {
 	})
 }
 
-// OutstandingOf is what is owed to one step and what is below it, as far as it is with some
-// carriers: the member itself, and the others that live, who may not have heard of it. The first is
-// that it has begun, if it is still active.
+// OutstandingOf returns the effects that are due for one step and everything below it, for the
+// given carriers: the member itself, and other live members, which may not know of their jobs. The
+// first effect is the Spawn of the step. It returns nil if the step is not active.
 func OutstandingOf(s *State, a Address, carriers ...string) []Effect {
 	st := s.activeStep(a)
 	if st == nil || s.Status.Ended() {
@@ -296,22 +301,22 @@ func OutstandingOf(s *State, a Address, carriers ...string) []Effect {
 	return keepCarriedBy(st.appendOutstanding(nil, s), carriers...)
 }
 
-// unitTurn orders a unit's job among those that were enqueued at the same time, as a text: by the
-// start of their task, then by the definition's order of their steps, then by the units' index. Of
-// graph mode only one step of a scope is active at a time.
+// unitTurn returns a text that orders the job of a unit among jobs enqueued at the same time. The
+// order is by the start of the task, then by the position of the step in the definition, then by
+// the index of the unit. A scope in graph mode has only one active step.
 func (st *Step) unitTurn(s *State, unit int) string {
 	b := st.appendPlace(append(s.appendTurn(make([]byte, 0, 64)), '.'))
 	return string(appendOrdered(b, int64(unit)))
 }
 
-// taskTurn orders tasks by their start.
+// taskTurn returns a text that orders tasks by their start.
 func (s *State) taskTurn() string { return string(s.appendTurn(nil)) }
 
 func (s *State) appendTurn(b []byte) []byte {
 	return append(appendOrdered(b, s.CreatedAt), s.Task...)
 }
 
-// appendPlace adds where a step is in the definition, from the root on.
+// appendPlace adds the position of a step in the definition, from the root on.
 func (st *Step) appendPlace(b []byte) []byte {
 	if st.scope.parent != nil {
 		b = st.scope.parent.appendPlace(b)
@@ -322,11 +327,11 @@ func (st *Step) appendPlace(b []byte) []byte {
 	return b
 }
 
-// comparePlaces orders steps by where they are in the definition.
+// comparePlaces compares the positions of two steps in the definition.
 func comparePlaces(a, b *Step) int { return bytes.Compare(a.appendPlace(nil), b.appendPlace(nil)) }
 
-// appendOrdered writes a number that is not negative so that texts have the order of numbers: how
-// many digits there are comes first.
+// appendOrdered writes a non-negative number so that texts sort like numbers: the number of digits
+// comes first.
 func appendOrdered(b []byte, n int64) []byte {
 	at := len(b)
 	b = strconv.AppendInt(append(b, 0), n, 36)

@@ -8,21 +8,24 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// formatBefore is that of the release before.
+// formatBefore is the format of the previous release.
 const formatBefore = max(Format-1, 1)
 
-// Row is a row of a journal that is put together decision by decision: {"f":1,"t":…,"e":[…]}, where
-// t is the time of those events that have none. It is written and read by hand because it is on the
-// path of every step and of every page of a history; a test holds both against encoding/json.
+// Row is a row of a journal that is built decision by decision: {"f":1,"t":…,"e":[…]}, where t is
+// the time of events without a time of their own. Encoding and decoding are written by hand,
+// because they are on the path of every step and of every page of a history. A test compares both
+// with encoding/json.
 type Row struct {
-	Format int // that it is written in, at most the constant; 0 = that which the release before reads
+	// format of the row, at most the constant Format; 0 means the format that the previous release
+	// can read
+	Format int
 
 	b       []byte
 	at      int64
 	started bool
 }
 
-// Add adds events.
+// Add adds events to the row.
 func (r *Row) Add(events []Event) {
 	if len(events) == 0 {
 		return
@@ -47,10 +50,10 @@ func (r *Row) writeHeader(at int64) {
 	r.b = append(r.b, `,"e":[`...)
 }
 
-// Len is how many bytes the row has so far.
+// Len returns the current size of the row in bytes.
 func (r *Row) Len() int { return len(r.b) }
 
-// Bytes are the row, to which nothing is added any more.
+// Bytes returns the finished row. Nothing may be added afterwards.
 func (r *Row) Bytes() []byte {
 	if !r.started {
 		r.writeHeader(0)
@@ -58,14 +61,14 @@ func (r *Row) Bytes() []byte {
 	return append(r.b, "]}"...)
 }
 
-// AppendEvents adds events as one row.
+// AppendEvents appends events as one row.
 func AppendEvents(b []byte, events []Event) []byte {
 	r := Row{b: b}
 	r.Add(events)
 	return r.Bytes()
 }
 
-// roomFor is how long the row of some events is at a guess.
+// roomFor estimates the size of the row of some events.
 func roomFor(events []Event) int {
 	n := 32
 	for i := range events {
@@ -121,12 +124,12 @@ func appendEvent(b []byte, e *Event, at int64) []byte {
 	return append(b, '}')
 }
 
-// appendTraced is only at the beginning of some tasks, so it need not be quick.
+// appendTraced uses encoding/json, because it only runs at the start of some tasks.
 func appendTraced(b []byte, t *Traced) []byte {
 	if t == nil {
 		return b
 	}
-	text, _ := json.Marshal(t) // texts and truths
+	text, _ := json.Marshal(t) // cannot fail: texts and booleans
 	return append(appendName(b, "tr"), text...)
 }
 

@@ -7,21 +7,23 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// ErrorKind of an Error decides its status at a border.
+// ErrorKind is the kind of an Error. It determines the status code that an API returns.
 type ErrorKind string
 
-// Kinds of errors a caller can act on. Every other error is internal.
+// Kinds of errors that a caller can act on. Every other error is internal.
 const (
-	Invalid  ErrorKind = "invalid"   // the request is wrong; it will be refused again
-	NotFound ErrorKind = "not_found" // no such thing
-	Conflict ErrorKind = "conflict"  // not in this state
-	Limit    ErrorKind = "limit"     // over a stated limit
+	Invalid  ErrorKind = "invalid"   // the request is wrong, a repetition is rejected too
+	NotFound ErrorKind = "not_found" // the object does not exist
+	Conflict ErrorKind = "conflict"  // not possible in the current state
+	Limit    ErrorKind = "limit"     // a documented limit is exceeded
 	Busy     ErrorKind = "busy"      // full at the moment; try again later
 	Denied   ErrorKind = "denied"    // not allowed
-	Moved    ErrorKind = "moved"     // another member has the task now, or soon has: ask that one, under the same request id
+	// another member owns the task, or soon will: send the request there with the same request id
+	Moved ErrorKind = "moved"
 )
 
-// Error is a failure its caller can act on: what, where and what to do.
+// Error is a failure that its caller can act on. Its text contains what failed, where, and what to
+// do.
 type Error struct {
 	Kind ErrorKind
 	Msg  string
@@ -29,12 +31,12 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Msg }
 
-// Errorf makes an Error of a kind.
+// Errorf returns an Error of the given kind.
 func Errorf(kind ErrorKind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
 }
 
-// ErrorKindOf returns the kind of an error a caller can act on, "" for any other.
+// ErrorKindOf returns the kind of an error that a caller can act on, "" for any other.
 func ErrorKindOf(err error) ErrorKind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -43,13 +45,13 @@ func ErrorKindOf(err error) ErrorKind {
 	return ""
 }
 
-// BadInputs refuses what a task is to be started with, because it is not what its flow declares. It
-// tells all problems.
+// BadInputs rejects the inputs of a task that do not match the declaration of its flow. It lists
+// all problems.
 type BadInputs struct{ Problems types.Problems }
 
 func (e *BadInputs) Error() string { return e.Problems.Error() }
 
-// As makes it an Error of the kind Invalid for those who ask with errors.As.
+// As converts it to an Error of kind Invalid for errors.As.
 func (e *BadInputs) As(target any) bool {
 	to, ok := target.(**Error)
 	if ok {

@@ -2,41 +2,69 @@ package flow
 
 import "encoding/json"
 
-// EventType says which fact an Event is.
+// EventType is the kind of an Event.
 type EventType string
 
-// The facts of a task. Their names and the JSON names of Event's fields are kept in stores: a name
-// is never given another meaning.
+// Kinds of events. Their names, and the JSON names of Event's fields, are stored in journals, so
+// the meaning of a name must never change.
+//
+// Each comment lists the fields that the event sets. A first word "task", "step", "node", "units"
+// or "attempt" stands for the address fields.
 const (
-	TaskCreated     EventType = "task_created"     // Version, Params, At; Permits that it asks for; Origin when it goes on from another task; Traced; Total 1 = see BegunApart
-	TaskPaused      EventType = "task_paused"      //
-	TaskResumed     EventType = "task_resumed"     //
-	CancelAsked     EventType = "cancel_asked"     // what a carrier has begun goes on; anything else is canceled
-	TaskClosing     EventType = "task_closing"     // Status, Error: what the task will have ended with; Total units that are undone before that
-	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed; Permits; Params when it does so with others
-	TaskEnded       EventType = "task_ended"       // Status, Error
-	ScopeRetried    EventType = "scope_retried"    // Scope, of dag mode, Attempt, Due: what failed in it is tried again
-	SignalReceived  EventType = "signal_received"  // Key, Output = the value, By; Scope when only that one hears it; of the answer to an approval Node, Visit, and the comment as its Note
-	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Kept, Since, Due, Until = when they may start
-	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt when Next waits for another try; Input = an object with what shared gets in place of large values that an output_map takes
-	StepHeld        EventType = "step_held"        // node: it does not begin
-	StepReleased    EventType = "step_released"    // node: it may begin
-	UnitsAppended   EventType = "units_appended"   // step; Total, Input = the list of items
-	AttemptsStarted EventType = "attempts_started" // units Unit..Unit+Total-1, Attempt, Carrier, Due; Permits that they ask for first
-	PermitGranted   EventType = "permit_granted"   // attempt, or without a node the task; Key; with the last one Carrier and Due: it goes on
-	AttemptClaimed  EventType = "attempt_claimed"  // attempt; Worker, Token, Until, Due when its time counts from here
-	AttemptBegun    EventType = "attempt_begun"    // attempt, that was lost before or returned twice: its carrier is at it now; Until when it is known of somebody elsewhere: since then
+	// Version, Params, At; Permits that the task needs; Origin if it continues another task;
+	// Traced; Total 1, see BegunApart
+	TaskCreated EventType = "task_created"
+	TaskPaused  EventType = "task_paused"  //
+	TaskResumed EventType = "task_resumed" //
+	// attempts that a carrier has begun go on; all others are canceled
+	CancelAsked EventType = "cancel_asked"
+	// Status, Error: the final ones of the task; Total units to undo first
+	TaskClosing EventType = "task_closing"
+	// a failed task continues where it failed; Permits; Params if they change
+	TaskRetried EventType = "task_retried"
+	TaskEnded   EventType = "task_ended" // Status, Error
+	// Scope (dag mode), Attempt, Due: its failed nodes are retried
+	ScopeRetried EventType = "scope_retried"
+	// Key, Output = the value, By; Scope if the signal is for that scope alone; for the answer to
+	// an approval Node, Visit, and Note = the comment
+	SignalReceived EventType = "signal_received"
+	// step; Input or InputRef, Total units, Kept, Since, Due, Until = when the units may start
+	StepEntered EventType = "step_entered"
+	// step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt if Next waits for a
+	// retry; Input = an object with the references that shared gets for large values of an
+	// output_map
+	StepEnded     EventType = "step_ended"
+	StepHeld      EventType = "step_held"      // node: it does not begin until it is released
+	StepReleased  EventType = "step_released"  // node: it may begin
+	UnitsAppended EventType = "units_appended" // step; Total, Input = the list of items
+	// units Unit..Unit+Total-1, Attempt, Carrier, Due; Permits that they need first
+	AttemptsStarted EventType = "attempts_started"
+	// attempt, or without a node the task; Key; with the last permit Carrier and Due: it goes on
+	PermitGranted EventType = "permit_granted"
+	// attempt; Worker, Token, Until; Due if its timeout counts from the claim
+	AttemptClaimed EventType = "attempt_claimed"
+	// attempt that was lost before or returned twice: its carrier has begun it; Until, if set, is
+	// since when it is carried out elsewhere
+	AttemptBegun    EventType = "attempt_begun"
 	AttemptExtended EventType = "attempt_extended" // attempt; Until
-	AttemptNoted    EventType = "attempt_noted"    // attempt; Note: what its worker calls its state
-	AttemptReturned EventType = "attempt_returned" // attempt; Carrier, Total deliveries in vain: it is to be dispatched again
-	AttemptPassed   EventType = "attempt_passed"   // attempt; Carrier, another member than before: nobody has begun it, or the Worker that has it came there with it
-	AttemptDeferred EventType = "attempt_deferred" // attempt; Input = the list of jobs outside that it waits for, Output that it will have, Metrics, Due, Worker, URL, Log: nobody carries it out any longer
-	ExternalOver    EventType = "external_ended"   // attempt; Index of the job outside, Output, Error when it failed
-	AttemptEnded    EventType = "attempt_ended"    // attempt; Status, Output, Error, Details, Metrics, Worker, URL, Log, Due of its retry
+	// attempt; Note = the worker's description of its state
+	AttemptNoted EventType = "attempt_noted"
+	// attempt; Carrier, Total lost deliveries: it is dispatched again
+	AttemptReturned EventType = "attempt_returned"
+	// attempt; Carrier = another member; no carrier has begun it, or its Worker has brought it
+	// there
+	AttemptPassed EventType = "attempt_passed"
+	// attempt; Input = the list of external jobs that it waits for, Output = its later output,
+	// Metrics, Due, Worker, URL, Log: no worker carries it out any longer
+	AttemptDeferred EventType = "attempt_deferred"
+	// attempt; Index of the external job, Output, Error if it failed
+	ExternalOver EventType = "external_ended"
+	// attempt; Status, Output, Error, Details, Metrics, Worker, URL, Log, Due of its retry
+	AttemptEnded EventType = "attempt_ended"
 )
 
-// Event is a fact about a task. The journal of a task is its list of events. An event carries what
-// cannot be recomputed; the fields that do not belong to its type are zero.
+// Event is a fact about a task. The journal of a task is its list of events. An event holds the
+// data that cannot be recomputed; fields that its type does not use are zero.
 type Event struct {
 	Type EventType `json:"e"`
 	At   int64     `json:"t,omitempty"` // Unix milliseconds, never 0
@@ -47,24 +75,31 @@ type Event struct {
 	Unit    int    `json:"u,omitempty"`
 	Attempt int    `json:"a,omitempty"`
 
-	Status   string          `json:"st,omitempty"` // a TaskStatus, StepStatus or AttemptStatus
-	Action   string          `json:"ac,omitempty"`
-	Next     string          `json:"nx,omitempty"`
-	Post     bool            `json:"po,omitempty"` // the step's output goes where its post says
-	Input    json.RawMessage `json:"in,omitempty"`
-	InputRef string          `json:"ir,omitempty"` // the input is what this reference means at this moment
+	Status string `json:"st,omitempty"` // a TaskStatus, StepStatus or AttemptStatus
+	Action string `json:"ac,omitempty"`
+	Next   string `json:"nx,omitempty"`
+	// the step's output is written where its post says
+	Post  bool            `json:"po,omitempty"`
+	Input json.RawMessage `json:"in,omitempty"`
+	// the input is the current value of this reference
+	InputRef string          `json:"ir,omitempty"`
 	Output   json.RawMessage `json:"ou,omitempty"`
 	Error    string          `json:"er,omitempty"`
-	Details  json.RawMessage `json:"de,omitempty"` // of the error
-	Metrics  json.RawMessage `json:"me,omitempty"` // that the attempt's program has told
-	Reason   string          `json:"re,omitempty"` // of a failure or skip, in one word
+	Details  json.RawMessage `json:"de,omitempty"` // details of the error
+	Metrics  json.RawMessage `json:"me,omitempty"` // measurements reported by the attempt's program
+	Reason   string          `json:"re,omitempty"` // reason of a failure or skip, in one word
 	Total    int             `json:"to,omitempty"`
-	Index    int             `json:"ix,omitempty"` // of a job outside, among those of its attempt
-	Kept     int             `json:"ke,omitempty"` // units whose results of the step's last visit count in this one; 1 for a subflow's scope
-	Since    int             `json:"si,omitempty"` // the visit that this one continues: a retry enters the node again with the same input, and its units keep the keys of that visit
-	Due      int64           `json:"du,omitempty"`
+	// position of an external job among those of its attempt
+	Index int `json:"ix,omitempty"`
+	// number of units whose results are reused from the step's last visit; 1 for the scope of a
+	// subflow
+	Kept int `json:"ke,omitempty"`
+	// visit that this one continues: a retry enters the node again with the same input, and its
+	// units keep the keys of that visit
+	Since int   `json:"si,omitempty"`
+	Due   int64 `json:"du,omitempty"`
 
-	Carrier string `json:"ca,omitempty"` // incarnation of the member that carries the attempt
+	Carrier string `json:"ca,omitempty"` // incarnation of the member that carries the attempt out
 	Worker  string `json:"wo,omitempty"`
 	URL     string `json:"ur,omitempty"`
 	Log     bool   `json:"lo,omitempty"` // the attempt has a log in the store
@@ -73,29 +108,32 @@ type Event struct {
 	Note    string `json:"no,omitempty"`
 
 	Key     string          `json:"k,omitempty"`
-	By      string          `json:"by,omitempty"` // who sent it, as it calls itself
+	By      string          `json:"by,omitempty"` // sender, as given by itself
 	Version string          `json:"ve,omitempty"`
 	Params  json.RawMessage `json:"pa,omitempty"`
-	Permits json.RawMessage `json:"pm,omitempty"` // a list of Permit
-	Origin  string          `json:"og,omitempty"` // the task that this one goes on from: what follows up to the commit's task_retried is that one's history; without one it does all again
+	Permits json.RawMessage `json:"pm,omitempty"` // list of Permit
+	// task that this one continues: the events up to the task_retried of the first commit are the
+	// history of that task. Without a task_retried this task repeats it from the start
+	Origin string `json:"og,omitempty"`
 
 	Traced *Traced `json:"tr,omitempty"`
 
-	Request string `json:"rq,omitempty"` // of the command this is the first event of
+	Request string `json:"rq,omitempty"` // id of the request, set on the first event of its command
 }
 
-// Address is where the event happened.
+// Address returns the address of the event.
 func (e *Event) Address() Address {
 	return Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit, Unit: e.Unit, Attempt: e.Attempt}
 }
 
-// BegunApart says that a task began in a row that no member has stored, and so none has counted.
+// BegunApart reports whether the task began in a row that was not stored by a member. No member has
+// counted its start.
 func (e *Event) BegunApart() bool { return e.Type == TaskCreated && e.Total > 0 }
 
-// BegunApart says so of a state that was folded from its first row on.
+// BegunApart reports the same for a state that was built from its first row on.
 func (s *State) BegunApart() bool { return s.begunApart }
 
-// stepAddress is the step it happened in.
+// stepAddress returns the address of the event's step.
 func (e *Event) stepAddress() Address {
 	return Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}
 }

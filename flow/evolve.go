@@ -7,17 +7,16 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// KeptRequests bounds how many request ids a task remembers.
+// KeptRequests is the number of request ids that a task remembers.
 const KeptRequests = 64
 
-// NewState is a task before its first event.
+// NewState returns the state of a task before its first event.
 func NewState(task string, plan *Plan) *State {
 	return &State{Task: task, Plan: plan}
 }
 
-// Evolve makes an event part of the state. It never fails and never decides: what an event does
-// depends on the event and the state alone. Of an event that does not fit (a journal from
-// elsewhere) nothing is applied.
+// Evolve applies an event to the state. It never fails and never decides: the result depends on the
+// event and the state alone. An event that does not fit, from a foreign journal, is ignored.
 func Evolve(s *State, e *Event) {
 	if (s.Root == nil) != (e.Type == TaskCreated) {
 		return
@@ -38,7 +37,7 @@ func Evolve(s *State, e *Event) {
 	case CancelAsked:
 		s.CancelAt, s.Status, s.PausedAt = e.At, TaskCanceling, 0
 		s.startClocks(e.At)
-		if s.isDraining() { // steps that wait are not waited for
+		if s.isDraining() { // waiting steps do not delay the end
 			s.waiting = nil
 			s.waits.endAll(e.At)
 		}
@@ -93,7 +92,7 @@ func Fold(s *State, rows ...[]byte) error {
 	return s.Lost()
 }
 
-// rememberRequest remembers a request, and the answer of one that appended.
+// rememberRequest stores the id of a request, and for an append its answer.
 func (s *State) rememberRequest(e *Event) {
 	s.AnsweredIDs = append(s.AnsweredIDs, e.Request)
 	if e.Type == UnitsAppended {
@@ -110,7 +109,7 @@ func (s *State) rememberRequest(e *Event) {
 	}
 }
 
-// applyCreated makes a task of nothing.
+// applyCreated initializes the state of a new task.
 func (s *State) applyCreated(e *Event) {
 	s.Version, s.Params, s.Origin, s.Traced, s.CreatedAt = e.Version, e.Params, e.Origin, e.Traced, e.At
 	s.Status, s.begunApart = TaskPending, e.BegunApart()
@@ -123,8 +122,8 @@ func (s *State) applyCreated(e *Event) {
 	s.Root.mode.beginScope(s.Root)
 }
 
-// applyEnded leaves everything as it was when the task ended, for whoever looks at it later or
-// retries it.
+// applyEnded marks the task as ended. The rest of the state stays, for later readers and for a
+// retry.
 func (s *State) applyEnded(e *Event) {
 	s.Status, s.Error, s.EndedAt = TaskStatus(e.Status), e.Error, e.At
 	s.waiting = nil
@@ -134,7 +133,7 @@ func (s *State) applyEnded(e *Event) {
 	}
 }
 
-// setShared is the only way into shared, whose bytes are counted.
+// setShared sets a key of shared. All writes must use it, because it counts the bytes of shared.
 func (sc *Scope) setShared(key string, v json.RawMessage) {
 	if sc.Shared == nil {
 		sc.Shared = map[string]json.RawMessage{}
@@ -144,7 +143,7 @@ func (sc *Scope) setShared(key string, v json.RawMessage) {
 	sc.Shared[key] = v
 }
 
-// sharedGrowth is how many bytes more shared has with a value.
+// sharedGrowth returns by how many bytes shared grows when the key is set.
 func (sc *Scope) sharedGrowth(key string, v json.RawMessage) int {
 	if old, there := sc.Shared[key]; there {
 		return len(v) - len(old)
@@ -152,7 +151,7 @@ func (sc *Scope) sharedGrowth(key string, v json.RawMessage) int {
 	return len(key) + len(v)
 }
 
-// applyEntered makes a step of a node active, with what its last visit has left to it.
+// applyEntered activates a step of a node, with the results that its last visit has left.
 func (s *State) applyEntered(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil || sc.Plan.Nodes[e.Node] == nil {
@@ -187,7 +186,7 @@ func (s *State) applyEntered(e *Event) {
 	}
 }
 
-// beginChild gives a subflow's step its scope: a new one, or that of its last visit once more.
+// beginChild gives the step of a subflow its scope: a new one, or that of its last visit.
 func (s *State) beginChild(st *Step) {
 	path := childScope(st.scope.Path, st.Key, st.Visit)
 	if st.Child != nil {
@@ -201,8 +200,8 @@ func (s *State) beginChild(st *Step) {
 	st.Child.mode.beginScope(st.Child)
 }
 
-// addWaiting notes a step that waits. They are in the order of the definition, not in that of their
-// beginnings, which a snapshot does not tell: what a signal leads to must not depend on whether the
+// addWaiting adds a step to the waiting steps. They are ordered as in the definition. The order of
+// their starts is not part of a snapshot, and the effect of a signal must not depend on whether the
 // state was read from one.
 func (s *State) addWaiting(st *Step) {
 	if st.Node.Kind == KindWaitEvent || st.Node.Kind == KindApproval {
@@ -214,8 +213,8 @@ func (s *State) addWaiting(st *Step) {
 	}
 }
 
-// forgetStep drops what the state keeps about a step, which was over at a time, and everything
-// below it beside the step itself.
+// forgetStep drops the data that the state holds about an ended step, and everything below it,
+// except the step itself.
 func (s *State) forgetStep(st *Step, at int64) {
 	if i := slices.Index(s.waiting, st); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
@@ -227,8 +226,8 @@ func (s *State) forgetStep(st *Step, at int64) {
 	}
 }
 
-// forgetScope drops what the state keeps about a scope that was over at a time. Somebody may still
-// be reading it.
+// forgetScope drops the data that the state holds about an ended scope. It does not change the
+// scope's content, because readers may still use it.
 func (s *State) forgetScope(sc *Scope, at int64) {
 	delete(s.scopes, sc.Path)
 	sc.overAt = at
@@ -237,7 +236,7 @@ func (s *State) forgetScope(sc *Scope, at int64) {
 	}
 }
 
-// postOutput writes a step's output into its scope's shared state.
+// postOutput writes the output of a step into the shared state of its scope.
 func (sc *Scope) postOutput(st *Step, e *Event, result json.RawMessage) {
 	set := sc.setShared
 	if len(e.Input) > 0 {
@@ -246,7 +245,7 @@ func (sc *Scope) postOutput(st *Step, e *Event, result json.RawMessage) {
 	st.eachPost(result, set)
 }
 
-// eachPost visits the keys of shared that a step's result sets.
+// eachPost calls set for each key of shared that the result of the step sets.
 func (st *Step) eachPost(result json.RawMessage, set func(key string, v json.RawMessage)) {
 	if parts := st.Node.Post.OutputMap; st.Node.Kind == KindExecutor && len(parts) > 0 {
 		if opened := st.scope.openValue(result); expr.KindOf(opened) == expr.KindObject {
@@ -261,7 +260,8 @@ func (st *Step) eachPost(result json.RawMessage, set func(key string, v json.Raw
 	}
 }
 
-// stepResult is a step's output: what cannot be recomputed comes with the event.
+// stepResult returns the output of a step. It takes the output from the event only if it cannot be
+// recomputed.
 func (st *Step) stepResult(e *Event) json.RawMessage {
 	if st.Node.Single {
 		return st.Units[0].Output
@@ -281,7 +281,7 @@ func (st *Step) stepResult(e *Event) json.RawMessage {
 	}
 }
 
-// unitOutputs is the list of the units' outputs in order, null where there is none.
+// unitOutputs returns the list of the units' outputs in order, with null for a missing output.
 func (st *Step) unitOutputs() json.RawMessage {
 	size := 2
 	for i := range st.Units {
@@ -297,7 +297,7 @@ func (st *Step) unitOutputs() json.RawMessage {
 	return append(b, ']')
 }
 
-// applyStarted puts a range of units in flight.
+// applyStarted starts attempts for a range of units.
 func (s *State) applyStarted(e *Event) {
 	st := s.activeStep(e.Address())
 	if st == nil || e.Unit < 0 || e.Total < 1 || e.Unit+e.Total > len(st.Units) {
@@ -317,7 +317,8 @@ func (s *State) applyStarted(e *Event) {
 	}
 	st.Flying += e.Total
 	s.trackManual(st)
-	for st.StartAt <= e.At && st.Next < len(st.Units) && st.Units[st.Next].Attempt > 0 { // before StartAt, a direct unit that is finished is no beginning
+	// before StartAt, a direct unit that is finished does not count as the start of the step
+	for st.StartAt <= e.At && st.Next < len(st.Units) && st.Units[st.Next].Attempt > 0 {
 		st.Next++
 	}
 	if i := slices.Index(st.Retrying, e.Unit); e.Attempt > 1 && i >= 0 {
@@ -325,7 +326,7 @@ func (s *State) applyStarted(e *Event) {
 	}
 }
 
-// startAttempt has somebody carry out an attempt from now on.
+// startAttempt makes an attempt available to its carrier.
 func (st *Step) startAttempt(u *Unit, i int, e *Event) {
 	u.Status = UnitDispatched
 	u.Live.StartedAt, u.Live.Due = e.At, e.Due
@@ -358,7 +359,7 @@ func (s *State) applyAppended(e *Event) {
 	}
 }
 
-// applyAttemptEvent applies an event about an attempt in flight.
+// applyAttemptEvent applies an event to an attempt in flight.
 func (st *Step) applyAttemptEvent(u *Unit, e *Event) {
 	switch e.Type {
 	case AttemptClaimed:
@@ -401,7 +402,7 @@ func (st *Step) applyAttemptEvent(u *Unit, e *Event) {
 	}
 }
 
-// applyAttemptEnded ends the attempt of a unit. The unit is over, or waits for its next try.
+// applyAttemptEnded ends the attempt of a unit. The unit is over, or waits for its retry.
 func (st *Step) applyAttemptEnded(u *Unit, e *Event) {
 	if st.manualUnits > 0 && st.isManual(u, e.Unit) {
 		st.manualUnits--
@@ -426,7 +427,8 @@ func (st *Step) applyAttemptEnded(u *Unit, e *Event) {
 	}
 }
 
-// retryLater keeps Retrying in order of time; with equal delays that is an append.
+// retryLater inserts a unit into Retrying, which is ordered by time. With equal delays this is an
+// append.
 func (st *Step) retryLater(unit int, at int64) {
 	i := len(st.Retrying)
 	for i > 0 && st.Units[st.Retrying[i-1]].RetryAt > at {
@@ -435,7 +437,7 @@ func (st *Step) retryLater(unit int, at int64) {
 	st.Retrying = slices.Insert(st.Retrying, i, unit)
 }
 
-// unitExec is how a unit is carried out.
+// unitExec returns how a unit is carried out.
 func (st *Step) unitExec(unit int) *Exec {
 	switch st.Node.Kind {
 	case KindParallel:

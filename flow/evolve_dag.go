@@ -8,15 +8,14 @@ import (
 	"slices"
 )
 
-// dagState is what follows from a scope's nodes; see linkScope.
+// dagState holds data that derives from the nodes of a scope; see linkScope.
 type dagState struct {
 	ready  readyHeap
-	active []*Step // in no order
-	left   int     // nodes that have yet to end
+	active []*Step // unordered
+	left   int     // number of nodes that have not ended
 }
 
-// readyHeap holds the indexes of nodes that can be decided about, the first in the definition
-// first.
+// readyHeap holds the indexes of ready nodes. The first of them in the definition is at the top.
 type readyHeap []int32
 
 func (h readyHeap) Len() int { return len(h) }
@@ -34,7 +33,7 @@ func (h *readyHeap) Pop() any {
 	return x
 }
 
-// beginScope gives every node its counter.
+// beginScope creates the state of every node with its count of dependencies.
 func (dagMode) beginScope(sc *Scope) {
 	list := sc.Plan.Dag.List
 	sc.Nodes = make([]NodeState, len(list))
@@ -44,8 +43,8 @@ func (dagMode) beginScope(sc *Scope) {
 	sc.linkDag()
 }
 
-// linkScope counts again what follows from the nodes, and links their steps and everything below
-// them.
+// linkScope rebuilds the derived data of a scope from its nodes, and links their steps and
+// everything below them.
 func (dagMode) linkScope(s *State, sc *Scope) error {
 	if len(sc.Nodes) != len(sc.Plan.Dag.List) {
 		return fmt.Errorf("flow: a snapshot of task %s has %d nodes in scope %q, its flow has %d", s.Task, len(sc.Nodes), sc.Path, len(sc.Plan.Dag.List))
@@ -64,7 +63,7 @@ func (dagMode) linkScope(s *State, sc *Scope) error {
 func (dagMode) activateStep(sc *Scope, st *Step) {
 	n := sc.nodeState(st.Node)
 	sc.removeReady(st.Node.Dag.Index)
-	if n.Step != nil { // an event that does not fit
+	if n.Step != nil { // only for an event that does not fit
 		sc.removeActive(n.Step)
 	}
 	n.status, _ = StepStarted.statusIndex()
@@ -73,14 +72,14 @@ func (dagMode) activateStep(sc *Scope, st *Step) {
 	sc.addActive(st)
 }
 
-// removeReady takes a node from those that can be decided about. It is nearly always the first.
+// removeReady removes a node from the ready nodes. It is nearly always the first.
 func (sc *Scope) removeReady(index int) {
 	if i := slices.Index(sc.dag.ready, int32(index)); i >= 0 {
 		heap.Remove(&sc.dag.ready, i)
 	}
 }
 
-// applyStepEnded ends a node, also one that never began.
+// applyStepEnded ends a node, which may not have begun.
 func (dagMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	node := sc.Plan.Nodes[e.Node]
 	if node == nil {
@@ -95,7 +94,7 @@ func (dagMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	st := n.Step
 	n.status, n.Visit, n.EndedAt = status, int32(e.Visit), e.At
 	rare := NodeRare{Reason: e.Reason, Error: e.Error, Details: st.errorDetails(), Extra: n.Rare().Extra}
-	if n.Status() != StepCompleted { // done again, it would begin anew
+	if n.Status() != StepCompleted { // a completed node that runs again starts from the beginning
 		rare.Kept = n.keptResults()
 	}
 	if n.Status() == StepSkipped {
@@ -126,7 +125,7 @@ func (dagMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	sc.releaseDependents(node)
 }
 
-// errorDetails of why a step has failed, which is that its one unit has.
+// errorDetails returns the error details of a failed step. These are the details of its only unit.
 func (st *Step) errorDetails() json.RawMessage {
 	if st == nil || !st.Node.Single || len(st.Units) != 1 || st.Units[0].Error == nil {
 		return nil
@@ -134,7 +133,8 @@ func (st *Step) errorDetails() json.RawMessage {
 	return st.Units[0].Error.Details
 }
 
-// failAt notes that a node has failed its scope. What failed inside of it is named by its path.
+// failAt records that a node has failed its scope. The error of a node inside the failed node is
+// named by its path.
 func (sc *Scope) failAt(st *Step, e *Event) {
 	between := ": "
 	if st != nil && st.Child != nil && st.Child.Failed != "" && st.Child.Failed == e.Error {
@@ -153,7 +153,8 @@ func (dagMode) deactivateStep(sc *Scope, st *Step, at int64) {
 	n.setUnits(NodeUnits{Total: int32(len(st.Units)), Initial: int32(st.Initial), Left: int32(st.Left()), Failures: int32(st.Failures)})
 }
 
-// inputOf is what a node worked on. A branch that is laid out in its scope has none of its own.
+// inputOf returns the input of a node. A branch that is laid out in its parent's scope has no input
+// of its own.
 func (sc *Scope) inputOf(n *PlanNode, st *Step) json.RawMessage {
 	switch {
 	case st != nil:
@@ -168,7 +169,7 @@ func (sc *Scope) inputOf(n *PlanNode, st *Step) json.RawMessage {
 	return v
 }
 
-// outputOf is the output of a node that completed.
+// outputOf returns the output of a completed node.
 func (sc *Scope) outputOf(n *PlanNode, st *Step, e *Event) json.RawMessage {
 	switch {
 	case st != nil:
@@ -184,7 +185,7 @@ func (sc *Scope) outputOf(n *PlanNode, st *Step, e *Event) json.RawMessage {
 	return e.Output
 }
 
-// releaseDependents tells those who wait for a node that it is over.
+// releaseDependents updates the nodes that depend on an ended node.
 func (sc *Scope) releaseDependents(n *PlanNode) {
 	for _, i := range n.Dag.Dependents {
 		d := &sc.Nodes[i]
@@ -201,13 +202,13 @@ func (sc *Scope) releaseDependents(n *PlanNode) {
 	}
 }
 
-// allowsDependent reports whether a node that is over lets another one run.
+// allowsDependent reports whether an ended node lets a dependent node run.
 func (sc *Scope) allowsDependent(index int, dependent *PlanNode) bool {
 	n := &sc.Nodes[index]
 	return n.Status() == StepCompleted || dependent.Dag.Always && index != dependent.Dag.Entry || n.Status() == StepSkipped && n.Rare().Mode == SkipOptional
 }
 
-// branchRun is what `run` means inside a branch that has a scope of its own.
+// branchRun returns the meaning of `run` inside a branch that has a scope of its own.
 func (sc *Scope) branchRun(n *PlanNode) json.RawMessage {
 	for _, g := range n.Dag.Guards {
 		if sc.Plan.Dag.List[g].Kind == KindPrep {
@@ -225,7 +226,8 @@ func (dagMode) reopenScope(sc *Scope, undone map[string]bool) {
 	})
 }
 
-// resetNodes has some nodes run again, and counts anew what each node waits for.
+// resetNodes resets the selected nodes so that they run again, and recounts the dependencies that
+// each node waits for.
 func (sc *Scope) resetNodes(which func(index int) bool) {
 	list := sc.Plan.Dag.List
 	for i := range sc.Nodes {
@@ -251,9 +253,9 @@ func (sc *Scope) resetNodes(which func(index int) bool) {
 	sc.linkDag()
 }
 
-// resetNode has a node run again, with what it keeps. Those that ran although it had not completed,
-// or with what has been undone (outputs, what runs always, and what follows from them) keep
-// nothing: they would work on something else.
+// resetNode resets a node so that it runs again, with its reusable results. The nodes after it that
+// ran anyway, or that used undone results, are reset without their results, because their input
+// will change. Such nodes are outputs, nodes that always run, and all that depend on them.
 func (sc *Scope) resetNode(index int) {
 	n := &sc.Nodes[index]
 	n.resetForRetry(n.keptResults())
@@ -268,14 +270,15 @@ func (sc *Scope) resetNode(index int) {
 	}
 }
 
-// resetForRetry is a node that has yet to begin, with what it has left to its next visit.
+// resetForRetry resets the state of a node, which then has not begun, except for the data for its
+// next visit.
 func (n *NodeState) resetForRetry(kept *Kept) {
 	extra := n.Rare().Extra
 	*n = NodeState{Visit: n.Visit}
 	n.setRare(NodeRare{Extra: extra, Kept: kept})
 }
 
-// linkDag restores what follows from the nodes.
+// linkDag rebuilds the derived data of a dag from its nodes.
 func (sc *Scope) linkDag() {
 	sc.dag = dagState{}
 	for i := range sc.Nodes {
@@ -287,7 +290,7 @@ func (sc *Scope) linkDag() {
 		case n.Step != nil:
 			sc.addActive(n.Step)
 		case n.Status() == "" && (n.Waits == 0 && !n.Held || n.Doomed):
-			sc.dag.ready = append(sc.dag.ready, int32(i)) // ascending, so it is a heap
+			sc.dag.ready = append(sc.dag.ready, int32(i)) // indexes ascend, so the slice is a heap
 		}
 	}
 }
@@ -306,5 +309,5 @@ func (sc *Scope) removeActive(st *Step) {
 	sc.dag.active = sc.dag.active[:last]
 }
 
-// nodeState is the state of a node of dag mode.
+// nodeState returns the state of a node in dag mode.
 func (sc *Scope) nodeState(n *PlanNode) *NodeState { return &sc.Nodes[n.Dag.Index] }

@@ -2,25 +2,24 @@ package flow
 
 import "slices"
 
-// FollowedError tells of failed steps of a node that its task went on after as if they had
-// completed, because on_error says follow. What an `error` edge leads on from is handled, and no
-// such thing.
+// FollowedError describes failed steps of a node after which the task went on as if they had
+// completed, because on_error is follow. A failure that an `error` edge handles is not one.
 type FollowedError struct {
 	Node  string
 	Times int
-	Visit int    // the last time
-	Error string // that of the last time
+	Visit int    // visit of the last failure
+	Error string // error of the last failure
 	At    int64
 }
 
-// KeptFollowed bounds of how many nodes a task keeps such errors: those that failed last. The
-// journal has all.
+// KeptFollowed is the maximum number of nodes for which a task keeps such errors: those that failed
+// last. The journal has all.
 const KeptFollowed = 20
 
-// maxFollowedText is how many bytes of an error are kept with them.
+// maxFollowedText is the maximum number of bytes of such an error that are kept.
 const maxFollowedText = 1_000
 
-// noteFollowed keeps the error of a step, as the last one.
+// noteFollowed stores the error of a step as the last one.
 func (s *State) noteFollowed(e *Event) {
 	f := FollowedError{Node: e.Node}
 	if i := slices.IndexFunc(s.FollowedErrors, func(f FollowedError) bool { return f.Node == e.Node }); i >= 0 {

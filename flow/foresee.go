@@ -5,45 +5,46 @@ import (
 	"crypto/sha256"
 )
 
-// Foresight is what a task would do that is not started. What needs nobody is decided, what was
-// done before with the same input came to what is recorded, and what nobody can know is left open,
-// with all that waits for it.
+// Foresight is the predicted course of a task that is not started. Steps that need no worker are
+// decided. Work that was done before with the same input has its recorded result. Everything else
+// stays open, with all steps that wait for it.
 type Foresight struct {
 	Steps  []Foreseen // in the order in which they would begin
-	Status TaskStatus // that it would end with; "" = that depends on what is open
-	More   bool       // there is more than was looked at
+	Status TaskStatus // status with which it would end; "" if that depends on open steps
+	More   bool       // the prediction was cut
 }
 
-// Foreseen is a step that it would come to.
+// Foreseen is a step that the task would reach.
 type Foreseen struct {
 	Address
 	How     ForeseenHow
-	Service string  // who would be called; see Exec
-	Calls   int     // for how many units
-	Next    string  // where a step of a graph leads
-	Output  Glimpse // that is recorded, of a step with one unit
+	Service string  // target of the calls; see Exec
+	Calls   int     // number of units to call
+	Next    string  // next node of a step in graph mode
+	Output  Glimpse // recorded output, for a step with one unit
 }
 
-// ForeseenHow says what would become of a step.
+// ForeseenHow is the predicted course of a step.
 type ForeseenHow string
 
-// What would become of it.
+// Values of ForeseenHow.
 const (
-	ForeseenDecided  ForeseenHow = "decided"  // it ends without anybody
+	ForeseenDecided  ForeseenHow = "decided"  // it ends without a call
 	ForeseenRecorded ForeseenHow = "recorded" // its work was done before with the same input
-	ForeseenCalled   ForeseenHow = "called"   // somebody would be called
-	ForeseenWaits    ForeseenHow = "waits"    // for a signal, an approval, or what goes on inside of it
+	ForeseenCalled   ForeseenHow = "called"   // a worker or service would be called
+	ForeseenWaits    ForeseenHow = "waits"    // for a signal, an approval, or steps inside it
 	ForeseenSkipped  ForeseenHow = "skipped"
 )
 
-// Bounds of what is looked at.
+// Limits of a prediction.
 const (
 	foreseenSteps     = 1000
 	foreseenDecisions = 2000
 )
 
-// Foresee says what a task would do, and carries nothing out. Known is the history of a task of the
-// same flow, with its plan: what it did counts where a node does the same with the same input.
+// Foresee predicts what a task would do, and carries nothing out. known is the history of a task of
+// the same flow, and old is its plan. Recorded results count where a node does the same work with
+// the same input.
 func Foresee(plan *Plan, start Start, known []Event, old *Plan, env Env) (Foresight, error) {
 	f := &foreseer{env: env, plan: plan, s: NewState("foreseen", plan), known: findRecorded(known, old), stepIndex: map[Address]int{}}
 	shared := 0
@@ -60,13 +61,13 @@ func Foresee(plan *Plan, start Start, known []Event, old *Plan, env Env) (Foresi
 	return f.foresight, nil
 }
 
-// workKey is what an attempt did: of a node, with an input.
+// workKey identifies the work of an attempt: its node and input.
 type workKey struct {
 	path  string
 	input [sha256.Size]byte
 }
 
-// recordedWork is what came of it.
+// recordedWork is the result of an attempt.
 type recordedWork struct {
 	scope  *PlanScope
 	node   *PlanNode
@@ -83,7 +84,8 @@ func workKeyOf(j *Job) workKey {
 	return d
 }
 
-// findRecorded finds what attempts came to. What waited for work outside is not among it.
+// findRecorded collects the results of attempts in a history. Work that waited for external jobs is
+// not included.
 func findRecorded(history []Event, plan *Plan) map[workKey]recordedWork {
 	s, known := NewState("known", plan), map[workKey]recordedWork{}
 	for i := range history {
@@ -108,14 +110,15 @@ type foreseer struct {
 	s         *State
 	known     map[workKey]recordedWork
 	foresight Foresight
-	stepIndex map[Address]int // steps in told
+	stepIndex map[Address]int // index of each step in foresight.Steps
 	jobs      []Job
 	asked     []Ask
 	alarms    []Alarm
-	decisions int // decisions
+	decisions int // number of decisions so far
 }
 
-// decideCommand decides a command. The first events are of another task.
+// decideCommand decides a command and its continuations. The first skip events belong to another
+// task.
 func (f *foreseer) decideCommand(c Command, skip int) error {
 	for c != nil {
 		if f.decisions++; f.decisions > foreseenDecisions || f.foresight.More {
@@ -144,12 +147,12 @@ func (f *foreseer) decideCommand(c Command, skip int) error {
 	return nil
 }
 
-// playTask goes on until nothing is left that is known. What is refused has become pointless
-// meanwhile.
+// playTask goes on until no known work is left. It ignores rejected commands, because they became
+// pointless meanwhile.
 func (f *foreseer) playTask() {
 	for !f.s.Status.Ended() && !f.foresight.More {
 		switch {
-		case len(f.asked) > 0: // one task alone gets whatever it asks for
+		case len(f.asked) > 0: // a task that runs alone gets every permit
 			a := f.asked[0]
 			f.asked = f.asked[1:]
 			_ = f.decideCommand(Granted{Address: a.Address, Key: a.Key}, 0)
@@ -163,7 +166,7 @@ func (f *foreseer) playTask() {
 	}
 }
 
-// answerJob answers a job with what is recorded, or leaves it open.
+// answerJob answers a job with its recorded result, or leaves it open.
 func (f *foreseer) answerJob(j *Job) {
 	step := f.foreseenStep(j.Address)
 	if step == nil {
@@ -192,8 +195,8 @@ func (f *foreseer) answerJob(j *Job) {
 	_ = f.decideCommand(r, 0)
 }
 
-// fireNextAlarm lets the time pass that something waits for which nothing else ends: it is false
-// when there is none.
+// fireNextAlarm advances the clock to the first alarm that needs nothing but time. It returns false
+// if there is none.
 func (f *foreseer) fireNextAlarm() bool {
 	first := -1
 	for i, a := range f.alarms {
@@ -211,7 +214,7 @@ func (f *foreseer) fireNextAlarm() bool {
 	return true
 }
 
-// needsOnlyTime says that nothing but time is waited for.
+// needsOnlyTime reports whether the alarm needs nothing but time.
 func (f *foreseer) needsOnlyTime(a Alarm) bool {
 	switch a.Kind {
 	case AlarmEnter, AlarmStart:
@@ -223,7 +226,7 @@ func (f *foreseer) needsOnlyTime(a Alarm) bool {
 	return false
 }
 
-// noteStep notes what becomes of a step.
+// noteStep records the course of a step.
 func (f *foreseer) noteStep(e *Event) {
 	if e.Type != StepEntered && e.Type != StepEnded {
 		return
@@ -241,7 +244,7 @@ func (f *foreseer) noteStep(e *Event) {
 	}
 }
 
-// foreseenStep is what is told of a step; nil when there are too many.
+// foreseenStep returns the prediction of a step, or nil if there are too many steps.
 func (f *foreseer) foreseenStep(a Address) *Foreseen {
 	a.Unit, a.Attempt = 0, 0
 	i, ok := f.stepIndex[a]

@@ -7,27 +7,27 @@ import (
 	"slices"
 )
 
-// Fork is what a new task has of the history of another one, whose flow it runs in another version,
-// or from an earlier step on.
+// Fork is the part of the history of another task that a new task takes over. The new task runs the
+// same flow in another version, or from an earlier step on.
 type Fork struct {
-	Task   string          // whose history it is
-	Began  json.RawMessage // the params that one began with
-	Events []Event         // that are shared, but for the first one
-	// Shared are values that the new task has in place of those it would share, by their keys. A
-	// dag has none.
+	Task   string          // the other task
+	Began  json.RawMessage // params with which the other task began
+	Events []Event         // shared events, without the first one
+	// Shared holds values that replace shared values taken over from the other task, by key. A dag
+	// has none.
 	Shared map[string]json.RawMessage
 }
 
-// ForkPlan says what a fork keeps of a history, and what it does again.
+// ForkPlan lists the steps that a fork keeps from a history, and those that it repeats.
 type ForkPlan struct {
 	Fork
-	Params json.RawMessage // that the other task had in the end
-	Keeps  []ForkStep      // steps that ended, whose results count
-	Again  []ForkStep      // steps that are done again, those that have not ended among them
+	Params json.RawMessage // final params of the other task
+	Keeps  []ForkStep      // ended steps whose results are kept
+	Again  []ForkStep      // steps that are repeated, including those that have not ended
 }
 
-// Start is how the new task begins. Without params it has those of the other one, and so it has the
-// values of shared that are not given.
+// Start returns the command that starts the new task. Without params it uses those of the other
+// task. Shared values that are not given stay as they are.
 func (p *ForkPlan) Start(version string, params json.RawMessage, shared map[string]json.RawMessage) Start {
 	if len(params) == 0 {
 		params = p.Params
@@ -36,41 +36,47 @@ func (p *ForkPlan) Start(version string, params json.RawMessage, shared map[stri
 	return Start{Version: version, Params: params, Fork: &p.Fork}
 }
 
-// ForkStep is a step of the history.
+// ForkStep is a step of a forked history.
 type ForkStep struct {
 	Address
-	Why    ForkReason // it is done again; "" for one that is kept
-	Output Glimpse    // that is recorded of one that is kept; of the first ones only
+	Why    ForkReason // reason to repeat it; "" if it is kept
+	Output Glimpse    // recorded output of a kept step, set for the first ones only
 }
 
-// ForkReason says why a step is done again.
+// ForkReason is the reason why a step is repeated.
 type ForkReason string
 
-// Reasons.
+// Values of ForkReason.
 const (
-	ForkChanged ForkReason = "changed" // the node does something else, or is no more
-	ForkAfter   ForkReason = "after"   // what it followed or depends on is done again, or leads elsewhere
-	ForkAsked   ForkReason = "asked"   // it was said that the task goes on from there
+	ForkChanged ForkReason = "changed" // the node does other work, or no longer exists
+	// a step before it or a dependency is repeated, or leads elsewhere
+	ForkAfter   ForkReason = "after"
+	ForkAsked   ForkReason = "asked"   // the request names it as the start
 	ForkUndone  ForkReason = "undone"  // it was compensated
-	ForkFailed  ForkReason = "failed"  // it failed, and nothing followed from that
-	ForkUnended ForkReason = "unended" // it was under way when the task ended
+	ForkFailed  ForkReason = "failed"  // it failed, and no step followed
+	ForkUnended ForkReason = "unended" // it was active when the task ended
 )
 
-// ForkPoint says where in a history a fork goes on: where the history ends, unless it says more.
+// ForkPoint is the place in a history where a fork continues. The default is the end of the
+// history.
 type ForkPoint struct {
-	Node string // of the root, which is done again with all that follows; "" = none
-	Part bool   // the history is whole rows from the beginning of one, and what came behind it counts for nothing: the task itself may go on
+	Node string // node of the root that is repeated with everything after it; "" if none
+	// the history is a prefix of whole rows, later ones are ignored, and the other task may still
+	// run
+	Part bool
 }
 
-// MaxFork bounds the history that a fork takes over, in bytes as it is stored.
+// MaxFork is the maximum size of the history that a fork takes over, in stored bytes.
 const MaxFork = 16 << 20
 
-// PlanFork finds what a task of a plan may share with another one. A step is kept when its node
-// does the same in both plans, and so do all that it followed: in a graph all steps before it, in a
-// dag those that it depends on. Retries, time limits, edges and compensations may differ: they
-// count for what comes. Of the node at, in a graph, its last visit is done again. What was
-// compensated is done again; signals count that came before the first step of the root that is done
-// again, in a dag all but those by which a step has ended that is done again.
+// PlanFork decides which steps a task of a plan may share with another task. A step is kept if its
+// node does the same work in both plans, and if the steps that led to it are kept. In a graph these
+// are all steps before it, in a dag its dependencies. Retries, timeouts, edges and compensations
+// may differ, because they only matter for later steps.
+//
+// If at names a node, a graph repeats the last visit of it. Compensated steps are repeated. In a
+// graph the signals are kept that came before the first repeated step of the root. In a dag all
+// signals are kept except those that ended a repeated step.
 func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (ForkPlan, error) {
 	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, closedGraphs: map[string]bool{}, partlyShared: map[string]bool{}, endedWhole: map[Address]bool{}, lastSignals: map[Address]*Event{}, endedBySignal: map[*Event][]Address{}, undone: map[Address]bool{}, undoneNodes: map[Address]bool{}, redone: map[Address]bool{}, sharedSignals: map[int]*Event{}}
 	for i := range history {
@@ -91,28 +97,29 @@ func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (Fork
 	return f.plan, nil
 }
 
-// forker goes through a history.
+// forker walks through a history.
 type forker struct {
-	before        *State // as the whole history made it
-	s             *State // as what is shared makes it
-	from          string
-	part          bool
-	visits        int                   // of the node from which the task goes on
-	scopes        map[string]*PlanScope // as they were, by path
-	closedGraphs  map[string]bool       // graphs of which nothing more is shared
-	partlyShared  map[string]bool       // scopes of which not everything is
-	endedWhole    map[Address]bool      // subflows that ended because nothing was left to do in them
-	undone        map[Address]bool      // steps that were compensated,
-	undoneNodes   map[Address]bool      // and their nodes
-	lastSignals   map[Address]*Event    // with profile pocketflow: the signals that came last for steps that wait
-	endedBySignal map[*Event][]Address  // steps that ended by a signal
-	signals       []*Event              // signals and answers, by their number
-	sharedSignals map[int]*Event        // signals that are shared, by their place in plan.Events
-	redone        map[Address]bool      // those of plan.Again
+	before       *State // state after the whole history
+	s            *State // state after the shared events
+	from         string
+	part         bool
+	visits       int                   // number of visits of the node where the fork continues
+	scopes       map[string]*PlanScope // scopes of the old plan, by path
+	closedGraphs map[string]bool       // graphs that share no further events
+	partlyShared map[string]bool       // scopes that are not shared completely
+	endedWhole   map[Address]bool      // subflows that ended because they had no work left
+	undone       map[Address]bool      // compensated steps,
+	undoneNodes  map[Address]bool      // and their nodes
+	// for the pocketflow profile: the last signal for each waiting step
+	lastSignals   map[Address]*Event
+	endedBySignal map[*Event][]Address // steps that a signal has ended
+	signals       []*Event             // signals and answers, by number
+	sharedSignals map[int]*Event       // shared signals, by index in plan.Events
+	redone        map[Address]bool     // steps in plan.Again
 	plan          ForkPlan
 }
 
-// surveyEvent learns what has to be known beforehand.
+// surveyEvent collects data that the second pass needs in advance.
 func (f *forker) surveyEvent(e *Event) {
 	f.surveyEnd(e)
 	Evolve(f.before, e)
@@ -139,7 +146,7 @@ func (f *forker) surveyEvent(e *Event) {
 	}
 }
 
-// surveyEnd learns why a step ends.
+// surveyEnd records why a step ends.
 func (f *forker) surveyEnd(e *Event) {
 	at := e.stepAddress()
 	st := f.before.activeStep(at)
@@ -176,13 +183,13 @@ func (f *forker) checkFork() error {
 	return nil
 }
 
-// wasThere reports whether the task was at the node that it is to go on from.
+// wasThere reports whether the task visited the node where the fork continues.
 func (f *forker) wasThere() bool {
 	n := f.before.Plan.Root.Nodes[f.from]
 	return f.visits > 0 || n != nil && n.Dag != nil && f.before.Root.nodeState(n).Status() != ""
 }
 
-// considerEvent shares an event, or not.
+// considerEvent shares an event or drops it.
 func (f *forker) considerEvent(event *Event) {
 	switch e := *event; e.Type {
 	case TaskPaused, TaskResumed, StepHeld, StepReleased, CancelAsked, TaskEnded, PermitGranted:
@@ -214,13 +221,14 @@ func (f *forker) considerEvent(event *Event) {
 	}
 }
 
-// answersAgain reports whether a signal has ended a step that is done again, which asks anew.
+// answersAgain reports whether a signal ended a step that is repeated, which waits for a new
+// signal.
 func (f *forker) answersAgain(signal *Event) bool {
 	return slices.ContainsFunc(f.endedBySignal[signal], func(a Address) bool { return f.redone[a] })
 }
 
-// dropRedoneAnswers returns the shared events without the signals that came before it was known
-// that the step they have ended is done again.
+// dropRedoneAnswers removes signals that were shared before the step that they ended turned out to
+// be repeated.
 func (f *forker) dropRedoneAnswers(events []Event) []Event {
 	var kept []Event
 	for i := range events {
@@ -231,15 +239,15 @@ func (f *forker) dropRedoneAnswers(events []Event) []Event {
 	return kept
 }
 
-// shareEvent makes an event part of the fork. What belongs to the task that it was of is left out:
-// requests, keys it asked for, logs.
+// shareEvent adds an event to the fork. It removes data that belongs to the other task alone:
+// request ids, permits and logs.
 func (f *forker) shareEvent(e Event) {
 	e.Request, e.Permits, e.Log = "", nil, false
 	f.plan.Events = append(f.plan.Events, e)
 	Evolve(f.s, &e)
 }
 
-// shareEntered shares the beginning of a step, if that is as it was.
+// shareEntered shares the start of a step if it is unchanged.
 func (f *forker) shareEntered(e Event) {
 	sc := f.s.scopes[e.Scope]
 	if sc == nil || f.closedGraphs[e.Scope] {
@@ -256,8 +264,8 @@ func (f *forker) shareEntered(e Event) {
 	}
 }
 
-// redoReason says why a step that is about to begin, or to end without having begun, is done again;
-// "" = it is not.
+// redoReason returns why a step that begins, or ends without having begun, must be repeated; "" if
+// it is kept.
 func (f *forker) redoReason(sc *Scope, e *Event) ForkReason {
 	old, now := f.scopes[e.Scope].Nodes[e.Node], sc.Plan.Nodes[e.Node]
 	switch {
@@ -273,8 +281,8 @@ func (f *forker) redoReason(sc *Scope, e *Event) ForkReason {
 	return ""
 }
 
-// isInsideUndone reports whether a step is of a branch that was undone as a whole and that is laid
-// out in the scope around it.
+// isInsideUndone reports whether a step belongs to a branch that was undone as a whole and is laid
+// out in its parent's scope.
 func (f *forker) isInsideUndone(e *Event) bool {
 	for i, char := range e.Node {
 		if char == '/' && f.undoneNodes[Address{Scope: e.Scope, Node: e.Node[:i]}] {
@@ -284,10 +292,10 @@ func (f *forker) isInsideUndone(e *Event) bool {
 	return false
 }
 
-// leadsTo reports whether what is shared leads to a node.
+// leadsTo reports whether the shared events lead to a node.
 func (f *forker) leadsTo(sc *Scope, n *PlanNode, e *Event) bool {
 	if n == nil {
-		return sc.Plan.Dag != nil // it is no more
+		return sc.Plan.Dag != nil // the node no longer exists
 	}
 	if sc.Plan.Dag == nil {
 		return sc.Cursor == e.Node
@@ -295,8 +303,8 @@ func (f *forker) leadsTo(sc *Scope, n *PlanNode, e *Event) bool {
 	return !slices.ContainsFunc(n.Dag.Deps, func(i int) bool { return !sc.Nodes[i].Ended() })
 }
 
-// redoFrom notes a step that is done again. In a graph so is all that follows; the step around has
-// not ended then.
+// redoFrom records a repeated step. In a graph all later steps are repeated too. The steps around
+// it have not ended then.
 func (f *forker) redoFrom(e *Event, why ForkReason) {
 	f.noteRedone(e.stepAddress(), why)
 	if sc := f.s.scopes[e.Scope]; sc != nil && sc.Plan.Dag == nil {
@@ -322,7 +330,8 @@ func (f *forker) shareEnded(e Event) {
 		return
 	case st == nil && sc.Plan.Dag == nil:
 		return
-	case st == nil: // a node of a dag that ends without having begun; what had begun is noted already
+	// a node of a dag that ends without having begun; one that had begun is recorded already
+	case st == nil:
 		if f.redone[e.stepAddress()] {
 			return
 		}
@@ -349,10 +358,10 @@ func (f *forker) shareEnded(e Event) {
 	f.plan.Keeps = append(f.plan.Keeps, ForkStep{Address: e.stepAddress(), Output: output})
 }
 
-// maxForkOutputs bounds of how many steps a plan tells what they came to.
+// maxForkOutputs is the maximum number of steps whose outputs a plan shows.
 const maxForkOutputs = 1000
 
-// isOver reports whether nothing is left to do in a scope.
+// isOver reports whether a scope has no work left.
 func (sc *Scope) isOver() bool {
 	if sc.Plan.Dag != nil {
 		return sc.dag.left == 0
@@ -360,8 +369,8 @@ func (sc *Scope) isOver() bool {
 	return sc.Step == nil && sc.Cursor == ""
 }
 
-// redirectEdge has a step of a graph lead where the edges of the plan do. What ended the scope by
-// failing is tried again.
+// redirectEdge makes the end of a graph's step lead where the new plan leads. A failure that ended
+// the scope is retried instead.
 func (f *forker) redirectEdge(sc *Scope, st *Step, e *Event) {
 	failed := e.Status == string(StepFailed)
 	if e.Attempt > 0 || failed && e.Next == "" {
@@ -374,7 +383,7 @@ func (f *forker) redirectEdge(sc *Scope, st *Step, e *Event) {
 	e.Next, e.Reason = followEdge(sc, st.Node, how)
 }
 
-// redoUnended notes what is shared and has not ended.
+// redoUnended records the shared steps that have not ended.
 func (f *forker) redoUnended(sc *Scope) {
 	for _, st := range sc.Active() {
 		if !f.redone[st.Address()] {
@@ -386,9 +395,10 @@ func (f *forker) redoUnended(sc *Scope) {
 	}
 }
 
-// goOnFrom makes the history of another task this one's. What it did is done, so it has no effects.
+// goOnFrom applies the history of another task to this one. Its work is done, so there are no
+// effects.
 func (d *decider) goOnFrom(f *Fork) {
-	d.s.waits.log = nil // what was decided in the other task is told of that one
+	d.s.waits.log = nil // these approvals belong to the other task
 	for i := range f.Events {
 		d.events = append(d.events, f.Events[i])
 		Evolve(d.s, &f.Events[i])
@@ -397,18 +407,18 @@ func (d *decider) goOnFrom(f *Fork) {
 	d.s.waits.log = &d.approvals
 }
 
-// signalShared sends the values of shared that a fork is given. They come after the steps that are
-// done again have been given up, so none of these takes a signal that the new visit waits for.
+// signalShared sends the shared values that the fork was given. It runs after the repeated steps
+// were reset, so a step that is reset cannot consume a signal that the new visit waits for.
 func (d *decider) signalShared(f *Fork) {
 	for _, key := range slices.Sorted(maps.Keys(f.Shared)) {
 		d.emitEvent(Event{Type: SignalReceived, Key: key, Output: orNull(f.Shared[key]), By: byFork})
 	}
 }
 
-// byFork is who sets the values of shared that a fork is given.
+// byFork is the sender of these values.
 const byFork = "fork"
 
-// Fit says what is wrong with the values of shared that a fork is given.
+// Fit checks the shared values that a fork is given.
 func (f *Fork) Fit(p *Plan, l Limits) error {
 	size := 0
 	for key, v := range f.Shared {

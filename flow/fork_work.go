@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// sameWork reports whether a node does the same in two scopes, so that what it did in one counts in
-// the other. How often and for how long it is tried, where it leads and what compensates it does
-// not matter for that, nor what is inside of it: that is compared step by step.
+// sameWork reports whether a node does the same work in two scopes, so that the results of one
+// count in the other. Retries, timeouts, edges and compensations are ignored. The scope inside a
+// node is ignored too, because it is compared step by step.
 func sameWork(one *PlanScope, a *PlanNode, other *PlanScope, b *PlanNode) bool {
 	return reflect.DeepEqual(workOf(one, a), workOf(other, b))
 }
 
-// nodeWork is what a node does.
+// nodeWork describes the work of a node.
 type nodeWork struct {
 	Node  PlanNode
 	Cases []caseWork
@@ -50,7 +50,7 @@ func workOf(in *PlanScope, n *PlanNode) (w nodeWork) {
 	return w
 }
 
-// withoutRetries is what is carried out, without how it is tried.
+// withoutRetries returns the parts of x that describe the work, without retries and timeouts.
 func (x *Exec) withoutRetries() Exec {
 	return Exec{Type: x.Type, Service: x.Service, Func: x.Func, Script: x.Script, Program: x.Program, Params: x.Params}
 }
@@ -69,7 +69,8 @@ func (e *Each) withoutRetries() *Each {
 	return w
 }
 
-// dagWork is what a node of dag mode does, with the keys of others in the place of their indexes.
+// dagWork describes the work of a node in dag mode, with keys of other nodes in place of their
+// indexes.
 type dagWork struct {
 	Deps, Guards      []string
 	Sees              [][3]string
@@ -112,7 +113,8 @@ func (d *Dag) nodeKey(index int) string {
 	return d.List[index].Key
 }
 
-// sortedKeys of nodes, in their order: that of the definition does not matter.
+// sortedKeys returns the keys of nodes in sorted order, because the order of the definition does
+// not matter.
 func (d *Dag) sortedKeys(indexes []int) (keys []string) {
 	for _, i := range indexes {
 		keys = append(keys, d.nodeKey(i))

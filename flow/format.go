@@ -2,12 +2,15 @@
 
 package flow
 
-// Format is the newest format of journals that this release writes; it reads those of every format
-// before, too. It grows with what the release before could not read, such as a new kind of event,
-// and then Row writes the format before as well: that is how rows are written until all members of
-// a cluster understand the newest.
+// Format is the newest format of journals that this release writes. It reads all earlier formats,
+// too.
+//
+// The format increases with each change that the previous release cannot read, such as a new kind
+// of event. Then Row also has to write the previous format. Rows use that until all members of a
+// cluster understand the newest.
 const Format = 1
 
-// snapshotFormat names how snapshots are written, in their first byte. One of another format is of
-// no use: the caller folds the whole journal instead. It changes with every field that is added.
+// snapshotFormat is the format of snapshots, stored in their first byte. A snapshot of another
+// format cannot be used; the caller applies the whole journal instead. It changes with every new
+// field.
 const snapshotFormat = 15

@@ -2,7 +2,7 @@
 
 package flow
 
-// These stand for the release after this one, which the test of a rolling upgrade builds.
+// Formats of the next release, which the test of a rolling upgrade builds.
 const (
 	Format         = 2
 	snapshotFormat = 16

@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Heard are the keys of shared that somebody in a flow waits for or reads, which is what a signal
-// sets.
+// Heard holds the keys of shared that nodes of a flow wait for or read. A signal sets such a key.
 type Heard struct {
-	All  bool // all of shared is read, so no key is in vain
+	All  bool // all of shared is read, so every key has a reader
 	Keys []string
 }
 
-// Heard tells them for a task with some params, which may say what its nodes wait for.
+// Heard returns these keys for a task with the given params, because params may define what nodes
+// wait for.
 func (p *Plan) Heard(params json.RawMessage) Heard {
 	h := &heardCollector{params: params, keys: map[string]bool{}}
 	h.addScope(p.Root, true)
@@ -28,18 +28,18 @@ func (p *Plan) Heard(params json.RawMessage) Heard {
 	return Heard{h.readsAll, slices.Sorted(maps.Keys(h.keys))}
 }
 
-// Has reports whether a signal of a key is for somebody.
+// Has reports whether a signal with this key has a reader.
 func (h Heard) Has(key string) bool { return h.All || slices.Contains(h.Keys, key) }
 
-// heardCollector collects such keys.
+// heardCollector collects the keys.
 type heardCollector struct {
-	params   json.RawMessage // of the task
+	params   json.RawMessage // params of the task
 	keys     map[string]bool
 	readsAll bool
 }
 
-// addScope goes through a scope. Below the root, nodes only wait for what is signaled: they read a
-// shared state of their own.
+// addScope adds the keys of a scope. Nodes below the root read a shared state of their own, so only
+// the keys that they wait for count.
 func (h *heardCollector) addScope(g *PlanScope, root bool) {
 	for _, n := range g.Nodes {
 		h.addWaitKey(g, n)
@@ -58,7 +58,7 @@ func (h *heardCollector) addScope(g *PlanScope, root bool) {
 	}
 }
 
-// addWaitKey notes what a node waits for.
+// addWaitKey adds the key that a node waits for.
 func (h *heardCollector) addWaitKey(g *PlanScope, n *PlanNode) {
 	param := awaitedParams[n.Kind]
 	if param == "" {
@@ -79,16 +79,16 @@ func (h *heardCollector) addWaitKey(g *PlanScope, n *PlanNode) {
 
 const sharedPrefix = "$shared."
 
-// addKey notes the first part of a path into shared.
+// addKey adds the first part of a path into shared.
 func (h *heardCollector) addKey(path string) {
 	if i := strings.IndexAny(path, ".["); i > 0 {
-		h.keys[path] = true // a signal may have set a key of just this name
+		h.keys[path] = true // a signal may have set a key with exactly this name
 		path = path[:i]
 	}
 	h.keys[path] = true
 }
 
-// addReference notes a reference to shared.
+// addReference adds the key of a reference to shared.
 func (h *heardCollector) addReference(text string) {
 	switch path, ok := strings.CutPrefix(text, sharedPrefix); {
 	case ok && path == "":
@@ -123,11 +123,10 @@ func (h *heardCollector) addCases(n *PlanNode) {
 	}
 }
 
-// sharedInJSON are the texts in an expression in JSON that refer to shared.
+// sharedInJSON matches the texts in a JSON expression that refer to shared.
 var sharedInJSON = regexp.MustCompile(`"\$shared\.[^"]*`)
 
-// sharedInCEL is what an expression does with shared: it looks at a key, or at something else of
-// it.
+// sharedInCEL matches each use of shared in an expression: a key of it, or shared as a whole.
 var sharedInCEL = regexp.MustCompile(`\bshared\b\s*(?:\.\s*([A-Za-z_]\w*)\s*(\()?|\[\s*["']([^"']*)["']\s*\])?`)
 
 func (h *heardCollector) addCEL(c *expr.CEL) {
@@ -136,7 +135,7 @@ func (h *heardCollector) addCEL(c *expr.CEL) {
 	}
 	for _, found := range sharedInCEL.FindAllStringSubmatch(c.Source(), -1) {
 		switch key := found[1] + found[3]; {
-		case key == "" || found[2] != "": // all of it, or a function of that
+		case key == "" || found[2] != "": // all of shared, or a function of it
 			h.readsAll = true
 		default:
 			h.addKey(key)

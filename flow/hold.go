@@ -5,8 +5,8 @@ import (
 	"container/heap"
 )
 
-// holdStep decides about keeping a node from beginning, or about letting it. That it is as wanted
-// already changes nothing.
+// holdStep holds a node back from beginning, or releases it. It does nothing if the node is in the
+// wanted state.
 func (d *decider) holdStep(a Address, hold bool) error {
 	sc := d.s.scopes[a.Scope]
 	switch {
@@ -37,7 +37,7 @@ func (d *decider) holdStep(a Address, hold bool) error {
 	return nil
 }
 
-// holdNode takes a node from those that can be decided about, or gives it back.
+// holdNode removes a node from the ready nodes, or adds it again.
 func (sc *Scope) holdNode(key string, hold bool) {
 	node := sc.Plan.Nodes[key]
 	if node == nil || sc.nodeState(node).Status() != "" {

@@ -12,7 +12,7 @@ import (
 
 var null = json.RawMessage("null")
 
-// referenceEnv is what references mean in a scope.
+// referenceEnv returns the environment for references in a scope.
 func (sc *Scope) referenceEnv(params, input json.RawMessage) *expr.Env {
 	if input == nil {
 		input = sc.closingInput()
@@ -30,7 +30,7 @@ func (sc *Scope) referenceEnv(params, input json.RawMessage) *expr.Env {
 	return env
 }
 
-// SharedJSON is the scope's shared state as one object, keys sorted.
+// SharedJSON returns the scope's shared state as one object with sorted keys.
 func (sc *Scope) SharedJSON() json.RawMessage {
 	size := 2
 	for k, v := range sc.Shared {
@@ -55,8 +55,8 @@ func orNull(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// buildInput makes a node's input: as a reference when it is a part of params or shared, which is
-// all an event needs to keep, else as a value.
+// buildInput returns the input of a node. An input that is a part of params or shared is returned
+// as a reference, so the event need not hold the value.
 func (sc *Scope) buildInput(n *PlanNode, params json.RawMessage) (value json.RawMessage, ref string) {
 	switch {
 	case n.Prep.HasMap:
@@ -88,7 +88,7 @@ func (sc *Scope) inputMap(n *PlanNode, params json.RawMessage) json.RawMessage {
 	return append(b, '}')
 }
 
-// resolveText says what the text of an input_key means at this moment.
+// resolveText returns the current value of the text of an input_key.
 func (sc *Scope) resolveText(text string, params json.RawMessage) json.RawMessage {
 	switch {
 	case sc.Plan.Flat:
@@ -100,8 +100,8 @@ func (sc *Scope) resolveText(text string, params json.RawMessage) json.RawMessag
 	}
 }
 
-// resolveFlat resolves a text inside a subflow, where `$params.x` and bare keys are single keys; a
-// dotted path counts only when there is no such key.
+// resolveFlat resolves a text inside a subflow, where `$params.x` and bare keys are single keys.
+// The text counts as a dotted path only if there is no such key.
 func (sc *Scope) resolveFlat(text string, params json.RawMessage) json.RawMessage {
 	if key, ok := strings.CutPrefix(text, "$params."); ok {
 		if v, ok := expr.Field(params, key); ok {
@@ -119,9 +119,11 @@ func (sc *Scope) sharedPath(path string) json.RawMessage {
 	return orNull(expr.ParseRef("$shared." + path).Resolve(sc.referenceEnv(nil, nil)))
 }
 
-// awaitedValue is the value a wait_event or approval waits for: that of the signal that it has
-// taken. With profile pocketflow it is what stands under its reference, where a word without `$` is
-// a key of shared, and a subflow also sees what was signaled to the task.
+// awaitedValue returns the value that a wait_event or approval waits for: that of the signal that
+// it has consumed.
+//
+// With the pocketflow profile it is the current value of the reference. A word without `$` is a key
+// of shared there, and a subflow also sees values that were signaled to the task.
 func (s *State) awaitedValue(st *Step, param string) (value json.RawMessage, ok bool) {
 	if !st.scope.Plan.Pocketflow {
 		if st.Signal == nil {
@@ -145,7 +147,8 @@ func (s *State) awaitedValue(st *Step, param string) (value json.RawMessage, ok 
 	return value, true
 }
 
-// parallelBranches are a parallel's: those of the definition, else the strings of params.services.
+// parallelBranches returns the branches of a parallel: those of the definition, else the strings in
+// params.services.
 func (n *PlanNode) parallelBranches(params json.RawMessage, sc *Scope) (names []string, execs []Exec) {
 	for _, b := range n.Each.Branches {
 		names, execs = append(names, b.Name), append(execs, b.Exec)
@@ -165,7 +168,7 @@ func (n *PlanNode) parallelBranches(params json.RawMessage, sc *Scope) (names []
 	return names, execs
 }
 
-// inputSource returns the name of the place from which a prep takes its input.
+// inputSource returns where a prep takes its input from, for error messages.
 func (p *PlanPrep) inputSource() string {
 	switch {
 	case p.HasMap:
@@ -176,10 +179,10 @@ func (p *PlanPrep) inputSource() string {
 	return "a node without prep.input_key"
 }
 
-// unitInput is what a unit works on.
+// unitInput returns the input of a unit.
 func (st *Step) unitInput(i int) json.RawMessage { return st.scope.mode.unitInput(st, i) }
 
-// stepInput is what a step works on.
+// stepInput returns the input of a step.
 func (st *Step) stepInput() json.RawMessage { return st.scope.mode.stepInput(st) }
 
 // mergeParams returns the params of a unit's job: those of its branch or item laid over those of the
@@ -191,9 +194,9 @@ func mergeParams(st *Step, exec *Exec) json.RawMessage {
 	return st.jobParams
 }
 
-// withOwnProgram returns params in which only the definition's own params name a program, in all
-// profiles: a worker or a starter carries it out. Other values of that name are left alone. Letter
-// case does not matter to all readers of JSON.
+// withOwnProgram returns params in which only the definition may name a program, because a worker
+// or starter executes it. This holds for all profiles. Values of that name that are no objects
+// stay. Letter case is ignored, because some readers of JSON ignore it.
 func withOwnProgram(params, own json.RawMessage) json.RawMessage {
 	members, _ := expr.Members(params)
 	var foreign []string
@@ -216,7 +219,7 @@ func withOwnProgram(params, own json.RawMessage) json.RawMessage {
 	return params
 }
 
-// objectOr is a value if it is an object.
+// objectOr returns the value if it is an object, else nil.
 func objectOr(v json.RawMessage) json.RawMessage {
 	if expr.KindOf(v) == expr.KindObject {
 		return v

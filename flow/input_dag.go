@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// dagInput is what a node's handler gets. It is made of outputs that do not change any more, so it
-// can be made again whenever somebody asks. A mapped one may fail.
+// dagInput returns the input of a node's handler. It is built from outputs that no longer change,
+// so it can be rebuilt at any time. A mapped input may fail.
 func (sc *Scope) dagInput(n *PlanNode) (json.RawMessage, error) {
 	d := n.Dag
 	switch d.Shape {
@@ -28,7 +28,7 @@ func (sc *Scope) dagInput(n *PlanNode) (json.RawMessage, error) {
 	return append(sc.appendSeen(b, d.Sees, false), '}'), nil
 }
 
-// mergedInput lays the run's input over the static one, and the dependencies over both. A
+// mergedInput merges the run's input over the static input, and the dependencies over both. A
 // dependency without a result is null.
 func (sc *Scope) mergedInput(n *PlanNode) json.RawMessage {
 	base := n.Dag.Static
@@ -42,8 +42,8 @@ func (sc *Scope) mergedInput(n *PlanNode) json.RawMessage {
 	return json.RawMessage("{}")
 }
 
-// mappedInput puts a mapped input together: of an expression, one reference, bindings, or, when
-// nothing is said, all outputs that the node sees..
+// mappedInput builds a mapped input from an expression, one reference or bindings. Without any of
+// these it contains all outputs that the node sees.
 func (sc *Scope) mappedInput(n *PlanNode, a *expr.Allowance) (json.RawMessage, error) {
 	d := n.Dag
 	switch {
@@ -74,7 +74,7 @@ func (sc *Scope) mappedInput(n *PlanNode, a *expr.Allowance) (json.RawMessage, e
 	return append(b, '}'), nil
 }
 
-// dagRef is what a reference means to a node.
+// dagRef returns the value of a reference of a node.
 func (sc *Scope) dagRef(n *PlanNode, r *PlanRef) (v json.RawMessage, found bool) {
 	switch r.From {
 	case FromShared:
@@ -96,7 +96,7 @@ func (sc *Scope) dagRef(n *PlanNode, r *PlanRef) (v json.RawMessage, found bool)
 	return at, expr.KindOf(at) != expr.KindNull
 }
 
-// exprVars are what expressions of a node may name.
+// exprVars returns the variables of a node's expressions.
 func (sc *Scope) exprVars(n *PlanNode) expr.Vars {
 	return func(name string) (expr.Source, bool) {
 		switch name {
@@ -123,7 +123,7 @@ func (sc *Scope) exprVars(n *PlanNode) expr.Vars {
 	}
 }
 
-// depsObject are the outputs a node sees, as one object.
+// depsObject returns the outputs that a node sees, as one object.
 func (sc *Scope) depsObject(n *PlanNode) json.RawMessage {
 	return append(sc.appendSeen([]byte{'{'}, n.Dag.Sees, false), '}')
 }
@@ -137,13 +137,13 @@ func (sc *Scope) seenOutput(n *PlanNode, name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// seesNothing reports whether a name is that of a dependency without an output, because it was
-// skipped or failed.
+// seesNothing reports whether the name is a dependency without an output, because it was skipped or
+// failed.
 func (sc *Scope) seesNothing(n *PlanNode, name string) bool {
 	return slices.ContainsFunc(n.Dag.Sees, func(s Seen) bool { return s.Name == name && sc.Nodes[s.Index].Status() != StepCompleted })
 }
 
-// describeValue names a value's kind, and a short one itself.
+// describeValue returns the kind of a value, with the value itself if it is short.
 func describeValue(v json.RawMessage) string {
 	kind, short := expr.KindOf(v), expr.Compact(v)
 	if kind == expr.KindNull || len(short) > 40 {
@@ -152,7 +152,7 @@ func describeValue(v json.RawMessage) string {
 	return kind.String() + ": " + string(short)
 }
 
-// fanoutItem is what a unit of a fanout is about; nil when there are only so many of them.
+// fanoutItem returns the item of a fanout's unit, or nil if the fanout only has a number of units.
 func (st *Step) fanoutItem(i int) json.RawMessage {
 	if i < st.Initial && st.Node.Dag.Items == nil {
 		return nil
@@ -160,8 +160,8 @@ func (st *Step) fanoutItem(i int) json.RawMessage {
 	return itemAt(st.items, st.Extra, st.Initial, i)
 }
 
-// itemAt returns the item of a unit: one of a list, each of which has as many of the first units,
-// or one that was appended.
+// itemAt returns the item of a unit: an appended one, or one of the list, where each item has the
+// same number of consecutive units.
 func itemAt(items, extra []json.RawMessage, initial, unit int) json.RawMessage {
 	if k := unit - initial; k >= 0 {
 		if k < len(extra) {
@@ -175,8 +175,8 @@ func itemAt(items, extra []json.RawMessage, initial, unit int) json.RawMessage {
 	return null
 }
 
-// runOf is what `run` means to a node: what a prep of the branch around it returned, or the
-// scope's.
+// runOf returns the meaning of `run` for a node: the result of the prep of the branch around it, or
+// the run of the scope.
 func (sc *Scope) runOf(n *PlanNode) json.RawMessage {
 	if n.Dag.Run >= 0 {
 		return orNull(sc.Nodes[n.Dag.Run].Output)
@@ -184,8 +184,7 @@ func (sc *Scope) runOf(n *PlanNode) json.RawMessage {
 	return orNull(sc.run)
 }
 
-// completedOutputs are the outputs of those nodes that completed, by name; null when there are
-// none.
+// completedOutputs returns the outputs of the completed nodes by name, or null if there are none.
 func (sc *Scope) completedOutputs(seen []Seen) json.RawMessage {
 	b := []byte{'{'}
 	b = sc.appendSeen(b, seen, false)
@@ -195,8 +194,8 @@ func (sc *Scope) completedOutputs(seen []Seen) json.RawMessage {
 	return append(b, '}')
 }
 
-// appendSeen adds the outputs of nodes as fields; those that were skipped or failed are left out,
-// or null.
+// appendSeen adds the outputs of nodes as fields. For nodes that were skipped or failed it adds
+// null if nulls is set, else nothing.
 func (sc *Scope) appendSeen(b []byte, seen []Seen, nulls bool) []byte {
 	for _, s := range seen {
 		n := &sc.Nodes[s.Index]
@@ -212,7 +211,8 @@ func (sc *Scope) appendSeen(b []byte, seen []Seen, nulls bool) []byte {
 	return b
 }
 
-// unitsOfEach says how many units a fanout has, which are no more than a step may have.
+// unitsOfEach returns the number of units of a fanout. More units than a step may have are an
+// error.
 func (sc *Scope) unitsOfEach(n *PlanNode, most int) (int, error) {
 	d := n.Dag
 	if d.Items == nil {
@@ -232,13 +232,13 @@ func (sc *Scope) unitsOfEach(n *PlanNode, most int) (int, error) {
 		return total, nil
 	}
 	count, text, err := sc.countOfEach(n)
-	if err == nil && count > most/len(items) { // a product might be more than an int holds
+	if err == nil && count > most/len(items) { // the product might overflow an int
 		err = Errorf(Limit, "limit: %d items × %s units each are more than the %d units a step may have", len(items), text, most)
 	}
 	return len(items) * count, err
 }
 
-// itemsOfEach are what the units of a fanout work on. A dependency that was skipped has none.
+// itemsOfEach returns the items of a fanout. A skipped dependency has none.
 func (sc *Scope) itemsOfEach(n *PlanNode) ([]json.RawMessage, error) {
 	from := n.Dag.Items
 	if sc.isSkippedRef(from) {
@@ -253,8 +253,8 @@ func (sc *Scope) itemsOfEach(n *PlanNode) ([]json.RawMessage, error) {
 	return items, nil
 }
 
-// countOfEach is how many units there are, or how many for each item, and the same as it was
-// written. What is more than any step may have is cut.
+// countOfEach returns the number of units, or the number per item, with its text as written. The
+// number is capped above the limit of a step.
 func (sc *Scope) countOfEach(n *PlanNode) (count int, text string, err error) {
 	from := n.Dag.Count
 	switch {
@@ -272,7 +272,7 @@ func (sc *Scope) countOfEach(n *PlanNode) (count int, text string, err error) {
 	return int(min(f, math.MaxInt32)), string(expr.Compact(v)), nil
 }
 
-// isSkippedRef reports whether a reference is to the output of a node that was skipped.
+// isSkippedRef reports whether a reference names the output of a skipped node.
 func (sc *Scope) isSkippedRef(r *PlanRef) bool {
 	return r.From == FromDep && sc.Nodes[r.Dep].Status() == StepSkipped
 }

@@ -7,25 +7,26 @@ import (
 	"slices"
 )
 
-// Kept is what a step that failed or was cut short leaves to the visit that tries it again: what it
-// had completed is not done once more, as long as it works on the same input.
+// Kept holds the results that a failed or interrupted step leaves to the visit that retries it.
+// Completed work is not repeated if the input is the same.
 type Kept struct {
 	Input   json.RawMessage
-	Initial int    // units it began with
-	Units   []Unit // zero where nothing had completed
-	Child   *Scope // of a subflow, with nothing active in it
-	Since   int    // the visit whose keys its units have
+	Initial int    // number of units at the start
+	Units   []Unit // zero for units that had not completed
+	Child   *Scope // scope of a subflow, without active steps
+	Since   int    // visit whose unit keys the units use
 	OwnKeys []OwnKeys
 }
 
-// OwnKeys are units of a step, in ascending order, that have keys of another visit than the others,
-// because they were undone.
+// OwnKeys is a range of units whose keys belong to another visit than those of the other units,
+// because they were undone. Ranges are in ascending order.
 type OwnKeys struct {
 	From, Count int
-	Visit       int // 0 = of the next one, which does them again
+	Visit       int // 0 for the next visit, which runs them again
 }
 
-// keepResults is called when a step is over, and everything below it with it.
+// keepResults returns the reusable results of an ended step. Everything below the step has ended,
+// too.
 func (s *State) keepResults(st *Step, at int64) *Kept {
 	k := &Kept{Input: st.Input, Initial: st.Initial, Units: st.completedUnits()}
 	k.Since, k.OwnKeys = st.keyVisit(), st.OwnKeys
@@ -36,7 +37,7 @@ func (s *State) keepResults(st *Step, at int64) *Kept {
 	return k
 }
 
-// cutActive drops the active steps of a scope, which were over at a time, and what is below them.
+// cutActive ends the active steps of a scope, and everything below them, at the given time.
 func (sc *Scope) cutActive(s *State, at int64) {
 	for _, st := range sc.Active() {
 		s.forgetStep(st, at)
@@ -45,8 +46,9 @@ func (sc *Scope) cutActive(s *State, at int64) {
 	}
 }
 
-// completedUnits are the units of a step with nothing but the results of those that completed; nil
-// when none has, and when all have: then it failed by what they put out together, and would again.
+// completedUnits returns the units with the results of the completed ones alone. It returns nil if
+// none has completed. It also returns nil if all have: then the step failed because of their
+// combined output, and would fail again.
 func (st *Step) completedUnits() []Unit {
 	if st.Done == st.Failures || st.Done-st.Failures == len(st.Units) || st.Node.Single {
 		return nil
@@ -60,8 +62,9 @@ func (st *Step) completedUnits() []Unit {
 	return units
 }
 
-// reusableResults says of how many units, or of a scope, a step that is about to be entered has the
-// results: its last visit has left them, and it works on the same.
+// reusableResults returns how many units of the previous visit can be reused by a step that is
+// about to be entered (1 for a child scope). The results can be reused if the step has the same
+// input.
 func (sc *Scope) reusableResults(n *PlanNode, e *Event) int {
 	k := sc.mode.keptResults(sc, n)
 	if k == nil || k.Units == nil && k.Child == nil || !sc.sameWork(n, k, e) {
@@ -76,8 +79,8 @@ func (sc *Scope) reusableResults(n *PlanNode, e *Event) int {
 	return max(count, 1)
 }
 
-// continuedVisit returns the visit whose keys the units of a step that is about to be entered keep,
-// because a retry has them do the same work again; 0 = none.
+// continuedVisit returns the visit whose unit keys a step that is about to be entered reuses,
+// because it retries the same work. It returns 0 if there is none.
 func (sc *Scope) continuedVisit(n *PlanNode, e *Event) int {
 	if k := sc.mode.keptResults(sc, n); k != nil && sc.sameWork(n, k, e) {
 		return k.Since
@@ -85,8 +88,8 @@ func (sc *Scope) continuedVisit(n *PlanNode, e *Event) int {
 	return 0
 }
 
-// sameWork reports whether a step that is about to be entered has the input and the number of units
-// of its last visit.
+// sameWork reports whether a step that is about to be entered has the same input and number of
+// units as its last visit.
 func (sc *Scope) sameWork(n *PlanNode, k *Kept, e *Event) bool {
 	if k.Initial != e.Total {
 		return false
@@ -98,10 +101,10 @@ func (sc *Scope) sameWork(n *PlanNode, k *Kept, e *Event) bool {
 	return sc.equalValues(k.Input, input)
 }
 
-// keyVisit returns the visit whose keys the step's units have.
+// keyVisit returns the visit that the keys of the step's units contain.
 func (st *Step) keyVisit() int { return cmp.Or(st.Since, st.Visit) }
 
-// unitKeyVisit returns the visit whose key a unit has.
+// unitKeyVisit returns the visit that the key of a unit contains.
 func (st *Step) unitKeyVisit(unit int) int {
 	i, _ := slices.BinarySearchFunc(st.OwnKeys, unit, func(k OwnKeys, unit int) int {
 		return cmp.Compare(k.From+k.Count-1, unit)
@@ -112,8 +115,8 @@ func (st *Step) unitKeyVisit(unit int) int {
 	return st.keyVisit()
 }
 
-// originUnit returns the unit of the visit that a step continues; the zero Address when it
-// continues none, and is in no scope that does.
+// originUnit returns the unit in the visit that the step continues. It returns the zero Address if
+// neither the step nor a scope around it continues a visit.
 func (st *Step) originUnit(unit int) Address {
 	scope, visit := st.scope.originPath(), st.unitKeyVisit(unit)
 	if visit == st.Visit && scope == st.scope.Path {
@@ -122,8 +125,8 @@ func (st *Step) originUnit(unit int) Address {
 	return Address{Scope: scope, Node: st.Key, Visit: visit, Unit: unit}
 }
 
-// originPath returns the path of a scope, with the visits that the steps around it continue in the
-// place of theirs.
+// originPath returns the path of a scope, with the visits of the steps around it replaced by those
+// that they continue.
 func (sc *Scope) originPath() string {
 	if sc.parent == nil {
 		return sc.Path
@@ -135,8 +138,8 @@ func (sc *Scope) originPath() string {
 	return childScope(around, sc.parent.Key, sc.parent.keyVisit())
 }
 
-// applyKept gives a step that has just been entered what its last visit has left. Units that were
-// appended to that one are appended again, and only then have their results.
+// applyKept gives a step that was just entered the results of its last visit. Units that were
+// appended to that visit are appended again later, and get their results then.
 func (st *Step) applyKept(k *Kept) {
 	st.takeResults(k.Units, 0)
 	if len(k.Units) > len(st.Units) {
@@ -147,7 +150,7 @@ func (st *Step) applyKept(k *Kept) {
 	}
 }
 
-// takeResults gives units from an index on the results that were kept of them.
+// takeResults restores the kept results of units, from an index on.
 func (st *Step) takeResults(kept []Unit, from int) {
 	for i := from; i < min(len(kept), len(st.Units)); i++ {
 		if kept[i].Status == UnitCompleted {
@@ -158,23 +161,22 @@ func (st *Step) takeResults(kept []Unit, from int) {
 	}
 }
 
-// copyForRetry is a copy of a scope that is over, for another visit of the step it belongs to. The
-// first one stays as somebody may be reading it.
+// copyForRetry returns a copy of an ended scope for another visit of its step. The original stays
+// unchanged, because it may still have readers.
 func (sc *Scope) copyForRetry() *Scope {
 	next := *sc
 	next.Nodes, next.Shared, next.Visits = slices.Clone(sc.Nodes), maps.Clone(sc.Shared), maps.Clone(sc.Visits)
 	return &next
 }
 
-// reopenFailed has a scope that failed or was cut short go on where it was: what failed, and what
-// could not run because of that, is as if it had not been there; so is what was undone.
+// reopenFailed resets a failed or interrupted scope, so that it continues. Failed nodes, the nodes
+// that could not run because of them, and undone nodes run again.
 func (sc *Scope) reopenFailed(undone map[string]bool) {
 	sc.mode.reopenScope(sc, undone)
 	sc.Failed, sc.FailedAt, sc.EnterAt, sc.Retries = "", "", 0, 0
 }
 
-// reopenScope has a subflow try again what failed in its dag. What somebody does not want to begin
-// still does not.
+// reopenScope makes a subflow retry the failed nodes of its dag. Held nodes stay held.
 func (s *State) reopenScope(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil {
@@ -194,11 +196,11 @@ func (s *State) reopenScope(e *Event) {
 	sc.Retries, sc.EnterAt = e.Attempt, e.Due
 }
 
-// retryTask has a failed task go on: what failed, and what could not run because of that, is as if
-// it had not been there; so is what was undone.
+// retryTask makes a failed task continue. Failed nodes, the nodes that could not run because of
+// them, and undone nodes run again.
 func (s *State) retryTask(e *Event) {
 	var undone map[string]bool
-	ended := cmp.Or(s.EndedAt, e.At) // a fork may be of a task that has not ended
+	ended := cmp.Or(s.EndedAt, e.At) // a fork may come from a task that has not ended
 	s.Root.cutActive(s, ended)
 	if s.Closing != nil {
 		s.forgetScope(s.Closing.Scope, ended)
@@ -223,9 +225,8 @@ func (s *State) retryTask(e *Event) {
 	s.Root.reopenNode(e.Node)
 }
 
-// replaceParams has the root work on other params. Units of a dag that would work on something else
-// than those whose results were kept are done again; what is kept in other ways is compared when
-// the step begins.
+// replaceParams gives the root new params. Units of a dag whose input changes lose their kept
+// results. Other kept results are compared when their step begins.
 func (sc *Scope) replaceParams(params json.RawMessage) {
 	before := map[int][]json.RawMessage{}
 	for i := range sc.Nodes {
@@ -241,7 +242,8 @@ func (sc *Scope) replaceParams(params json.RawMessage) {
 	}
 }
 
-// unitsWork is what the units of a fanout work on: their items, or the input of all.
+// unitsWork returns the values that the units of a fanout work on: their items, or their common
+// input.
 func (sc *Scope) unitsWork(n *PlanNode) (all []json.RawMessage) {
 	if n.Dag.Items != nil {
 		all, _ = sc.itemsOfEach(n)
@@ -254,9 +256,9 @@ func (sc *Scope) unitsWork(n *PlanNode) (all []json.RawMessage) {
 	return all
 }
 
-// forgetInside drops from the scopes that are kept what units of dags had completed that worked on
-// what their scope was given: it will be given something else. Where a scope was given the input of
-// its step, that is compared when the step begins.
+// forgetInside drops, from kept scopes, the results of units that used the input of their scope,
+// because that input changes. If the scope got the input of its step, the input is compared when
+// the step begins.
 func (sc *Scope) forgetInside() {
 	sc.Kept = sc.Kept.forgetInside()
 	for i := range sc.Nodes {
@@ -270,7 +272,7 @@ func (k *Kept) forgetInside() *Kept {
 	switch {
 	case k == nil || k.Child == nil || len(k.Input) > 0:
 		return k
-	case k.Child.Plan == nil: // of a snapshot; params change in the first row alone
+	case k.Child.Plan == nil: // from a snapshot; params only change in the first row
 		return nil
 	}
 	next := *k
@@ -285,7 +287,7 @@ func (k *Kept) forgetInside() *Kept {
 	return &next
 }
 
-// mayUseRun reports whether units of a fanout may work on what their scope was given.
+// mayUseRun reports whether units of a fanout may use the input of their scope.
 func (n *PlanNode) mayUseRun() bool {
 	return n.Dag.Items == nil || n.Dag.Items.From == FromRun || n.Dag.Shape == ShapeMerged
 }

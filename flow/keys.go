@@ -12,83 +12,85 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Keys are what a node's attempts, or a whole task, have to be given before they go on, so that
-// never too many of a key are under way in the whole cluster.
+// Keys defines the permits that the attempts of a node, or a whole task, must get before they go
+// on. They limit how many attempts or tasks of a key are under way in the whole cluster.
 type Keys struct {
-	Concurrency *KeyLimit // how many at once; nil = any
-	Rate        *KeyLimit // how many begin in a time; nil = any
-	Priority    KeyText   // among those that wait for the same key, the higher the sooner
-	PerUnit     bool      // what they say differs from unit to unit
+	Concurrency *KeyLimit // limit of concurrent holders; nil if none
+	Rate        *KeyLimit // limit of starts per period; nil if none
+	Priority    KeyText   // order among requests that wait for the same key; higher comes first
+	PerUnit     bool      // the keys differ from unit to unit
 }
 
-// KeyLimit is a limit for each key.
+// KeyLimit is a limit that applies to each key separately.
 type KeyLimit struct {
-	Name  string // whoever names it shares it; "" = it is the node's, or the flow's, alone
+	// limits with the same name are shared; "" if it belongs to the node or the flow alone
+	Name  string
 	Key   KeyText
-	Fair  KeyText // of those that wait, each of these has its turn
+	Fair  KeyText // waiting requests are served round robin by this text
 	Limit int
-	PerMS int64 // of a rate
+	PerMS int64 // period of a rate
 	Full  WhenFull
 }
 
-// KeyText is a reference, or a text that means itself; "" is the same key for all.
+// KeyText is a reference or a literal text; "" means one key for all.
 type KeyText struct {
 	Text string
 	Ref  expr.Ref
 	From KeySource
 }
 
-// KeySource says what the reference of a key looks into.
+// KeySource is the value that the reference of a key looks into.
 type KeySource uint8
 
-// Sources of keys. Item is that of a unit, Run what a dag works on; a Ref of either looks into its
-// input.
+// Sources of keys. KeyFromItem is the item of a unit, KeyFromRun the input of a dag; the Ref of
+// either looks into its input.
 const (
 	KeyFromEnv KeySource = iota
 	KeyFromItem
 	KeyFromRun
 )
 
-// WhenFull says what happens to somebody for whom a key has no place.
+// WhenFull is the action for a request when its key is full.
 type WhenFull string
 
-// Words of when_full.
+// Values of when_full.
 const (
-	FullQueue  WhenFull = ""               // he waits
-	FullRefuse WhenFull = "refuse"         // he fails
-	FullCancel WhenFull = "cancel_running" // the oldest one is canceled and makes room
+	FullQueue  WhenFull = ""               // the request waits
+	FullRefuse WhenFull = "refuse"         // the request fails
+	FullCancel WhenFull = "cancel_running" // the oldest holder is canceled to make room
 )
 
-// MaxPriority bounds priorities on both sides of 0.
+// MaxPriority is the maximum absolute value of a priority.
 const MaxPriority = 100
 
-// Permit is what an attempt, or a task, asks the owner of a key for.
+// Permit is a request of an attempt or a task to the owner of a key.
 type Permit struct {
-	Key      string   `json:"k"` // with what it limits and whose key it is in front
-	Limit    int      `json:"l"`
-	PerMS    int64    `json:"m,omitempty"` // of a rate; 0 = it is held until the attempt, or the task, is over
+	Key   string `json:"k"` // with a prefix for the kind of limit and its owner
+	Limit int    `json:"l"`
+	// period of a rate; 0 means that the permit is held until the attempt or the task is over
+	PerMS    int64    `json:"m,omitempty"`
 	Full     WhenFull `json:"w,omitempty"`
 	Priority int      `json:"p,omitempty"`
 	Fair     string   `json:"f,omitempty"`
 }
 
-// Permits are those of an attempt or a task, in the order in which they are asked for.
+// Permits are the permits of an attempt or a task, in the order in which they are requested.
 type Permits struct {
 	List    []Permit
-	Got     int   // how many it has been given
-	AskedAt int64 // for the one that it waits for
+	Got     int   // number of permits given so far
+	AskedAt int64 // time of the current request
 }
 
-// Waits reports whether there is one that has yet to be given.
+// Waits reports whether a permit is still missing.
 func (p *Permits) Waits() bool { return p != nil && p.Got < len(p.List) }
 
-// Next is the one that it waits for.
+// Next returns the permit that it waits for.
 func (p *Permits) Next() *Permit { return &p.List[p.Got] }
 
-// isAwaiting reports whether it waits for a key.
+// isAwaiting reports whether it waits for a permit of the key.
 func (p *Permits) isAwaiting(key string) bool { return p.Waits() && p.Next().Key == key }
 
-// isHolding reports whether it has a key that it keeps.
+// isHolding reports whether it holds a permit of the key. A permit of a rate is never held.
 func (p *Permits) isHolding(key string) bool {
 	for i := 0; p != nil && i < p.Got; i++ {
 		if p.List[i].Key == key && p.List[i].PerMS == 0 {
@@ -98,7 +100,7 @@ func (p *Permits) isHolding(key string) bool {
 	return false
 }
 
-// appendReleases adds that whoever has asked for permits, or has some, is over.
+// appendReleases adds the releases of all permits that were given or requested.
 func (p *Permits) appendReleases(effects []Effect, a Address) []Effect {
 	for i := 0; p != nil && i < min(p.Got+1, len(p.List)); i++ {
 		if i == p.Got || p.List[i].PerMS == 0 {
@@ -108,8 +110,8 @@ func (p *Permits) appendReleases(effects []Effect, a Address) []Effect {
 	return effects
 }
 
-// appendGot adds what follows from the permit that was given last: it is kept, or, of a rate, used
-// up.
+// appendGot adds the effect of the permit that was given last: it is held, or used up if it belongs
+// to a rate.
 func (p *Permits) appendGot(effects []Effect, a Address) []Effect {
 	got := &p.List[p.Got-1]
 	if got.PerMS > 0 {
@@ -118,7 +120,7 @@ func (p *Permits) appendGot(effects []Effect, a Address) []Effect {
 	return append(effects, Held{a, got.Key})
 }
 
-// decodePermits reads those of an event; nil = none.
+// decodePermits returns the permits of an event, or nil if there are none.
 func decodePermits(e *Event) []Permit {
 	if len(e.Permits) == 0 {
 		return nil
@@ -130,17 +132,16 @@ func decodePermits(e *Event) []Permit {
 	return list
 }
 
-// Kinds of permits, in front of their keys. What a task holds and what its jobs hold are never the
-// same: a task that has its own may wait for those of its jobs, and jobs wait for nobody who could
-// wait for them.
+// Prefixes of keys. Tasks and jobs never share a permit. So a task that holds one may wait for the
+// permits of its jobs, and jobs never wait for a holder that could wait for them.
 const (
 	tasksKey = "tasks:"
 	jobsKey  = "jobs:"
 	rateKey  = "rate:"
 )
 
-// encodePermits makes an event's list of what a node or a flow asks for. Place is whose keys they
-// are that have no name.
+// encodePermits returns the list of permits that a node or a flow needs, for an event. place owns
+// the keys without a name.
 func (k *Keys) encodePermits(kind, place string, value func(*KeyText) json.RawMessage) json.RawMessage {
 	priority := 0
 	if k.Priority.Text != "" {
@@ -167,27 +168,27 @@ func (k *Keys) encodePermits(kind, place string, value func(*KeyText) json.RawMe
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(list); err != nil {
-		panic(err) // texts and numbers always have a JSON
+		panic(err) // texts and numbers can always be encoded
 	}
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// keyText is what a key's text means: a string as it is, anything else as JSON.
+// keyText returns the value of a key's text: a string unchanged, any other value as JSON.
 func keyText(value func(*KeyText) json.RawMessage, k *KeyText) string {
 	if k.Text == "" {
 		return ""
 	}
 	v := value(k)
 	if text, ok := expr.String(v); ok && IsName(text) {
-		return text // else the spelling tells it from others that no store could
+		return text // for other texts the JSON form keeps them distinct, because stores cannot
 	}
 	return string(expr.Compact(orNull(v)))
 }
 
-// maxKey is how long a key may be: a longer one is cut, and told from others by a hash.
+// maxKey is the maximum length of a key. A longer key is cut and gets a hash, to stay distinct.
 const maxKey = 400
 
-// keyOf puts a key together that every store can keep.
+// keyOf builds a key that every store can hold.
 func keyOf(name, between, value string) string {
 	key := name
 	if value != "" {
@@ -200,8 +201,8 @@ func keyOf(name, between, value string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(key, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// priorityOf reads a priority: what is no number counts as 0, what is too large as the largest
-// there is.
+// priorityOf returns a priority. A value that is not a number counts as 0; a number out of range is
+// clamped.
 func priorityOf(v json.RawMessage) int {
 	f, ok := expr.Number(v)
 	if !ok || math.IsNaN(f) {
@@ -210,7 +211,7 @@ func priorityOf(v json.RawMessage) int {
 	return int(max(-MaxPriority, min(f, MaxPriority)))
 }
 
-// unitPermits are what the attempts of a unit ask for at this moment.
+// unitPermits returns the permits that the attempts of a unit need now.
 func (st *Step) unitPermits(p *Plan, unit int) json.RawMessage {
 	return st.Node.Keys.encodePermits(jobsKey, p.FlowID+"/"+st.Address().Step(), func(k *KeyText) json.RawMessage {
 		switch k.From {
@@ -223,7 +224,7 @@ func (st *Step) unitPermits(p *Plan, unit int) json.RawMessage {
 	})
 }
 
-// itemOf is what a unit of many is about.
+// itemOf returns the item of a unit.
 func (st *Step) itemOf(unit int) json.RawMessage {
 	switch st.Node.Kind {
 	case KindForeach:
@@ -234,7 +235,7 @@ func (st *Step) itemOf(unit int) json.RawMessage {
 	return null
 }
 
-// runFor is what the step's dag works on, or, in graph mode, what the step sees as its params.
+// runFor returns the run of the step's dag, or in graph mode the params of the step.
 func (st *Step) runFor() json.RawMessage {
 	if st.Node.Dag != nil {
 		return st.scope.runOf(st.Node)
@@ -242,7 +243,8 @@ func (st *Step) runFor() json.RawMessage {
 	return orNull(st.Params)
 }
 
-// taskPermits are what the task asks for before its first node; nil = nothing.
+// taskPermits returns the permits that a task needs before its first node, or nil if there are
+// none.
 func (p *Plan) taskPermits(params json.RawMessage) json.RawMessage {
 	if p.Keys == nil {
 		return nil
@@ -255,12 +257,12 @@ func (p *Plan) taskPermits(params json.RawMessage) json.RawMessage {
 	})
 }
 
-// holderAddress is the place of the task itself among those that hold permits: each time it begins
-// it asks anew.
+// holderAddress returns the address of the task as a holder of permits. It changes with each start,
+// because every start requests the permits again.
 func (s *State) holderAddress() Address { return Address{Attempt: s.Asked} }
 
-// handleGranted goes on with what has been given its permit, or ends it because the key is full.
-// What does not wait for it any longer stays as it is.
+// handleGranted continues an attempt or task that got its permit, or ends it because the key is
+// full. It ignores a permit that is no longer awaited.
 func (d *decider) handleGranted(c Granted) {
 	if c.Node == "" {
 		d.taskGranted(c)
@@ -286,12 +288,12 @@ func (d *decider) handleGranted(c Granted) {
 	}
 }
 
-// refusedText is the error of one that does not wait.
+// refusedText returns the error of a request that does not wait.
 func refusedText(p *Permit) string {
 	return fmt.Sprintf("limit: no room for %s, %s, and when_full is refuse", p.Key, p.describeLimit())
 }
 
-// describeLimit what a limit is.
+// describeLimit describes a limit in an error text.
 func (p *Permit) describeLimit() string {
 	if p.PerMS > 0 {
 		return fmt.Sprintf("of which %d may begin in %d ms", p.Limit, p.PerMS)
@@ -299,13 +301,15 @@ func (p *Permit) describeLimit() string {
 	return fmt.Sprintf("of which %d may be under way at once", p.Limit)
 }
 
-// taskGranted is granted for the task itself. Once that closes, which one that was retried may have
-// to before it has begun anew, it is told what it was told already, or what comes too late.
+// taskGranted handles a permit for the task itself. A closing task ignores it, because it is a
+// repetition or comes too late. A retried task may close again before it has begun.
 func (d *decider) taskGranted(c Granted) {
 	s := d.s
 	switch {
 	case s.Status.Ended() || s.Closing != nil || c.Address != s.holderAddress() || !s.Permits.isAwaiting(c.Key):
-	case s.isCanceling(): // it has not begun, so it ends now: the decision about the cancel had no room for that
+	// the task has not begun and ends now, because the decision about the cancel had no room for
+	// that
+	case s.isCanceling():
 	case c.Refused:
 		d.endTask(TaskFailed, refusedText(s.Permits.Next()))
 	default:
@@ -314,7 +318,7 @@ func (d *decider) taskGranted(c Granted) {
 	}
 }
 
-// evictHolder ends the oldest one that holds a key, because somebody else takes its place.
+// evictHolder ends the oldest holder of a key, because a new request takes its place.
 func (d *decider) evictHolder(c Evict) {
 	const text = "canceled: a newer one takes its place at %s"
 	if c.Node == "" {
@@ -327,13 +331,13 @@ func (d *decider) evictHolder(c Evict) {
 	if d.s.Status.Ended() || u == nil || !u.Live.Permits.isHolding(c.Key) {
 		return
 	}
-	if !u.Live.Permits.Waits() { // nobody carries out yet what waits for another one
+	if !u.Live.Permits.Waits() { // an attempt that waits for another permit has no carrier yet
 		d.effects = append(d.effects, st.withdrawEffect(c.Address, u))
 	}
 	d.settleAttempt(st, u, Report{Address: c.Address, Fatal: true, Error: fmt.Sprintf(text, c.Key)})
 }
 
-// applyGranted notes that a permit was given.
+// applyGranted records that a permit was given.
 func (s *State) applyGranted(e *Event) {
 	if e.Node == "" {
 		if s.Permits.isAwaiting(e.Key) && e.Attempt == s.Asked {
@@ -353,7 +357,7 @@ func (s *State) applyGranted(e *Event) {
 	}
 }
 
-// applyPermitsAsked notes what the task asks for before it begins.
+// applyPermitsAsked records the permits that the task needs before it begins.
 func (s *State) applyPermitsAsked(e *Event) {
 	if list := decodePermits(e); list != nil {
 		s.Permits = &Permits{List: list, AskedAt: e.At}
@@ -361,7 +365,7 @@ func (s *State) applyPermitsAsked(e *Event) {
 	}
 }
 
-// appendAsk adds what the task waits for.
+// appendAsk adds the request for the permit that the task waits for.
 func (s *State) appendAsk(effects []Effect) []Effect {
 	if !s.Permits.Waits() {
 		return effects
@@ -369,10 +373,10 @@ func (s *State) appendAsk(effects []Effect) []Effect {
 	return append(effects, Ask{Address: s.holderAddress(), Permit: *s.Permits.Next(), AskedAt: s.Permits.AskedAt, Turn: s.taskTurn()})
 }
 
-// describeWait tells what it waits for.
+// describeWait returns the Wait for the next permit.
 func (p *Permits) describeWait(a Address) Wait {
 	return Wait{Address: a, For: WaitsForPermit, Key: p.Next().Key, Text: fmt.Sprintf("it waits for %s, %s", p.Next().Key, p.Next().describeLimit()), Since: p.AskedAt}
 }
 
-// WaitsForPermit is what a Wait is for that somebody else ends who has the same key.
+// WaitsForPermit is the reason of a Wait that ends when another holder of the same key ends.
 const WaitsForPermit = "permit"

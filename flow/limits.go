@@ -10,25 +10,26 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Limits keep one task from harming the others. Zero fields mean the default.
+// Limits prevent a task from harming others. Zero fields mean the default.
 type Limits struct {
-	Depth      int // of nested scopes
-	Units      int // of one step
-	Steps      int // of one task, over its whole life
-	Window     int // attempts of one step in flight at once
-	Deliveries int // of one attempt
-	Events     int // of one decision
-	Shared     int // bytes of a scope's shared, and of what a step or branch makes of the outputs inside it
-	Value      int // bytes of one output, one signal, the params, or an input put together of parts
-	Levels     int // of arrays and objects inside each other, in any value; at most the default
+	Depth      int // maximum nesting of scopes
+	Units      int // maximum units of a step
+	Steps      int // maximum steps of a task in its whole life
+	Window     int // maximum attempts of a step in flight
+	Deliveries int // maximum deliveries of an attempt
+	Events     int // maximum events of a decision
+	// maximum bytes of a scope's shared, and of the combined outputs of a step or branch
+	Shared int
+	Value  int // maximum bytes of an output, a signal, the params, or a combined input
+	Levels int // maximum depth of arrays and objects in any value; at most the default
 }
 
-// DefaultLimits are in force where Limits says nothing.
+// DefaultLimits are the limits for fields that are zero.
 var DefaultLimits = Limits{
 	Depth: 16, Units: 100_000, Steps: 1_000_000, Window: 2_000, Deliveries: 5, Events: 1_000, Value: 1 << 20, Shared: 64 << 20, Levels: 1_000,
 }
 
-// OrDefault fills what is zero.
+// OrDefault returns the limits with zero fields replaced by their defaults.
 func (l Limits) OrDefault() Limits {
 	d := DefaultLimits
 	set := func(to *int, v int) {
@@ -44,11 +45,12 @@ func (l Limits) OrDefault() Limits {
 	set(&d.Events, l.Events)
 	set(&d.Value, l.Value)
 	set(&d.Shared, l.Shared)
-	set(&d.Levels, min(l.Levels, d.Levels)) // a value deeper than ten times that cannot be read from the store again
+	// the store cannot read values that are deeper than ten times the default
+	set(&d.Levels, min(l.Levels, d.Levels))
 	return d
 }
 
-// CheckJSON refuses what is no JSON value in UTF-8. Nothing at all is fine.
+// CheckJSON rejects a value that is not JSON in UTF-8. An empty value is accepted.
 func CheckJSON(v json.RawMessage) error {
 	if len(v) == 0 || expr.Valid(v) && utf8.Valid(v) {
 		return nil
@@ -56,8 +58,7 @@ func CheckJSON(v json.RawMessage) error {
 	return errors.New("is no valid JSON in UTF-8")
 }
 
-// checkValue refuses what is too large or nested too deep to be carried about, and what a store
-// could not keep.
+// checkValue rejects a value that is too large or too deep, or that a store could not hold.
 func (l Limits) checkValue(what string, v json.RawMessage) error {
 	if len(v) > l.Value {
 		return Errorf(Limit, "%s has %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", what, len(v), l.Value)
@@ -71,7 +72,7 @@ func (l Limits) checkValue(what string, v json.RawMessage) error {
 	return nil
 }
 
-// Takes reports whether a value of somebody outside is one that a task takes.
+// Takes reports whether a task accepts a value from outside.
 func (l Limits) Takes(v json.RawMessage) bool {
 	return CheckJSON(v) == nil && l.OrDefault().checkValue("", v) == nil
 }
@@ -80,20 +81,20 @@ func (l Limits) tooDeep(what string) error {
 	return Errorf(Limit, "%s nests arrays and objects deeper than %d levels: make it flatter, or pass it as a text", what, l.Levels)
 }
 
-// Bounds of texts that others write: names (of flows, services, functions, labels, workers, keys,
-// requests), errors, of one attempt or of all units of a step together, and what a flow says of
-// itself.
+// Maximum lengths of texts from outside: names (of flows, services, functions, labels, workers,
+// keys, requests), descriptions of flows, and errors of one attempt or of all units of a step
+// together.
 const (
 	MaxName        = 256
 	MaxLabels      = 1000
 	maxErrorText   = 64 << 10
-	maxDetails     = 64 << 10 // of an error
-	maxMetrics     = 64 << 10 // of an attempt
+	maxDetails     = 64 << 10 // details of an error
+	maxMetrics     = 64 << 10 // metrics of an attempt
 	MaxDescription = 16 << 10
 )
 
-// truncateText cuts a text of others to what an event may hold. What is not UTF-8 would come back
-// from the journal as another text, so it is replaced before it goes in.
+// truncateText cuts a text from outside to the length that an event may hold. It replaces invalid
+// UTF-8, because the journal would return it as a different text.
 func truncateText(s string, limit int) string {
 	if len(s) > limit {
 		s = s[:limit]
@@ -101,43 +102,43 @@ func truncateText(s string, limit int) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// MaxDelay is the longest time that a definition, a task's params or a command may name, about
-// three thousand years: sums of such times and of the clock are far from what an int64 of
-// milliseconds ends at.
+// MaxDelay is the longest duration that a definition, a task's params or a command may contain:
+// about three thousand years in milliseconds. Sums of such durations and the clock stay far below
+// the maximum of an int64.
 const MaxDelay = 100_000_000_000_000
 
-// maxDuration is what Milliseconds cuts a time to. A time.Duration ends at 292 years; whoever adds
-// to this one stays below that.
+// maxDuration is the limit of Milliseconds. A time.Duration overflows at 292 years, so callers can
+// add to it.
 const maxDuration = 100 * 365 * 24 * time.Hour
 
-// Milliseconds makes a Duration of so many of them, for whoever has to wait: a time that is in the
-// past is none, and one that a Duration could not hold is a hundred years.
+// Milliseconds converts milliseconds to a time.Duration for waiting. A negative value becomes 0,
+// and a value above a hundred years becomes that.
 func Milliseconds(ms int64) time.Duration {
 	return time.Duration(min(max(ms, 0), maxDuration.Milliseconds())) * time.Millisecond
 }
 
-// timeAfter is the time so many milliseconds from now.
+// timeAfter returns the time the given number of milliseconds from now.
 func (d *decider) timeAfter(ms int64) int64 { return d.env.Now + min(max(ms, 0), MaxDelay) }
 
-// CanonicalJSON returns a text that all spellings of a JSON value share, and no other value has;
-// see expr.Canonical.
+// CanonicalJSON returns a text that is the same for all spellings of a JSON value, and different
+// for different values; see expr.Canonical.
 func CanonicalJSON(v json.RawMessage) []byte { return expr.Canonical(v) }
 
-// NoText is what is wrong with a name that is not IsText.
+// NoText is the error text for a name for which IsText is false.
 const NoText = "is not UTF-8 text, or holds the character U+0000: no store can keep it"
 
-// IsText reports whether a name is one that every store can keep and look for. Values may hold
-// anything that JSON may.
+// IsText reports whether every store can hold and find the name. Values may contain everything that
+// JSON allows.
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// NoName is what is wrong with a text that is no IsName.
+// NoName is the error text for a name for which IsName is false.
 const NoName = "holds the character U+FFFD, which stands for text that was lost, such as half of a surrogate pair (\"\\ud800\"): send the whole text as UTF-8"
 
-// IsName reports whether a text can tell something from everything else: it is one that stores
-// keep, and none of it was lost on the way.
+// IsName reports whether a text can identify something: stores can hold it, and no part of it was
+// lost on the way.
 func IsName(s string) bool { return IsText(s) && !strings.ContainsRune(s, utf8.RuneError) }
 
-// CheckNames refuses names that are not IsName; what they are is said in the error.
+// CheckNames rejects names for which IsName is false. The error contains the given description.
 func CheckNames(what string, names ...string) error {
 	if err := CheckText(what, names...); err != nil {
 		return err
@@ -150,7 +151,7 @@ func CheckNames(what string, names ...string) error {
 	return nil
 }
 
-// CheckText refuses names that are not IsText; what they are is said in the error.
+// CheckText rejects names for which IsText is false. The error contains the given description.
 func CheckText(what string, names ...string) error {
 	for _, name := range names {
 		if !IsText(name) {
@@ -160,7 +161,7 @@ func CheckText(what string, names ...string) error {
 	return nil
 }
 
-// CheckName refuses what CheckNames refuses, and what is too long for a name.
+// CheckName rejects a name that CheckNames rejects or that is too long.
 func CheckName(what, name string) error {
 	if len(name) > MaxName {
 		return Errorf(Invalid, "%s has %d bytes, more than the limit of %d", what, len(name), MaxName)
@@ -168,7 +169,7 @@ func CheckName(what, name string) error {
 	return CheckNames(what, name)
 }
 
-// CheckDescription is CheckName for a text that people read.
+// CheckDescription rejects a description that is too long or that no store can hold.
 func CheckDescription(text string) error {
 	if len(text) > MaxDescription {
 		return Errorf(Invalid, "the description has %d bytes, more than the limit of %d", len(text), MaxDescription)

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// linkPlan restores what follows from the exported fields and the plan.
+// linkPlan rebuilds the data that derives from the exported fields and the plan.
 func (s *State) linkPlan(plan *Plan) error {
 	s.Plan = plan
 	s.linkRoot()
@@ -55,7 +55,7 @@ func (s *State) linkStep(sc *Scope, st *Step) error {
 	return st.Child.mode.linkScope(s, st.Child)
 }
 
-// linkRoot gives the root what follows from the task.
+// linkRoot sets the fields of the root that derive from the task.
 func (s *State) linkRoot() {
 	s.Root.Plan, s.Root.mode, s.Root.lost = s.Plan.Root, modeOf(s.Plan.Root), &s.lost
 	s.Root.mode.bindInputs(s.Root, s.Params, s.Params)
@@ -74,7 +74,7 @@ func (s *State) linkClosing() {
 	s.scopes[sc.Path] = sc
 }
 
-// linkChild gives a step's child what follows from the step.
+// linkChild sets the fields of a step's child scope that derive from the step.
 func (s *State) linkChild(st *Step) {
 	c := st.Child
 	c.Plan, c.mode, c.parent, c.depth, c.overAt, c.lost = st.Node.Sub, modeOf(st.Node.Sub), st, st.scope.depth+1, 0, &s.lost
@@ -84,8 +84,8 @@ func (s *State) linkChild(st *Step) {
 	s.scopes[c.Path] = c
 }
 
-// childInputs is what the scope inside a step is given. One that declares what it takes gets
-// nothing else of what is around it, and its defaults are filled in.
+// childInputs returns the input of the scope inside a step. A scope that declares inputs gets only
+// those of the surrounding values, with defaults filled in.
 func (st *Step) childInputs() (params, run json.RawMessage) {
 	params, run = st.scope.mode.childInputs(st)
 	if in := st.Node.Sub.Inputs; in != nil {
@@ -95,8 +95,8 @@ func (st *Step) childInputs() (params, run json.RawMessage) {
 	return params, run
 }
 
-// declaredInputs is what the scope inside a step of a graph that declares inputs is given, before
-// it is checked. What the step has as its input was meant for it as it is.
+// declaredInputs returns the unchecked input of a child scope that declares inputs. An explicit
+// input of the step is used unchanged.
 func (st *Step) declaredInputs() json.RawMessage {
 	params, run := st.scope.mode.childInputs(st)
 	switch sub := st.Node.Sub; {
@@ -109,7 +109,7 @@ func (st *Step) declaredInputs() json.RawMessage {
 	}
 }
 
-// sharedSize counts the bytes of a scope's shared.
+// sharedSize returns the number of bytes in a scope's shared.
 func (sc *Scope) sharedSize() *int {
 	size := 0
 	for key, v := range sc.Shared {
@@ -132,7 +132,8 @@ func (st *Step) unfoldUnits() {
 	}
 }
 
-// unfoldFanout keeps what the units of a fanout work on. An input that cannot be made is none.
+// unfoldFanout stores the values that the units of a fanout work on. An input that cannot be built
+// is left empty.
 func (st *Step) unfoldFanout() {
 	n := st.Node
 	switch d := n.Dag; {

@@ -2,16 +2,16 @@ package flow
 
 import "encoding/json"
 
-// Mode says how a scope leads from node to node.
+// Mode defines how a scope proceeds from node to node.
 type Mode string
 
-// The modes.
+// Modes of a scope.
 const (
-	ModeGraph Mode = "graph" // by edges: one node after the other
-	ModeDag   Mode = "dag"   // by dependencies: each node when those before it are over
+	ModeGraph Mode = "graph" // by edges: one node after another
+	ModeDag   Mode = "dag"   // by dependencies: each node when its dependencies have ended
 )
 
-// Mode of the scope.
+// Mode returns the mode of the scope.
 func (p *PlanScope) Mode() Mode {
 	if p.Dag != nil {
 		return ModeDag
@@ -19,50 +19,62 @@ func (p *PlanScope) Mode() Mode {
 	return ModeGraph
 }
 
-// scopeMode is everything in which the scopes of a task differ. A scope has one of three:
-// graphMode, dagMode, or, for the scope in which a task closes, closingMode, which is graphMode but
-// for what leads from step to step. What is not here is the same in all of them.
+// scopeMode contains all differences between the scopes of a task. A scope has one of three modes:
+// graphMode, dagMode, or closingMode for the closing scope. closingMode is graphMode with another
+// order of steps.
 type scopeMode interface {
-	// Deciding: what comes next. See decidingMode.
-	canRedoUndone() bool // whether a retried task can do again what it has undone
+	// Deciding: the next steps. See decidingMode.
+	canRedoUndone() bool // reports whether a retried task can repeat undone steps
 
-	// Evolving: what an event means.
-	beginScope(sc *Scope)                              // puts a new scope at its start
-	bindInputs(sc *Scope, params, run json.RawMessage) // says what the scope sees of the world around it
-	activateStep(sc *Scope, st *Step)                  // makes a step active
-	applyStepEnded(s *State, sc *Scope, e *Event)      // ends a step
-	deactivateStep(sc *Scope, st *Step, at int64)      // makes a step inactive
-	setKept(sc *Scope, n *PlanNode, k *Kept)           // leaves something to the next visit of a node; nil = nothing
-	reopenScope(sc *Scope, undone map[string]bool)     // goes on with what failed, as if it had not been there
-	linkScope(s *State, sc *Scope) error               // restores what a snapshot does not keep, in the steps inside, too
+	// Evolving: the meaning of events.
+	beginScope(sc *Scope) // initializes a new scope
+	// sets the values from outside that the scope sees
+	bindInputs(sc *Scope, params, run json.RawMessage)
+	activateStep(sc *Scope, st *Step)             // makes a step active
+	applyStepEnded(s *State, sc *Scope, e *Event) // ends a step
+	deactivateStep(sc *Scope, st *Step, at int64) // makes a step inactive
+	// stores the results for the next visit of a node; nil for none
+	setKept(sc *Scope, n *PlanNode, k *Kept)
+	// resets failed and undone nodes, so that the scope continues
+	reopenScope(sc *Scope, undone map[string]bool)
+	// rebuilds the data that a snapshot does not hold, also in inner steps
+	linkScope(s *State, sc *Scope) error
 
 	// Reading.
-	stepParams(sc *Scope, n *PlanNode) json.RawMessage  // what a step of a node sees as its params
-	activeSteps(sc *Scope) []*Step                      // in the definition's order, as a list of the caller's own
-	isBusy(sc *Scope, retries bool) bool                // whether attempts are in flight or, with retries, units wait for a try
-	activeStep(sc *Scope, node string) *Step            // the active visit of a node, nil when there is none
-	nodeState(sc *Scope, n *PlanNode) *NodeState        // what is known of a node beside its step; nil = nothing
-	visitCount(sc *Scope, n *PlanNode) int              // how often a node has been entered, or would have been
-	keptResults(sc *Scope, n *PlanNode) *Kept           // what a node has left to its next visit
-	scopeOutput(sc *Scope) json.RawMessage              // the scope's result
-	outputSize(sc *Scope, levels int) valueSize         // that as far as its limits go
-	stepInput(st *Step) json.RawMessage                 // what a step works on
-	unitInput(st *Step, unit int) json.RawMessage       // what a unit works on
-	childInputs(st *Step) (params, run json.RawMessage) // what the scope inside a step is given
+	// returns the params that a step of a node sees
+	stepParams(sc *Scope, n *PlanNode) json.RawMessage
+	// returns a new slice in the order of the definition
+	activeSteps(sc *Scope) []*Step
+	// reports whether attempts are in flight; with retries, units that wait for a retry count, too
+	isBusy(sc *Scope, retries bool) bool
+	// returns the active visit of a node, or nil
+	activeStep(sc *Scope, node string) *Step
+	// returns the data about a node apart from its step, or nil
+	nodeState(sc *Scope, n *PlanNode) *NodeState
+	// returns how often a node was entered, or would have been
+	visitCount(sc *Scope, n *PlanNode) int
+	// returns the results that a node has for its next visit
+	keptResults(sc *Scope, n *PlanNode) *Kept
+	scopeOutput(sc *Scope) json.RawMessage        // returns the result of the scope
+	outputSize(sc *Scope, levels int) valueSize   // returns the size and depth of that result
+	stepInput(st *Step) json.RawMessage           // returns the input of a step
+	unitInput(st *Step, unit int) json.RawMessage // returns the input of a unit
+	// returns the input of the scope inside a step
+	childInputs(st *Step) (params, run json.RawMessage)
 }
 
-// decidingMode is the part of a mode that decides. It is not in mode, because a decider that is
-// given to who knows whom is on the heap, and every decision would pay for that: decider.beginNext,
-// finish and endSingle tell the three apart themselves.
+// decidingMode is the part of a mode that decides. It is not part of scopeMode: a decider passed
+// through an interface would be allocated on the heap for every decision. So decider.beginNext,
+// finishStep and endSingle distinguish the three modes themselves.
 type decidingMode interface {
-	beginNext(d *decider, sc *Scope)                  // begins what can begin
-	finishStep(d *decider, st *Step, how stepOutcome) // ends a step, and goes on behind it
-	endSingle(d *decider, st *Step)                   // ends a step whose one unit is over
+	beginNext(d *decider, sc *Scope)                  // starts the next node
+	finishStep(d *decider, st *Step, how stepOutcome) // ends a step and continues after it
+	endSingle(d *decider, st *Step)                   // ends a step whose only unit has ended
 }
 
 var _ = []decidingMode{graphMode{}, dagMode{}, closingMode{}}
 
-// modeOf is the mode of a scope that is no closing one.
+// modeOf returns the mode of a scope that is not a closing scope.
 func modeOf(p *PlanScope) scopeMode {
 	if p.Mode() == ModeDag {
 		return dagMode{}

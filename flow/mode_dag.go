@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// dagMode has a counter for each node, of those before it that have yet to end. What it decides is
-// in decide_dag.go, what its events mean in evolve_dag.go, what its nodes work on in input_dag.go.
+// dagMode counts, for each node, the dependencies that have not ended. Its decisions are in
+// decide_dag.go, its events in evolve_dag.go, and the inputs of its nodes in input_dag.go.
 type dagMode struct{}
 
-// beginNext decides about the first node that can be decided about.
+// beginNext decides about the first ready node.
 func (dagMode) beginNext(d *decider, sc *Scope) {
 	if sc.EnterAt <= d.env.Now {
 		d.nextNode(sc)
@@ -26,19 +26,20 @@ func (dagMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
 	return expr.Merge(sc.Params, n.Params)
 }
 
-// bindInputs has `run` mean what the scope is given; its params are that, too, if it is an object.
+// bindInputs sets `run` to the input of the scope. Its params are the same value if that is an
+// object.
 func (dagMode) bindInputs(sc *Scope, _, run json.RawMessage) {
 	sc.Params, sc.run = objectOr(sc.openValue(run)), run
 }
 
-// activeSteps are the scope's steps that have begun and not ended.
+// activeSteps returns the steps of the scope that have begun and not ended.
 func (dagMode) activeSteps(sc *Scope) []*Step {
 	list := slices.Clone(sc.dag.active)
 	slices.SortFunc(list, func(a, b *Step) int { return a.Node.Dag.Index - b.Node.Dag.Index })
 	return list
 }
 
-// isBusy asks the steps in no order, which costs nothing.
+// isBusy checks the steps in any order, which avoids sorting.
 func (dagMode) isBusy(sc *Scope, retries bool) bool {
 	return slices.ContainsFunc(sc.dag.active, func(st *Step) bool { return st.isBusy(retries) })
 }
@@ -59,7 +60,7 @@ func (dagMode) keptResults(sc *Scope, n *PlanNode) *Kept { return sc.nodeState(n
 
 func (dagMode) setKept(sc *Scope, n *PlanNode, k *Kept) { sc.nodeState(n).setKept(k) }
 
-// scopeOutput is that of the output node, else that of the leaves that completed.
+// scopeOutput returns the output of the output node, else those of the completed leaves.
 func (dagMode) scopeOutput(sc *Scope) json.RawMessage {
 	if d := sc.Plan.Dag; d.Output >= 0 {
 		return orNull(sc.Nodes[d.Output].Output)
@@ -74,8 +75,8 @@ func (dagMode) outputSize(sc *Scope, levels int) valueSize {
 	return sc.madeOf(sc.Plan.Dag.Leaves, levels)
 }
 
-// stepInput is made again whenever somebody asks, of outputs that do not change any more. What the
-// state keeps of a fanout with items are those.
+// stepInput rebuilds the input from outputs that no longer change. For a fanout with items,
+// st.Input holds the items instead.
 func (dagMode) stepInput(st *Step) json.RawMessage {
 	switch {
 	case len(st.Input) > 0 && st.Node.Dag.Items == nil:
@@ -90,7 +91,7 @@ func (dagMode) stepInput(st *Step) json.RawMessage {
 	return v
 }
 
-// unitInput is the bare item of a fanout, or the step's input with the item in it.
+// unitInput returns the item of a fanout, or the step's input with the item merged in.
 func (dagMode) unitInput(st *Step, unit int) json.RawMessage {
 	if st.Node.Kind != KindFanout {
 		return orNull(st.stepInput())

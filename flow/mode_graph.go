@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// graphMode has a cursor, which follows the edges.
+// graphMode has a cursor that follows the edges.
 type graphMode struct{}
 
 func (graphMode) beginNext(d *decider, sc *Scope) {
 	switch {
 	case sc.Step != nil:
 		d.startUnits(sc.Step)
-	case sc.Cursor == "": // it had ended; a failed finally is what is tried again
+	case sc.Cursor == "": // the scope had ended; the retry is for a failed finally
 		d.scopeEnded(sc)
 	case sc.EnterAt <= d.env.Now:
 		d.enterCursor(sc)
@@ -41,7 +41,7 @@ func (graphMode) finishStep(d *decider, st *Step, how stepOutcome) {
 	}
 }
 
-// fillEvent has an event say how a step of a graph ends.
+// fillEvent sets the fields of an event for the end of a step in graph mode.
 func (how *stepOutcome) fillEvent(e *Event) {
 	e.Status, e.Action, e.Error, e.Post, e.Output = string(StepCompleted), how.action, how.failed, how.posts, how.output
 	if how.failed != "" {
@@ -49,9 +49,9 @@ func (how *stepOutcome) fillEvent(e *Event) {
 	}
 }
 
-// followEdge finds the next node. After a failure that is the one at the `error` edge; there is no
-// other, unless a node of the root says on_error: follow, which has the edges of success serve as
-// well. The reason tells of that.
+// followEdge returns the next node. After a failure this is the node at the `error` edge. Without
+// that edge there is no next node, unless on_error is follow. Then the edges of success are used,
+// and the reason records that.
 func followEdge(_ *Scope, n *PlanNode, how stepOutcome) (next, reason string) {
 	if how.failed == "" {
 		return n.nextAfter(how.action), ""
@@ -68,7 +68,7 @@ func followEdge(_ *Scope, n *PlanNode, how stepOutcome) (next, reason string) {
 	return next, reason
 }
 
-// nextAfter is the node that an action leads to.
+// nextAfter returns the node to which an action leads.
 func (n *PlanNode) nextAfter(action string) string {
 	if next, ok := n.Edges[action]; ok {
 		return next
@@ -76,8 +76,8 @@ func (n *PlanNode) nextAfter(action string) string {
 	return n.Edges["default"]
 }
 
-// enterAgain makes a subflow that is tried again enter its failed child again. A child whose
-// condition cannot be evaluated would fail as before.
+// enterAgain makes a retried subflow enter its failed node again. A node whose condition cannot be
+// evaluated is excluded by the caller, because it would fail again.
 func (d *decider) enterAgain(st *Step, e *Event) {
 	sc := st.scope
 	if d.s.isDraining() || sc.parent == nil || !sc.canRetry() {
@@ -86,13 +86,13 @@ func (d *decider) enterAgain(st *Step, e *Event) {
 	e.Next, e.Attempt, e.Due = st.Node.Key, sc.Retries+1, d.retryAt(sc)
 }
 
-// canRetry reports whether the subflow that a scope belongs to has tries left.
+// canRetry reports whether the subflow of a scope has retries left.
 func (sc *Scope) canRetry() bool {
 	r := &sc.parent.Node.Retry
 	return !r.Units && sc.Retries < r.Max
 }
 
-// retryAt returns when the next try of a subflow begins.
+// retryAt returns when the next retry of a subflow begins.
 func (d *decider) retryAt(sc *Scope) int64 {
 	a := sc.parent.Address()
 	a.Attempt = sc.Retries + 1
@@ -110,8 +110,8 @@ func (graphMode) endSingle(d *decider, st *Step) {
 
 func (graphMode) canRedoUndone() bool { return false }
 
-// stepParams lays those of the node over those of its scope. With profile pocketflow the task wins
-// at the root.
+// stepParams merges the params of the node over those of its scope. With the pocketflow profile the
+// params of the task win at the root.
 func (graphMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
 	switch {
 	case len(n.Params) == 0:
@@ -153,13 +153,13 @@ func (graphMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	if e.Next == "" && e.Status == string(StepFailed) {
 		sc.failAt(st, e)
 	}
-	if e.Attempt > 0 || sc.FailedAt != "" { // it is tried again, or may be
+	if e.Attempt > 0 || sc.FailedAt != "" { // it is retried, or may be
 		sc.Kept = s.keepResults(st, e.At)
 	}
 }
 
-// postAndForget has the output of a step that ends go where its post says, and forgets what is
-// below it. Nil is a step that is not active.
+// postAndForget writes the output of an ending step where its post says, and drops everything below
+// the step. It returns nil if the step is not active.
 func (s *State) postAndForget(sc *Scope, e *Event) *Step {
 	st := s.activeStep(e.Address())
 	if st == nil {
@@ -216,17 +216,17 @@ func (graphMode) activeStep(sc *Scope, node string) *Step {
 	return sc.Step
 }
 
-// nodeState is nil: what is kept about nodes that are not active is their Past.
+// nodeState returns nil, because the data of inactive nodes is in Scope.Past.
 func (graphMode) nodeState(*Scope, *PlanNode) *NodeState { return nil }
 
 func (graphMode) visitCount(sc *Scope, n *PlanNode) int { return sc.Visits[n.Key] }
 
-// keptResults is that of the node at the cursor, the only one that can be next.
+// keptResults returns the results for the node at the cursor, the only possible next node.
 func (graphMode) keptResults(sc *Scope, _ *PlanNode) *Kept { return sc.Kept }
 
 func (graphMode) setKept(sc *Scope, _ *PlanNode, k *Kept) { sc.Kept = k }
 
-// scopeOutput is the key of shared that the scope's plan names, else all of shared.
+// scopeOutput returns the key of shared that the scope's plan names, else all of shared.
 func (graphMode) scopeOutput(sc *Scope) json.RawMessage {
 	if sc.Plan.Result != "" {
 		return orNull(sc.Shared[sc.Plan.Result])
@@ -243,7 +243,7 @@ func (graphMode) outputSize(sc *Scope, levels int) valueSize {
 
 func (graphMode) stepInput(st *Step) json.RawMessage { return st.Input }
 
-// unitInput is an item of a foreach, else the step's input.
+// unitInput returns the item of a foreach, else the step's input.
 func (graphMode) unitInput(st *Step, unit int) json.RawMessage {
 	switch {
 	case st.Node.Kind != KindForeach:

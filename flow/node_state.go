@@ -5,59 +5,61 @@ import (
 	"slices"
 )
 
-// NodeState is what a scope of dag mode knows about one of its nodes. It is small, because a dag
-// may have 10,000 of them and a member many tasks of it at once: what few nodes have is aside.
+// NodeState is the state of a node in a scope of dag mode. It is small, because a dag may have
+// 10,000 nodes and a member many such tasks. Fields that few nodes need are in Aside.
 type NodeState struct {
 	Output    json.RawMessage
 	StartedAt int64
 	EndedAt   int64
-	Step      *Step     // while it is active
-	Aside     *NodeRare // nil = nothing; see Rare
+	Step      *Step     // set while the node is active
+	Aside     *NodeRare // nil if empty; see Rare
 
 	Visit  int32
-	Waits  int32 // dependencies that have yet to end
-	Doomed bool  // a dependency ended in a way that keeps this node from running
-	Held   bool  // somebody does not want it to begin
+	Waits  int32 // number of dependencies that have not ended
+	Doomed bool  // a dependency ended in a way that prevents this node from running
+	Held   bool  // a user holds the node, so it does not begin
 	status nodeStatus
-	single bool // it had one unit, which completed
+	single bool // the node had one unit, which completed
 }
 
-// nodeStatus is the place of a status among those that a node may have.
+// nodeStatus is an index in nodeStatuses.
 type nodeStatus uint8
 
 var nodeStatuses = []StepStatus{"", StepStarted, StepCompleted, StepFailed, StepSkipped}
 
-// statusIndex is the place of a status; ok is false for one that no node has.
+// statusIndex returns the index of a status, and false for a status that no node has.
 func (s StepStatus) statusIndex() (place nodeStatus, ok bool) {
 	i := slices.Index(nodeStatuses, s)
 	return nodeStatus(max(i, 0)), i >= 0
 }
 
-// NodeRare is what few nodes have.
+// NodeRare holds the fields that few nodes need.
 type NodeRare struct {
-	Reason  string   // why it failed or was skipped
-	Mode    SkipMode // of a skip
+	Reason  string   // reason of a failure or skip
+	Mode    SkipMode // mode of a skip
 	Error   string
-	Details json.RawMessage   // of the error, as the last attempt has told them
-	Extra   []json.RawMessage // items that were appended, while no step holds them: a retry adds them again
-	Kept    *Kept             // what it has left to its next visit; its condition was met then
-	Units   NodeUnits         // but for those of a node that had one, which completed; see NodeState.Units
+	Details json.RawMessage   // details of the error, from the last attempt
+	Extra   []json.RawMessage // appended items while no step holds them; a retry adds them again
+	// results for its next visit; the condition of the node held when they were made
+	Kept *Kept
+	// counts of units, unless the node had one unit, which completed; see NodeState.Units
+	Units NodeUnits
 }
 
-// NodeUnits are the pieces of a node, once it has ended.
+// NodeUnits counts the units of an ended node.
 type NodeUnits struct {
 	Total    int32
-	Initial  int32 // those it began with
-	Left     int32 // those that had not completed
-	Failures int32 // those that had failed
+	Initial  int32 // units at the start
+	Left     int32 // units that had not completed
+	Failures int32 // units that had failed
 }
 
 var singleUnit = NodeUnits{Total: 1, Initial: 1}
 
-// Status of the node; "" = created.
+// Status returns the status of the node; "" means created.
 func (n *NodeState) Status() StepStatus { return nodeStatuses[n.status] }
 
-// Rare is what few nodes have, and others have nothing of.
+// Rare returns the fields that few nodes need; they are zero for most nodes.
 func (n *NodeState) Rare() NodeRare {
 	if n.Aside == nil {
 		return NodeRare{}
@@ -68,12 +70,12 @@ func (n *NodeState) Rare() NodeRare {
 func (n *NodeState) setRare(r NodeRare) {
 	n.Aside = nil
 	if r.Reason != "" || r.Mode != "" || r.Error != "" || r.Details != nil || r.Extra != nil || r.Kept != nil || r.Units != (NodeUnits{}) {
-		aside := r // so that only what is kept is on the heap
+		aside := r // a copy, so that only stored values are allocated on the heap
 		n.Aside = &aside
 	}
 }
 
-// Units are the node's pieces; none while it has not ended.
+// Units returns the counts of the node's units; zero while the node has not ended.
 func (n *NodeState) Units() NodeUnits {
 	if n.single {
 		return singleUnit
@@ -98,13 +100,13 @@ func (n *NodeState) setKept(k *Kept) {
 	n.setRare(rare)
 }
 
-// unitCounts counts the pieces of a node that is over.
+// unitCounts returns the counts of an ended node's units.
 func (n *NodeState) unitCounts() UnitCount {
 	u := n.Units()
 	return UnitCount{Total: int(u.Total), Initial: int(u.Initial), Done: int(u.Total - u.Left + u.Failures), Failed: int(u.Failures)}
 }
 
-// Ended reports whether the node is over.
+// Ended reports whether the node has ended.
 func (n *NodeState) Ended() bool { return n.status.isEnded() }
 
 func (s nodeStatus) isEnded() bool {

@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Outline is what is known of a task without its journal.
+// Outline is the data about a task that is known without its journal.
 type Outline struct {
 	Task, Version                 string
 	Status                        TaskStatus
@@ -17,9 +17,9 @@ type Outline struct {
 	CreatedAt, UpdatedAt, EndedAt int64
 }
 
-// State is a task of which nothing else can be read: it has no steps. Without a plan, because that
-// cannot be read either, it is of one that has no nodes. It is the only state that events have not
-// made what it is.
+// State returns the state of a task whose journal cannot be read: it has no steps. If the plan
+// cannot be read either, plan is nil and the task has no nodes. This is the only state that is not
+// the result of its events.
 func (o Outline) State(plan *Plan) *State {
 	if plan == nil {
 		plan = &Plan{Root: &PlanScope{}}
@@ -38,8 +38,8 @@ func (o Outline) State(plan *Plan) *State {
 	return s
 }
 
-// Abandon ends a task that nobody can read, because somebody canceled it: nothing of it can be
-// undone, and nothing in flight can be called off.
+// Abandon ends an unreadable task that a user has canceled. None of its work can be undone, and no
+// attempt in flight can be withdrawn.
 func Abandon(s *State, now int64, why string) Decision {
 	e := Event{Type: TaskEnded, Status: string(TaskCanceled), Error: truncateText("canceled without being read: "+why, maxErrorText), At: now}
 	Evolve(s, &e)

@@ -10,92 +10,95 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// External is a piece of work outside: a job of another system that an attempt has begun there and
-// waits for.
+// External is an external job: a job of another system that an attempt has started there and waits
+// for.
 type External struct {
-	Task, Job string          // whose it is: the task, and the attempt by its job's id
-	Index     int             // among those of the attempt
-	Service   string          // who knows about it: the name of a tracker
-	ID        string          // what it is called there
-	Data      json.RawMessage // what the tracker has to know of it
-	Memo      json.RawMessage // what the tracker has noted the last time; nil = nothing
-	StartedAt int64           // when the attempt began to wait
-	Polls     int             // how often it was looked at
-	Failures  int             // how often in a row that was in vain …
-	FailingAt int64           // … and since when; 0 = it was not
-	Pending   bool            // it is not under way there yet: who looks after it tells when it is, by BeganAt
+	Task, Job string          // the task, and the id of the job of the attempt
+	Index     int             // position among the external jobs of the attempt
+	Service   string          // name of the tracker that knows its status
+	ID        string          // id in the other system
+	Data      json.RawMessage // data that the tracker needs about it
+	Memo      json.RawMessage // note that the tracker stored last; nil if there is none
+	StartedAt int64           // time when the attempt began to wait
+	Polls     int             // number of times its status was queried
+	Failures  int             // number of consecutive failed queries
+	FailingAt int64           // time of the first of these failures; 0 if the last query succeeded
+	// it does not run in the other system yet; the tracker reports the start through BeganAt
+	Pending bool
 }
 
-// ExternalStatus is how work outside is. The zero value is: it goes on.
+// ExternalStatus is the status of an external job. The zero value means that it still runs.
 type ExternalStatus struct {
 	Ended bool
-	// BeganAt is since when it is under way, in Unix milliseconds, by whatever clock: of work that
-	// was Pending, and then at each look. 0 = it is not, or nobody knows.
+	// BeganAt is the time when the job started to run, in Unix milliseconds, by any clock. It is
+	// set for jobs that were Pending, then at each query. 0 if the job does not run yet or the time
+	// is unknown.
 	BeganAt int64
-	Output  json.RawMessage // of one that went well: JSON, or nil
-	Error   string          // of one that failed
-	// Details of the error, JSON, and Metrics, a list as in Report: of work that a program of ours
-	// does; nil = there are none. Those of the work with which its attempt ends are kept.
+	Output  json.RawMessage // output of a successful job: JSON, or nil
+	Error   string          // error of a failed job
+	// Details of the error are JSON, and Metrics are a list as in Report. They come from jobs that
+	// run our own programs; nil if there are none. The engine keeps those of the job that ends the
+	// attempt.
 	Details, Metrics json.RawMessage
-	// Again is when to ask again, also after an error; 0 = after a second, and then after twice as
-	// long, up to ten seconds.
+	// Again is the delay until the next query, also after an error. With 0 the delay is one second
+	// and then doubles, up to ten seconds.
 	Again time.Duration
-	// Memo is kept for the next time, as External.Memo: JSON; nil = what was kept before.
+	// Memo is stored for the next query as External.Memo: JSON. With nil the previous memo is kept.
 	Memo json.RawMessage
 }
 
-// Outside is what an attempt waits for that has begun work outside. Nobody carries it out
-// meanwhile.
+// Outside is the state of an attempt that waits for external jobs. No worker carries the attempt
+// out meanwhile.
 type Outside struct {
 	Jobs        []OutsideJob
-	Left        int             // how many have not ended
-	Output      json.RawMessage // of the attempt; nil = what the jobs outside have as theirs
-	Worker, URL string          // who began them
+	Left        int             // number of jobs that have not ended
+	Output      json.RawMessage // output of the attempt; nil means the outputs of the external jobs
+	Worker, URL string          // the worker that started the jobs
 	Log         bool
 	Since       int64
 }
 
-// OutsideJob is one of them.
+// OutsideJob is one of the external jobs that an attempt waits for.
 type OutsideJob struct {
 	Service, ID string
 	Ended       bool
 	Output      json.RawMessage
 }
 
-// ExternalEnded says that work outside has ended. Error "" means it went well. Of what nobody waits
-// for nothing changes.
+// ExternalEnded reports that an external job has ended. An empty Error means success. If no attempt
+// waits for the job, nothing changes.
 type ExternalEnded struct {
 	Address
 	Index  int
 	Output json.RawMessage
 	Error  string
-	Fatal  bool // trying again is of no use
+	Fatal  bool // a retry cannot succeed
 
-	Details, Metrics json.RawMessage // as those of an ExternalStatus
-	BeganAt          int64           // likewise
+	Details, Metrics json.RawMessage // as in ExternalStatus
+	BeganAt          int64           // as in ExternalStatus
 }
 
 func (ExternalEnded) isCommand() {}
 
 type (
-	// Track asks to follow jobs in other systems until they have ended.
+	// Track asks the tracker to follow external jobs until they end.
 	Track struct {
 		Address
 		Jobs []External
 	}
-	// Untrack ends that for one of the jobs.
+	// Untrack stops following one of the jobs.
 	Untrack struct {
 		Address
 		Index int
 	}
-	// Recall says that nobody waits for work outside any longer: whoever carries it out there
-	// should stop.
+	// Recall cancels external jobs that no attempt waits for any longer: the other system should
+	// stop them.
 	Recall struct {
 		Address
 		Indexes []int
 	}
-	// Adrift says so of work that was begun for an attempt which was over by then. Nothing that is
-	// stored knows of it.
+	// Adrift cancels external jobs that were started for an attempt that was already over. The
+	// store has no record of them.
 	Adrift struct{ Jobs []External }
 )
 
@@ -104,10 +107,10 @@ func (Untrack) isEffect() {}
 func (Recall) isEffect()  {}
 func (Adrift) isEffect()  {}
 
-// MaxExternals bounds how many jobs outside one attempt waits for.
+// MaxExternals is the maximum number of external jobs per attempt.
 const MaxExternals = 1000
 
-// externalJSON is how an event has a job outside.
+// externalJSON is the form of an external job in an event.
 type externalJSON struct {
 	Service string          `json:"service"`
 	ID      string          `json:"id"`
@@ -115,8 +118,8 @@ type externalJSON struct {
 	Pending bool            `json:"pending,omitempty"`
 }
 
-// waitsOutside reports whether a report means that its attempt waits for work outside from now on.
-// A list of that in which something is missing makes it a failed one.
+// waitsOutside reports whether a report makes its attempt wait for external jobs. If the list of
+// jobs is incomplete, the report becomes a failure.
 func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 	jobs, output := c.Deferred, c.Output
 	if len(jobs) == 0 && st.Node.Deferred {
@@ -143,8 +146,8 @@ func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 	return true
 }
 
-// cancelOrphaned has work end that a starter has begun for an attempt which is over. One that waits
-// is not: it has that work already.
+// cancelOrphaned cancels the external jobs that a starter has created for an attempt that is over.
+// It ignores an attempt that still waits, because that already has these jobs.
 func (d *decider) cancelOrphaned(c *Report) {
 	if _, u := d.s.findAttempt(c.Address); len(c.Deferred) == 0 || u != nil && !d.s.Status.Ended() || checkExternals(c.Deferred) != nil {
 		return
@@ -174,7 +177,7 @@ func checkExternals(jobs []External) error {
 	return nil
 }
 
-// maxExternalID is how long the name of a job outside may be: some are paths.
+// maxExternalID is the maximum length of the id of an external job in bytes. Some ids are paths.
 const maxExternalID = 2048
 
 func listOfExternals(jobs []External) json.RawMessage {
@@ -193,7 +196,8 @@ func listOfExternals(jobs []External) json.RawMessage {
 	return listOf(list)
 }
 
-// decodeExternals reads what listOfExternals wrote. An event that does not fit has none.
+// decodeExternals reads the output of listOfExternals. It returns nil for an event that does not
+// fit.
 func decodeExternals(e *Event) []externalJSON {
 	var list []externalJSON
 	if json.Unmarshal(e.Input, &list) != nil {
@@ -202,8 +206,8 @@ func decodeExternals(e *Event) []externalJSON {
 	return list
 }
 
-// externalEnded notes the end of work outside. The attempt ends with the last of them, or with the
-// first that failed.
+// externalEnded records the end of an external job. The attempt ends with the last of its jobs, or
+// with the first that failed.
 func (d *decider) externalEnded(c ExternalEnded) error {
 	st, u := d.s.findAttempt(c.Address)
 	if d.s.Status.Ended() || u == nil || u.Live.Outside == nil || !u.Live.Outside.isAwaiting(c.Index) {
@@ -213,7 +217,8 @@ func (d *decider) externalEnded(c ExternalEnded) error {
 		c.Error, c.Output = err.Error(), nil
 	}
 	x := u.Live.Outside
-	if c.Error == "" || c.BeganAt > 0 { // what has ended well has begun, also when nobody has seen it
+	// a job that succeeded has begun, even if no query saw it run
+	if c.Error == "" || c.BeganAt > 0 {
 		d.noteWorkStarted(st, u, c.Address, c.BeganAt)
 	}
 	e := st.newEvent(ExternalOver)
@@ -232,15 +237,15 @@ func (d *decider) externalEnded(c ExternalEnded) error {
 	return d.settleResult(st, u, r)
 }
 
-// noteWorking notes that somebody is at an attempt elsewhere.
+// noteWorking records that an attempt is being carried out elsewhere.
 func (d *decider) noteWorking(c Working) {
 	if st, u := d.s.findAttempt(c.Address); u != nil && !d.s.Status.Ended() && !u.Live.Permits.Waits() {
 		d.noteWorkStarted(st, u, c.Address, c.At)
 	}
 }
 
-// noteWorkStarted notes since when somebody is at an attempt elsewhere, once. That was not before
-// it was handed over, whatever the clock there says.
+// noteWorkStarted records, once, since when an attempt is carried out elsewhere. The time is never
+// before the hand-over, whatever the clock there shows.
 func (d *decider) noteWorkStarted(st *Step, u *Unit, a Address, at int64) {
 	since := u.Live.StartedAt
 	switch x := u.Live.Outside; {
@@ -256,8 +261,9 @@ func (d *decider) noteWorkStarted(st *Step, u *Unit, a Address, at int64) {
 	d.emitEvent(e)
 }
 
-// Begins reports whether an event tells that somebody is at an attempt from now on, or from its
-// Until on. Of a program that tells by files that is its worker, not who has started it.
+// Begins reports whether an event means that an attempt is carried out from now on, or from the
+// Until of the event on. For a program that reports through files, its worker counts, not the
+// starter of the worker.
 func (x *Exec) Begins(e *Event) bool {
 	switch e.Type {
 	case AttemptClaimed:
@@ -270,18 +276,18 @@ func (x *Exec) Begins(e *Event) bool {
 	return false
 }
 
-// areAllPending says that nobody is at any of an attempt's jobs outside yet.
+// areAllPending reports whether none of the external jobs of an attempt runs yet.
 func areAllPending(list []externalJSON) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(x externalJSON) bool { return !x.Pending })
 }
 
-// isAwaiting reports whether a job outside is awaited.
+// isAwaiting reports whether the attempt still waits for the external job.
 func (x *Outside) isAwaiting(index int) bool {
 	return index >= 0 && index < len(x.Jobs) && !x.Jobs[index].Ended
 }
 
-// attemptOutput is the attempt's: what came with the jobs, else that of the only one, else a list
-// of theirs.
+// attemptOutput returns the output of the attempt. This is the output that came with the jobs, else
+// that of the only job, else the list of all outputs.
 func (x *Outside) attemptOutput() json.RawMessage {
 	switch {
 	case len(x.Output) > 0:
@@ -296,7 +302,7 @@ func (x *Outside) attemptOutput() json.RawMessage {
 	return listOf(outputs)
 }
 
-// recallOutside has the work outside of an attempt end that has not ended by itself.
+// recallOutside cancels the external jobs of an attempt that have not ended.
 func (d *decider) recallOutside(u *Unit, a Address) {
 	if left := u.Live.Outside.openIndexes(); len(left) > 0 {
 		d.effects = append(d.effects, Recall{Address: a, Indexes: left})
@@ -312,7 +318,8 @@ func (x *Outside) openIndexes() (indexes []int) {
 	return indexes
 }
 
-// waitOutside has an attempt wait. Nobody carries it out any longer, and no claim for it holds.
+// waitOutside makes an attempt wait for external jobs. No worker carries it out from then on, and
+// its claim is over.
 func (u *Unit) waitOutside(e *Event) {
 	x := &Outside{Output: e.Output, Worker: e.Worker, URL: e.URL, Log: e.Log, Since: e.At}
 	list := decodeExternals(e)
@@ -329,18 +336,18 @@ func (u *Unit) waitOutside(e *Event) {
 	l.Carrier, l.Worker, l.ClaimedAt, l.Until, l.Note = "", "", 0, 0, ""
 }
 
-// noteEnded notes the end of a job outside.
+// noteEnded records the end of an external job.
 func (x *Outside) noteEnded(e *Event) {
 	if x == nil || !x.isAwaiting(e.Index) {
 		return
 	}
-	x.Jobs = slices.Clone(x.Jobs) // whoever reads the state may have them
+	x.Jobs = slices.Clone(x.Jobs) // readers of the state may hold the old slice
 	x.Jobs[e.Index].Ended, x.Jobs[e.Index].Output = true, e.Output
 	x.Left--
 }
 
-// appendTrack asks to look after the work outside of an event, which nobody carries out any longer
-// here.
+// appendTrack asks to follow the external jobs of an event. The attempt itself is no longer carried
+// out here.
 func (s *State) appendTrack(effects []Effect, e *Event) []Effect {
 	st := s.activeStep(e.Address())
 	if st == nil {
@@ -354,7 +361,8 @@ func (s *State) appendTrack(effects []Effect, e *Event) []Effect {
 	return append(effects, Over{e.Address(), st.unitExec(e.Unit).Type == ExecQueue, End{Metrics: e.Metrics}}, t)
 }
 
-// describeWait tells what an attempt waits for outside. begun = somebody is at it.
+// describeWait fills in a Wait with the external jobs that the attempt waits for. begun means that
+// the attempt is being carried out.
 func (x *Outside) describeWait(w Wait, begun bool) Wait {
 	w.For, w.Since = WaitsOutside, x.Since
 	first := &x.Jobs[x.openIndexes()[0]]
@@ -368,5 +376,5 @@ func (x *Outside) describeWait(w Wait, begun bool) Wait {
 	return w
 }
 
-// WaitsOutside is what a Wait is for that work in another system ends.
+// WaitsOutside is the reason of a Wait for the end of an external job.
 const WaitsOutside = "outside"

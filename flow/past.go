@@ -2,12 +2,12 @@ package flow
 
 import "github.com/troupe-engine/troupe/flow/codec"
 
-// Past is how the newest visit of a node in graph mode went, once it is over: enough to show the
-// whole graph of a task without its history. A scope of dag mode has the same in its nodes. It is
-// small, since every step of every task leaves one.
+// Past summarizes the newest visit of a node in graph mode after its end. It allows to show the
+// whole graph of a task without its history. A scope of dag mode has the same data in its nodes. It
+// is small, because every step of every task leaves one.
 type Past struct {
 	StartedAt, EndedAt  int64
-	Total, Done, Failed int32 // units
+	Total, Done, Failed int32 // numbers of units
 	Ended               PastState
 	Why                 *PastWhy
 }
@@ -15,18 +15,18 @@ type Past struct {
 // PastState is an index in pastStates.
 type PastState byte
 
-// PastWhy is what few of them have.
+// PastWhy holds the fields that few visits need.
 type PastWhy struct {
 	Reason string
-	Error  string // its beginning; the journal has all of it
+	Error  string // beginning of the error text; the journal has all of it
 }
 
 var pastStates = [...]StepStatus{StepCompleted, StepFailed, StepSkipped}
 
-// maxPastText is how many bytes of an error are kept with it.
+// maxPastText is the maximum number of bytes of an error kept in a Past.
 const maxPastText = 200
 
-// recordPast keeps how a visit went that is over.
+// recordPast stores the summary of an ended visit.
 func (sc *Scope) recordPast(st *Step, status StepStatus, reason, failed string, at int64) {
 	if sc.Past == nil {
 		sc.Past = map[string]Past{}
@@ -41,7 +41,7 @@ func (sc *Scope) recordPast(st *Step, status StepStatus, reason, failed string, 
 	sc.Past[st.Key] = p
 }
 
-// toDigest is it as people read it.
+// toDigest converts it to the form for users.
 func (p *Past) toDigest(visit int) NodeDigest {
 	d := NodeDigest{Status: pastStates[p.Ended], Visit: visit, StartedAt: p.StartedAt, EndedAt: p.EndedAt,
 		Units: UnitCount{Total: int(p.Total), Done: int(p.Done), Failed: int(p.Failed)}}

@@ -14,38 +14,38 @@ import (
 type Plan struct {
 	Root      *PlanScope
 	TimeoutMS int64
-	Window    int // attempts of one step in flight at once, at most
+	Window    int // maximum attempts of one step in flight
 	Profile   Profile
-	Closing   *PlanScope // the nodes that compensate, and Finally; nil when there are none
-	Finally   string     // its key there; "" = none
+	Closing   *PlanScope // compensating nodes and Finally; nil if there are none
+	Finally   string     // key of finally in Closing; "" if none
 
-	Keys *Keys // what a task asks for before its first node; nil = nothing
+	Keys *Keys // permits that a task needs before its first node; nil if none
 
-	FlowID, FlowSlug string // of the flow that this is a version of; "" where nobody knows
+	FlowID, FlowSlug string // the flow of this version; "" if unknown
 }
 
-// PlanScope is the compiled form of one scope: its nodes, and the one at which it begins.
+// PlanScope is the compiled form of one scope: its nodes and its start node.
 type PlanScope struct {
 	Start string
 	Nodes map[string]*PlanNode
-	Flat  bool // the body of a subflow: keys of prep are flat, and the child's params win over the task's
+	Flat  bool // body of a subflow: prep keys are flat, and the child's params win over the task's
 	Dag   *Dag // nil in graph mode
 
-	// Pocketflow reports whether a scope of graph mode keeps PocketFlow's own behaviour where it is
-	// less strict than ours: the version has that profile.
+	// Pocketflow reports whether a scope of graph mode keeps the behaviour of PocketFlow where that
+	// is less strict than ours. It is set for versions with that profile.
 	Pocketflow bool
 
-	Result string // graph mode: the key of shared that is its value; "" = all of shared
+	Result string // graph mode: key of shared that is the result; "" for all of shared
 
-	Inputs *types.Inputs // what the task, or the subflow, takes; nil = anything
+	Inputs *types.Inputs // declared inputs of the task or subflow; nil if it accepts any
 
-	contents Contents // of references; nil = there are none
+	contents Contents // resolves references; nil if there are none
 }
 
-// Kind says which arrangement of the six mechanisms a node is.
+// Kind is the kind of a node.
 type Kind string
 
-// The kinds of graph mode.
+// Kinds of graph mode.
 const (
 	KindExecutor  Kind = "executor"
 	KindChoice    Kind = "choice"
@@ -57,86 +57,96 @@ const (
 	KindApproval  Kind = "approval"
 )
 
-// The kinds that only dag mode has. Gates, conds, preps and joins are made by the compiler.
+// Kinds of dag mode only. The compiler generates gates, conds, preps and joins.
 const (
 	KindFanout Kind = "fanout"
 	KindBranch Kind = "branch"
 	KindOutput Kind = "output"
 	KindGate   Kind = "gate" // decides whether a branch runs
-	KindCond   Kind = "cond" // asks a handler whether to skip
-	KindPrep   Kind = "prep" // makes the input of a branch or the items of a fanout
-	KindJoin   Kind = "join" // the value of a branch
+	KindCond   Kind = "cond" // calls a handler that decides whether to skip
+	KindPrep   Kind = "prep" // builds the input of a branch or the items of a fanout
+	KindJoin   Kind = "join" // builds the result of a branch
 )
 
 // PlanNode is a compiled node.
 type PlanNode struct {
 	Key    string
-	Name   string // what it is called where that is not its key; ""
+	Name   string // display name if it differs from the key; otherwise ""
 	Kind   Kind
-	Exec   Exec            // executor, and the default of units
+	Exec   Exec            // of an executor, and the default for units
 	Params json.RawMessage // object, or nil
 	Prep   PlanPrep
 	Post   Post
 	Retry  Retry
-	// TimeoutMS bounds each attempt, and the whole step of a subflow. 0 = none.
+	// TimeoutMS limits each attempt, and for a subflow the whole step. 0 means no limit.
 	TimeoutMS int64
-	Edges     map[string]string // action → node; "" ends the scope
-	Follow    bool              // on_error: follow, of the node or the flow: after a failure it takes the edges of a success
-	Strategy  Strategy
-	Each      *Each       // parallel, foreach
-	Cases     []PlanCase  // choice
-	Default   string      // choice: default_action
-	Coerce    bool        // choice: its cases take what is missing for null
-	Sub       *PlanScope  // subflow; nil when its start is empty
-	Single    bool        // it has one unit, and ends with it
-	Undo      string      // the key of the node in Plan.Closing that compensates this one; "" = none
-	Dag       *PlanDag    // nil in graph mode
-	Keys      *Keys       // what its attempts ask for before they begin; nil = nothing
-	Out       *types.Form // what its attempts have to put out; nil = anything
-	Deferred  bool        // an output that names jobs outside means that its attempt waits for them; see deferredIn
-	Patient   bool        // its timeout does not go on while an attempt waits for them
+	Edges     map[string]string // from action to node; "" ends the scope
+	// on_error: follow, of the node or the flow: after a failure it takes the edges of success
+	Follow   bool
+	Strategy Strategy
+	Each     *Each       // parallel, foreach
+	Cases    []PlanCase  // choice
+	Default  string      // choice: default_action
+	Coerce   bool        // choice: its cases treat missing values as null
+	Sub      *PlanScope  // subflow; nil if its start is empty
+	Single   bool        // it has one unit and ends with it
+	Undo     string      // key of the compensating node in Plan.Closing; "" if none
+	Dag      *PlanDag    // nil in graph mode
+	Keys     *Keys       // permits that its attempts need before they begin; nil if none
+	Out      *types.Form // type of the outputs of its attempts; nil if any
+	// an output that names external jobs makes its attempt wait for them; see deferredIn
+	Deferred bool
+	Patient  bool // its timeout stops while an attempt waits for external jobs
 }
 
-// Called is what people call the node.
+// Called returns the display name of the node.
 func (n *PlanNode) Called() string { return cmp.Or(n.Name, n.Key) }
 
-// Exec says how the jobs of a unit travel and what they ask for.
+// Exec defines how the jobs of a unit are delivered and what they require.
 type Exec struct {
-	Type         ExecType
-	Service      string
-	Func         string
-	Script       *Script
-	Program      *Program
-	Vars         []Var           // of a program's environment, that are filled in when an attempt begins; sorted by name
-	Params       json.RawMessage // laid over the step's params; object, or nil
+	Type    ExecType
+	Service string
+	Func    string
+	Script  *Script
+	Program *Program
+	// environment variables of a program that are filled in when an attempt begins; sorted by name
+	Vars         []Var
+	Params       json.RawMessage // merged over the step's params; object, or nil
 	ByLoad       bool
-	MaxAttempts  int // inner tries of local_func and local_script; workers tried for http
+	MaxAttempts  int // inner tries of local_func and local_script; number of workers tried for http
 	TryDelayMS   int64
-	VisibilityMS int64 // 0 = the engine's default
-	HeartbeatMS  int64 // how long the holder of a claim may be silent before its attempt has failed; 0 = any time, or as long as files may be silent
-	StartMS      int64 // how long the job may wait for somebody to claim it, or to write files about it; 0 = any time, or as usual with files
-	FromClaim    bool  // an attempt's timeout counts from its claim
-	Labels       []string
+	VisibilityMS int64 // 0 for the engine's default
+	// maximum silence of the holder of a claim before its attempt fails; 0 means no limit, or the
+	// usual limit for files
+	HeartbeatMS int64
+	// maximum wait of a job for a claim, or for its first files; 0 means no limit, or the usual
+	// limit for files
+	StartMS   int64
+	FromClaim bool // the timeout of an attempt counts from its claim
+	Labels    []string
 }
 
-// ExecType says how a job reaches the one who carries it out.
+// ExecType defines how a job reaches its carrier.
 type ExecType string
 
-// The ways jobs travel. Any other word is refused by the compiler, so a plan never holds one.
+// Values of ExecType. The compiler rejects all others, so a plan never contains one.
 const (
 	ExecHTTP    ExecType = "http"   // to an attached or push worker
 	ExecRemote  ExecType = "remote" // to an attached worker
 	ExecQueue   ExecType = "queue"
 	ExecFunc    ExecType = "local_func"
 	ExecScript  ExecType = "local_script"
-	ExecProcess ExecType = "process" // a program that the member starts, by exec
-	ExecPython  ExecType = "python"  // a function in a file or module of Python, by exec
-	ExecLibrary ExecType = "library" // a function of a shared library that the member calls in a process of its own, by exec
-	ExecOutside ExecType = "outside" // begun in another system, which the member knows how to do by the name of the service
-	ExecWorker  ExecType = "worker"  // a program that an Ork worker at an address runs, by exec
-	ExecDirect  ExecType = "direct"  // nobody carries it out: it is finished through the API
+	ExecProcess ExecType = "process" // program that the member starts, from exec
+	ExecPython  ExecType = "python"  // function in a Python file or module, from exec
+	// function of a shared library that the member calls in a separate process, from exec
+	ExecLibrary ExecType = "library"
+	// started in another system, which the member knows by the name of the service
+	ExecOutside ExecType = "outside"
+	ExecWorker  ExecType = "worker" // program that an Ork worker at an address runs, from exec
+	ExecDirect  ExecType = "direct" // has no carrier: it is finished through the API
 
-	ExecContainer ExecType = "container" // a program in an image of its own, which the member has a container host run, by exec
+	// program with its own image, which the member runs on a container host, from exec
+	ExecContainer ExecType = "container"
 )
 
 // Attachable reports whether attached workers may get the jobs.
@@ -145,40 +155,41 @@ func (x *Exec) Attachable() bool { return x.Type.Attachable() }
 // Attachable reports whether attached workers may get jobs of this type.
 func (t ExecType) Attachable() bool { return t == ExecRemote || t == ExecHTTP }
 
-// Started says that the jobs are programs which the member starts: when one begins is stored, and
-// one that began and is lost with its member has failed.
+// Started reports whether the jobs are programs that the member starts. The start of such a program
+// is stored. A program that has begun and is lost with its member counts as failed.
 func (t ExecType) Started() bool { return t == ExecProcess || t == ExecPython || t == ExecLibrary }
 
-// Adopted says that what is begun for a job goes on without the member that has begun it, and is
-// found by whoever is asked to begin it next. So a member that is lost with such a job has not
-// ended because of it, and says nothing about it.
+// Adopted reports whether the work of a job outlives the member that started it. The next member
+// that is asked to start it finds it running. So a member that is lost with such a job is no sign
+// that the job killed it.
 func (t ExecType) Adopted() bool { return t == ExecOutside || t == ExecContainer }
 
-// Programmed says that the jobs are programs, whoever starts them.
+// Programmed reports whether the jobs are programs, started by any component.
 func (t ExecType) Programmed() bool { return t.Started() || t == ExecWorker || t == ExecContainer }
 
-// Words of route.
+// Values of route.
 const (
 	RoutePush   = "push"
 	RouteQueue  = "queue"
 	RouteDirect = "direct"
 )
 
-// Retry is how often, and how far apart, a failed unit or child of a subflow is tried again.
+// Retry defines how often, and with which delays, a failed unit or child of a subflow is retried.
 type Retry struct {
-	Max         int // tries after the first
+	Max         int // number of retries
 	WaitMS      int64
-	Exponential bool    // each wait is twice the one before
-	MaxWaitMS   int64   // 0 = no bound
-	Jitter      float64 // 0 to 1: the part of a wait that is left to chance
-	Units       bool    // it is each unit of the step that is tried again
+	Exponential bool    // each delay is twice the previous one
+	MaxWaitMS   int64   // 0 if unlimited
+	Jitter      float64 // 0 to 1: the random part of a delay
+	Units       bool    // each unit of the step is retried, not the step
 }
 
-// Strategy says what a failed unit or child means for its step.
+// Strategy defines the effect of a failed unit or child on its step.
 type Strategy string
 
-// Strategies. Collect runs everything and then fails; Continue makes failures a success; FailFast
-// stops at the first one; StrategyRetry belongs to subflow (tries) and wait_event (no timeout).
+// Strategies. Collect runs everything and then fails; Continue treats failures as success; FailFast
+// stops at the first failure. StrategyRetry belongs to subflow (retries) and wait_event (no
+// timeout).
 const (
 	Collect       Strategy = ""
 	Continue      Strategy = "continue"
@@ -186,11 +197,11 @@ const (
 	StrategyRetry Strategy = "retry"
 )
 
-// Each is the arrangement of N units: parallel has Branches, foreach has Items.
+// Each describes a step with N units: parallel has Branches, foreach has Items.
 type Each struct {
-	Branches []Branch     // parallel; empty = the strings of params.services at run time
-	Items    map[int]Exec // foreach: units carried out differently
-	Window   int          // units in flight at once; 0 = all
+	Branches []Branch     // parallel; if empty, the strings of params.services at run time
+	Items    map[int]Exec // foreach: units with an Exec of their own
+	Window   int          // maximum units in flight; 0 for all
 }
 
 // Branch is one unit of a parallel node.
@@ -203,8 +214,8 @@ type Branch struct {
 type PlanPrep struct {
 	HasMap bool
 	Map    []PrepEntry // sorted by key
-	Key    string      // the text as written; "" = no input
-	Ref    expr.Ref    // of Key, when it begins with $
+	Key    string      // text as written; "" if no input
+	Ref    expr.Ref    // Ref of Key, if that begins with $
 }
 
 // PrepEntry is one entry of an input map.
@@ -217,37 +228,42 @@ type PrepEntry struct {
 // PlanCase is a compiled case of a choice.
 type PlanCase struct {
 	Action string
-	Text   json.RawMessage // the expression as it was written
+	Text   json.RawMessage // expression as written
 	Cond   *expr.Cond
-	CEL    *expr.CEL // instead of Cond, when the expression was a text
+	CEL    *expr.CEL // used instead of Cond if the expression was a text
 }
 
-// Post says where a node's output goes and which action it ends with.
+// Post defines where the output of a node is written and which action the node ends with.
 type Post struct {
-	OutputKey    string            `json:"output_key,omitempty"`    // key of shared that the output is written to
-	OutputMap    map[string]string `json:"output_map,omitempty"`    // key of shared to field of the output
-	ActionStatic string            `json:"action_static,omitempty"` // the action, whatever the output is
-	ActionKey    string            `json:"action_key,omitempty"`    // field of the output that is the action
+	OutputKey string `json:"output_key,omitempty"` // key of shared for the output
+	// from key of shared to field of the output
+	OutputMap    map[string]string `json:"output_map,omitempty"`
+	ActionStatic string            `json:"action_static,omitempty"` // fixed action
+	// field of the output that contains the action
+	ActionKey string `json:"action_key,omitempty"`
 }
 
 // Script is a program the member starts for a local_script node.
 type Script struct {
-	Cmd        string            `json:"cmd,omitempty"`         // program to start
-	Args       []string          `json:"args,omitempty"`        // its arguments
-	Code       string            `json:"code,omitempty"`        // text to run with the language's interpreter
-	Language   string            `json:"language,omitempty"`    // of code, such as bash, python or node
-	TimeoutMS  int64             `json:"timeout_ms,omitempty"`  // of the program
-	Env        map[string]string `json:"env,omitempty"`         // variables of its environment
-	WorkDir    string            `json:"work_dir,omitempty"`    // folder it runs in
-	StdinMode  string            `json:"stdin_mode,omitempty"`  // json: the input is written to its stdin
-	OutputMode string            `json:"output_mode,omitempty"` // json: what it prints is read as JSON
-	StderrMode string            `json:"stderr_mode,omitempty"` // log: what it prints to stderr is only logged; else it is output as well
+	Cmd  string   `json:"cmd,omitempty"`  // program to start
+	Args []string `json:"args,omitempty"` // its arguments
+	Code string   `json:"code,omitempty"` // text to run with the language's interpreter
+	// language of code, such as bash, python or node
+	Language  string            `json:"language,omitempty"`
+	TimeoutMS int64             `json:"timeout_ms,omitempty"` // timeout of the program
+	Env       map[string]string `json:"env,omitempty"`        // environment variables
+	WorkDir   string            `json:"work_dir,omitempty"`   // working directory
+	StdinMode string            `json:"stdin_mode,omitempty"` // json: the input is written to its stdin
+	// json: its stdout is parsed as JSON
+	OutputMode string `json:"output_mode,omitempty"`
+	// log: its stderr is only logged; otherwise it is part of the output
+	StderrMode string `json:"stderr_mode,omitempty"`
 }
 
-// StderrLog is the word of a script's stderr_mode.
+// StderrLog is a value of Script.StderrMode.
 const StderrLog = "log"
 
-// Route is how jobs reach whoever carries them out, in the words of dag mode.
+// Route returns how jobs reach their carrier, as a value of route in dag mode.
 func (x *Exec) Route() string {
 	switch x.Type {
 	case ExecQueue:
@@ -258,8 +274,8 @@ func (x *Exec) Route() string {
 	return RoutePush
 }
 
-// QueueServices are the services that jobs of the plan may wait for in the queue, in order. Those
-// that a parallel reads from params are not known before it runs.
+// QueueServices returns the services of the plan's queue jobs in sorted order. It does not include
+// services that a parallel reads from params at run time.
 func (p *Plan) QueueServices() []string {
 	all := map[string]bool{}
 	p.Root.addServices(all)

@@ -8,86 +8,92 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// Profile is a bundle of defaults.
+// Profile is a set of defaults.
 type Profile string
 
-// Profiles.
+// Values of Profile.
 const (
 	ProfileNone       Profile = ""           // Troupe's own
-	ProfileOrk        Profile = "ork"        // of dag mode
-	ProfilePgflow     Profile = "pgflow"     // of dag mode
-	ProfilePocketflow Profile = "pocketflow" // of graph mode
+	ProfileOrk        Profile = "ork"        // for dag mode
+	ProfilePgflow     Profile = "pgflow"     // for dag mode
+	ProfilePocketflow Profile = "pocketflow" // for graph mode
 )
 
-// Dag is what a scope of dag mode has beside its nodes.
+// Dag holds the data of a scope in dag mode in addition to its nodes.
 type Dag struct {
-	List     []*PlanNode // by index, in the order of the definition; what compiling made for a node comes before it
+	// by index, in the order of the definition; generated nodes come before the node that they
+	// serve
+	List     []*PlanNode
 	FailFast bool
-	Output   int    // index of the node whose output is the scope's; -1 = that of the leaves
-	Leaves   []Seen // nodes nobody in the scope waits for
-	RootMap  string // the node that takes its items from the run's input itself, which has to be an array; "" = none
+	// index of the node whose output is the result; -1 for the outputs of the leaves
+	Output int
+	Leaves []Seen // nodes without dependents in the scope
+	// node that takes its items from the run's input itself, which must be an array; "" if none
+	RootMap string
 }
 
-// Seen is a node whose output is part of an input, and under which name.
+// Seen is a node whose output is part of an input, with its name there.
 type Seen struct {
-	Name  string // by which references know it
-	As    string // what it is called in an input, when that is another name; ""
+	Name  string // name in references
+	As    string // name in an input if it differs; otherwise ""
 	Index int
 }
 
-// inputName is the name that the output has in an input.
+// inputName returns the name of the output in an input.
 func (s *Seen) inputName() string { return cmp.Or(s.As, s.Name) }
 
-// Shape is what the input of a handler looks like.
+// Shape is the form of a handler's input.
 type Shape string
 
-// Shapes. Bound is put together field by field.
+// Values of Shape.
 const (
 	ShapeRunDeps Shape = "run_deps" // {run, <dep>…}
-	ShapeDeps    Shape = "deps"     // {<dep>…}; without dependencies the run's input itself
-	ShapeMerged  Shape = "merged"   // static < run's input < {<dep>…}
-	ShapeMapped  Shape = "mapped"   // from prep or inputs
+	ShapeDeps    Shape = "deps"     // {<dep>…}; without dependencies the run's input
+	// static, overwritten by the run's input, overwritten by {<dep>…}
+	ShapeMerged Shape = "merged"
+	ShapeMapped Shape = "mapped" // built field by field from prep or inputs
 )
 
-// SkipMode says what it means for others that a node does not run.
+// SkipMode is the effect on dependent nodes when a node does not run.
 type SkipMode string
 
-// Modes. Fail is not to skip but to fail.
+// Values of SkipMode. SkipFail means that the node fails instead.
 const (
-	SkipPropagate SkipMode = "propagate" // what depends on it is skipped, too
-	SkipOptional  SkipMode = "optional"  // what depends on it runs without
+	SkipPropagate SkipMode = "propagate" // dependent nodes are skipped, too
+	SkipOptional  SkipMode = "optional"  // dependent nodes run without it
 	SkipFail      SkipMode = "fail"
 )
 
-// PlanDag is what a node of dag mode has beside the rest.
+// PlanDag holds the data of a node in dag mode in addition to PlanNode.
 type PlanDag struct {
 	Index      int
-	Takes      *types.Inputs // prep: what the flow inside the branch takes; nil = anything
-	Deps       []int         // nodes that have to end first
-	Dependents []int         // those that wait for this one
-	Sees       []Seen        // whose outputs are part of the input
-	Run        int           // the node whose output is `run`; -1 = the scope's
-	Guards     []int         // gate, cond and prep that compiling made for this node
-	For        int           // the node this one was made for; -1 = none
+	Takes      *types.Inputs // prep: declared inputs of the flow inside the branch; nil if any
+	Deps       []int         // dependencies, which must end first
+	Dependents []int         // nodes that depend on this one
+	Sees       []Seen        // nodes whose outputs are part of the input
+	Run        int           // node whose output is `run`; -1 for that of the scope
+	Guards     []int         // gate, cond and prep that were generated for this node
+	For        int           // node for which this one was generated; -1 if none
 	Always     bool          // it runs however its dependencies end,
-	Entry      int           // but for this one: the last gate, cond or prep of the branch around it; -1 = none
-	Mode       SkipMode      // when its condition is not met
-	Exhausted  SkipMode      // when a unit has used its last attempt
+	// except for this one: the last gate, cond or prep of the branch around it; -1 if none
+	Entry     int
+	Mode      SkipMode // if its condition does not hold
+	Exhausted SkipMode // if a unit fails its last attempt
 
 	If, IfNot json.RawMessage
-	Has, Not  *expr.Pattern // of those
+	Has, Not  *expr.Pattern // compiled from If and IfNot
 	Expr      *expr.CEL
 
 	Shape    Shape
-	Static   json.RawMessage // of a merged input
-	Bindings []PlanBinding   // of a mapped one, sorted by name
-	Map      *PlanRef        // a mapped input that is one reference
-	MapExpr  *expr.CEL       // or an expression
-	Fixed    bool            // a mapped input means the same whenever it is put together
+	Static   json.RawMessage // static part of a merged input
+	Bindings []PlanBinding   // fields of a mapped input, sorted by name
+	Map      *PlanRef        // mapped input that is one reference
+	MapExpr  *expr.CEL       // mapped input that is an expression
+	Fixed    bool            // a mapped input has the same value at any time
 
-	Items   *PlanRef // of a fanout
-	Count   *PlanRef // how many units, or how many for each item
-	Repeats int      // the same as a number; 0 = Count says it, or there is one for each item
+	Items   *PlanRef // items of a fanout
+	Count   *PlanRef // number of units, or number per item
+	Repeats int      // fixed value of Count; 0 if Count is set, or for one unit per item
 
 	StartDelayMS int64
 }
@@ -99,19 +105,19 @@ type PlanBinding struct {
 	Ref   *PlanRef
 }
 
-// PlanRef is a reference of dag mode: what it begins with, and the path from there.
+// PlanRef is a reference of dag mode: its source and the path inside it.
 type PlanRef struct {
 	Text string
 	From RefFrom
-	Dep  int // index of the node, for FromDep
+	Dep  int // index of the node for FromDep
 	Path string
 	Ref  expr.Ref // for FromShared
 }
 
-// RefFrom says what a reference begins with.
+// RefFrom is the source of a reference.
 type RefFrom uint8
 
-// Beginnings of references.
+// Values of RefFrom.
 const (
 	FromRun RefFrom = iota
 	FromDep

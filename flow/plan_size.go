@@ -6,14 +6,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// What parts of a plan take beside what is in them, in bytes.
+// Memory of parts of a plan in addition to their contents, in bytes.
 const (
-	mapEntry   = 40    // a key and a value of a map, with its share of what is empty
-	programCEL = 1_200 // a compiled expression that says nothing,
-	perByteCEL = 60    // and what each byte of its text adds
+	mapEntry   = 40    // key and value of a map, with a share of its empty slots
+	programCEL = 1_200 // an empty compiled expression,
+	perByteCEL = 60    // and the addition per byte of its text
 )
 
-// Size is about how many bytes of memory the plan takes.
+// Size returns the approximate memory of the plan in bytes.
 func (p *Plan) Size() int {
 	s := sizer{}
 	s.addScope(p.Root)
@@ -22,7 +22,7 @@ func (p *Plan) Size() int {
 	return s.bytes + int(unsafe.Sizeof(*p)) + len(p.Finally) + len(p.FlowID) + len(p.FlowSlug)
 }
 
-// sizer counts bytes. An expression that is used many times is there once.
+// sizer counts bytes. It counts a shared expression once.
 type sizer struct {
 	bytes int
 	seen  map[*expr.CEL]bool
@@ -60,7 +60,8 @@ func (s *sizer) addNode(n *PlanNode) {
 	}
 	for i := range n.Cases {
 		c := &n.Cases[i]
-		s.bytes += int(unsafe.Sizeof(*c)) + len(c.Action) + 8*len(c.Text) // with what a condition is made of
+		// includes the compiled condition
+		s.bytes += int(unsafe.Sizeof(*c)) + len(c.Action) + 8*len(c.Text)
 		s.addCEL(c.CEL)
 	}
 	s.addEach(n.Each)
@@ -89,7 +90,7 @@ func (s *sizer) addEach(e *Each) {
 
 func (s *sizer) addDag(d *PlanDag) {
 	s.bytes += int(unsafe.Sizeof(*d)) + 8*(len(d.Deps)+len(d.Dependents)+len(d.Guards)) + len(d.Sees)*int(unsafe.Sizeof(Seen{}))
-	s.bytes += 4*(len(d.If)+len(d.IfNot)) + len(d.Static) // with what a pattern is made of
+	s.bytes += 4*(len(d.If)+len(d.IfNot)) + len(d.Static) // includes the compiled patterns
 	s.addCEL(d.Expr)
 	s.addCEL(d.MapExpr)
 	for i := range d.Bindings {
@@ -156,7 +157,7 @@ func (s *sizer) addTexts(texts ...string) {
 	}
 }
 
-// addRef is a path, each key of which is a text of its own.
+// addRef counts a path. Each key of a path is a text of its own.
 func (s *sizer) addRef(r expr.Ref) { s.bytes += 2 * int(unsafe.Sizeof(r)) }
 
 func (s *sizer) addPlanRef(r *PlanRef) {

@@ -1,78 +1,91 @@
 package flow
 
-// Program is what a process or python node runs on the host of whoever carries out its jobs. It is
-// started inside a folder that the host's operator allows.
+// Program is the program of a process or python node. It runs on the host of the carrier of its
+// jobs, inside a folder that the operator of the host allows.
 type Program struct {
-	Command    string            `json:"command,omitempty"`      // process: a shell line, or a program
-	Args       []string          `json:"args,omitempty"`         // process: program and arguments, without a shell
-	File       string            `json:"file,omitempty"`         // process: a file that is started; python: the file with the function; library: the library
-	Module     string            `json:"module,omitempty"`       // python: instead of a file
-	Function   string            `json:"function,omitempty"`     // python: main when absent
-	Python     string            `json:"python,omitempty"`       // python: the interpreter
-	Warm       int               `json:"warm,omitempty"`         // python: so many interpreters are kept that fork themselves for attempts
-	Root       string            `json:"root,omitempty"`         // folder it runs in, inside the allowed one
-	Env        map[string]string `json:"env,omitempty"`          // laid over its environment
-	StdinMode  string            `json:"stdin_mode,omitempty"`   // none: nothing to read
-	OutputMode string            `json:"output_mode,omitempty"`  // marker: only marked lines are output
-	LooseMarks bool              `json:"loose_marks,omitempty"`  // a marked line that is no JSON is only logged, as in Ork; else it fails the attempt
-	GraceMS    int64             `json:"grace_ms,omitempty"`     // between being asked to end and being killed; 0 = the default
-	Upstream   bool              `json:"upstream_env,omitempty"` // it finds what its dependencies have given in ORK_UPSTREAM_JSON, too
-	URL        string            `json:"url,omitempty"`          // worker: where it is
-	Executor   string            `json:"executor,omitempty"`     // worker: as what it runs it
-	Report     string            `json:"report,omitempty"`       // object_store: files say how it is and what came of it, not its exit
-	Memory     int64             `json:"memory,omitempty"`       // bytes that each of its processes may have of its own; 0 = any. Those of containers say it themselves
-	Secrets    map[string]Secret `json:"secrets,omitempty"`      // of its environment, by the variable: whoever starts it knows their values
-	Container  *Container        `json:"container,omitempty"`    // container: what it runs in
+	// process: a shell command line, or a program
+	Command string   `json:"command,omitempty"`
+	Args    []string `json:"args,omitempty"` // process: program and arguments, without a shell
+	// process: the file to start; python: the file with the function; library: the library
+	File     string `json:"file,omitempty"`
+	Module   string `json:"module,omitempty"`   // python: used instead of a file
+	Function string `json:"function,omitempty"` // python: main if absent
+	Python   string `json:"python,omitempty"`   // python: the interpreter
+	// python: number of idle interpreters that fork themselves for attempts
+	Warm int `json:"warm,omitempty"`
+	// working directory, inside the allowed folder
+	Root       string            `json:"root,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`         // added to its environment
+	StdinMode  string            `json:"stdin_mode,omitempty"`  // none: stdin is empty
+	OutputMode string            `json:"output_mode,omitempty"` // marker: only marked lines are output
+	// a marked line that is not JSON is only logged, as in Ork; otherwise it fails the attempt
+	LooseMarks bool `json:"loose_marks,omitempty"`
+	// time between the request to end and the kill; 0 for the default
+	GraceMS int64 `json:"grace_ms,omitempty"`
+	// also passes the outputs of dependencies in ORK_UPSTREAM_JSON
+	Upstream bool   `json:"upstream_env,omitempty"`
+	URL      string `json:"url,omitempty"`      // worker: its address
+	Executor string `json:"executor,omitempty"` // worker: executor to run it with
+	// object_store: files report its progress and result, not its exit
+	Report string `json:"report,omitempty"`
+	// memory limit of each of its processes in bytes; 0 if none. Containers have a limit of their
+	// own
+	Memory int64 `json:"memory,omitempty"`
+	// secrets for its environment, by variable; the component that starts it knows the values
+	Secrets map[string]Secret `json:"secrets,omitempty"`
+	// container: the container to run in
+	Container *Container `json:"container,omitempty"`
 }
 
-// Secret is one that a program is given: as the value of its variable, or in a file that the
-// variable names.
+// Secret is a secret of a program. The program gets it as the value of a variable, or in a file
+// that the variable names.
 type Secret struct {
-	Secret string `json:"secret"`         // what it is called where it is kept
-	File   string `json:"file,omitempty"` // path of the file; "" = the variable has the value itself
+	Secret string `json:"secret"`         // name in the secret store
+	File   string `json:"file,omitempty"` // path of the file; "" if the variable contains the value
 }
 
-// SecretForm is what names of secrets look like: none is a path.
+// SecretForm is the pattern of secret names. No path matches it.
 const SecretForm = `[A-Za-z0-9_][A-Za-z0-9._-]{0,127}`
 
-// Words of a program's stdin_mode and output_mode.
+// Values of stdin_mode and output_mode of a program.
 const (
 	StdinNone    = "none"
-	StdinJSON    = "json" // of a container, which else has nothing to read
+	StdinJSON    = "json" // for a container, which otherwise has an empty stdin
 	OutputMarker = "marker"
 )
 
-// Words of a program's report. ObjectStore is also the service of jobs outside whose workers nobody
-// here starts.
+// Values of report of a program. ObjectStore is also the service of external jobs whose workers are
+// not started by this system.
 const (
 	ReportExit  = "exit"
 	ObjectStore = "object_store"
 )
 
-// ByFiles says that whoever carries out the jobs tells by files in an object store how they are.
+// ByFiles reports whether the worker of the jobs reports its progress through files in an object
+// store.
 func (x *Exec) ByFiles() bool {
 	return x.Type == ExecOutside && x.Service == ObjectStore || x.Program != nil && x.Program.Report == ObjectStore
 }
 
-// MaxWarm is how many interpreters a node may have kept.
+// MaxWarm is the maximum number of idle interpreters of a node.
 const MaxWarm = 16
 
-// ProgramParam is the param in which workers find the program that they are to start. Only the
-// definition of a flow sets it to one.
+// ProgramParam is the param that contains the program for a worker. Only the definition of a flow
+// can set it to a program.
 const ProgramParam = "exec"
 
-// Executors are what an Ork worker may be asked to run something as.
+// Executors lists the executors that an Ork worker supports.
 var Executors = []string{"process", "python", "library"}
 
-// ProgramLost is what an attempt ends with whose program was lost with the member that had started
-// it. It is not simply started once more: what it has done by then nobody knows, so that is for the
-// node's retries to say.
+// ProgramLost is the error of an attempt whose program was lost with the member that had started
+// it. It is not started again automatically, because its progress is unknown. The retries of the
+// node decide that.
 const ProgramLost = "engine restarted"
 
-// ProgramTimeout is what an attempt ends with whose program has taken longer than its timeout.
+// ProgramTimeout is the error of an attempt whose program exceeded its timeout.
 const ProgramTimeout = "execution timeout"
 
-// allTexts are those that it is made of.
+// allTexts returns all texts of the program.
 func (p *Program) allTexts() []string {
 	all := append([]string{p.Command, p.File, p.Module, p.Function, p.Python, p.Root, p.StdinMode, p.OutputMode, p.URL, p.Executor, p.Report}, p.Args...)
 	for name, value := range p.Env {

@@ -11,28 +11,28 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// Question is what an approval asks, as the params of its node say.
+// Question is the question of an approval, taken from the params of its node.
 type Question struct {
 	Title, Text string
-	Form        *types.Form // of the answer; nil = it is an action or any value
-	Show        []Shown     // what whoever decides sees of the task
-	Assignees   []string    // who is meant to decide; anybody may
+	Form        *types.Form // type of the answer; nil if it is an action or any value
+	Show        []Shown     // values of the task to show to the person who decides
+	Assignees   []string    // people who should decide; others may, too
 }
 
-// Shown is a value of the task, and what it is called.
+// Shown is a value of the task with its label.
 type Shown struct {
 	Name  string
 	Ref   string
-	Value json.RawMessage // once it has been looked up
+	Value json.RawMessage // set when it has been resolved
 }
 
-// QuestionFault is what is wrong with a question, and where in the params.
+// QuestionFault is an error in a question, with its place in the params.
 type QuestionFault struct {
 	Path []string
 	types.Problem
 }
 
-// QuestionParams are the params of an approval that say what it asks.
+// QuestionParams lists the params of an approval that define its question.
 var QuestionParams = []string{"title", "text", "form", "show", "assignees"}
 
 const (
@@ -42,7 +42,7 @@ const (
 	maxAssignees = 100
 )
 
-// ReadQuestion reads what an approval asks. What is wrong is left out of it.
+// ReadQuestion reads the question of an approval. Invalid parts are omitted and reported as faults.
 func ReadQuestion(params json.RawMessage) (q Question, faults []QuestionFault) {
 	r := questionReader{params: params}
 	q.Title = r.readText("title", maxTitle)
@@ -57,7 +57,7 @@ func ReadQuestion(params json.RawMessage) (q Question, faults []QuestionFault) {
 	return q, r.faults
 }
 
-// titleOf is the title alone: a decision needs no more of the question.
+// titleOf returns the title alone, because a decision needs no other part of the question.
 func titleOf(params json.RawMessage) string {
 	r := questionReader{params: params}
 	return r.readText("title", maxTitle)
@@ -74,7 +74,7 @@ func (r *questionReader) addFault(path []string, format string, args ...any) {
 	r.faults = append(r.faults, QuestionFault{path, types.Problem{Msg: fmt.Sprintf(format, args...)}})
 }
 
-// readText is a param that is a text of so many bytes at most.
+// readText reads a param that is a text with a maximum length in bytes.
 func (r *questionReader) readText(name string, most int) string {
 	raw, there := expr.Field(r.params, name)
 	if !there {
@@ -126,7 +126,7 @@ func (r *questionReader) readName(raw json.RawMessage, path ...string) (string, 
 	return name, true
 }
 
-// readShow is a list of references, or an object of them by the names they are shown with.
+// readShow reads a list of references, or an object from labels to references.
 func (r *questionReader) readShow() (list []Shown) {
 	raw, there := expr.Field(r.params, "show")
 	if there && expr.KindOf(raw) == expr.KindObject {
@@ -154,7 +154,7 @@ func (r *questionReader) readShow() (list []Shown) {
 	return list
 }
 
-// readReference reads one; a word without `$` is a key of shared.
+// readReference reads a reference. A word without `$` is a key of shared.
 func (r *questionReader) readReference(raw json.RawMessage, at string) (string, bool) {
 	ref, ok := r.readName(raw, "show", at)
 	if !ok {
@@ -170,13 +170,15 @@ func (r *questionReader) readReference(raw json.RawMessage, at string) (string, 
 	return ref, true
 }
 
-// OpenQuestion is an approval that waits, with all that whoever decides is told.
+// OpenQuestion is a waiting approval with all information for the person who decides.
 type OpenQuestion struct {
 	Question
-	Actions []string // that lead somewhere of their own, approved and rejected first; with a form there are none
+	// actions with an effect of their own, approved and rejected first; none with a form
+	Actions []string
 }
 
-// Question tells of an approval that waits; false when none does there.
+// Question returns the question of a waiting approval, or false if no approval waits at the
+// address.
 func (s *State) Question(at Address) (OpenQuestion, bool) {
 	st := s.activeStep(at)
 	if st == nil || st.Node.Kind != KindApproval || s.Status.Ended() {
@@ -199,7 +201,7 @@ const (
 	rejected = "rejected"
 )
 
-// decisionActions are the actions that somebody can choose.
+// decisionActions returns the actions that a person can choose.
 func (n *PlanNode) decisionActions() []string {
 	list := []string{approved, rejected}
 	for _, action := range slices.Sorted(maps.Keys(n.Edges)) {
@@ -210,7 +212,7 @@ func (n *PlanNode) decisionActions() []string {
 	return list
 }
 
-// answerValue is the value that an answer sets, or why it is none.
+// answerValue returns the value that an answer sets, or an error if it is invalid.
 func (n *PlanNode) answerValue(c Answer) (json.RawMessage, error) {
 	q, _ := ReadQuestion(n.Params)
 	switch {
@@ -234,7 +236,7 @@ func (n *PlanNode) answerValue(c Answer) (json.RawMessage, error) {
 	return c.Value, nil
 }
 
-// actionValue is the value that an action stands for.
+// actionValue returns the value for an action.
 func (n *PlanNode) actionValue(action string) (json.RawMessage, error) {
 	switch action {
 	case approved, "approve":

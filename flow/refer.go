@@ -9,11 +9,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// What a decision makes may be as large as what comes from outside: the result of an expression, an
-// input that is put together, an answer that is laid into what is there. Env.Refer says what stands
-// for it in the events, and so in the state. What others have sent comes as a reference.
+// Values that a decision creates may be as large as values from outside: the result of an
+// expression, a combined input, or an answer merged into an existing value. Env.Refer returns the
+// references that replace them in the events, and so in the state. Values from outside arrive as
+// references already.
 
-// referValues has the values of an event stand for themselves, or have references stand for them.
+// referValues replaces large values of an event by references.
 func (d *decider) referValues(e *Event) {
 	switch e.Type {
 	case StepEnded:
@@ -31,8 +32,8 @@ func (d *decider) referValues(e *Event) {
 	}
 }
 
-// referInput does so with the input of a step that is about to be entered. What a path leads to
-// inside a large value may be large itself.
+// referInput does the same for the input of a step that is about to be entered. Even a part of a
+// large value may be large.
 func (d *decider) referInput(sc *Scope, e *Event, params json.RawMessage) {
 	if d.env.Refer == nil {
 		return
@@ -47,8 +48,8 @@ func (d *decider) referInput(sc *Scope, e *Event, params json.RawMessage) {
 	}
 }
 
-// largeParts are the references to what an output_map takes of a large output, by their keys in
-// shared; nil = there are none.
+// largeParts returns references for the large parts that an output_map takes from an output, by key
+// of shared. It returns nil if there are none.
 func (d *decider) largeParts(e *Event) json.RawMessage {
 	st := d.s.activeStep(e.Address())
 	if st == nil || len(st.Node.Post.OutputMap) == 0 {
@@ -74,8 +75,8 @@ func (d *decider) largeParts(e *Event) json.RawMessage {
 	return append(b, '}')
 }
 
-// referenceOr is what a key of shared gets when a step ends: the value, or what the event says
-// stands for it.
+// referenceOr returns the value for a key of shared when a step ends: v, or the reference that the
+// event holds for it.
 func referenceOr(e *Event, key string, v json.RawMessage) json.RawMessage {
 	if ref, there := expr.Field(e.Input, key); there {
 		return ref
@@ -83,7 +84,7 @@ func referenceOr(e *Event, key string, v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// equalValues reports whether two values are, also when each stands for its content somewhere else.
+// equalValues reports whether two values are equal, comparing the contents of references.
 func (sc *Scope) equalValues(a, b json.RawMessage) bool {
 	a, b = expr.Compact(a), expr.Compact(b)
 	if bytes.Equal(a, b) || sc.Plan.contents == nil {

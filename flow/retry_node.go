@@ -2,8 +2,8 @@ package flow
 
 import "cmp"
 
-// checkRetriable says what keeps a node from being tried again by itself; without a name all are
-// meant.
+// checkRetriable returns an error if the node cannot be retried alone. An empty key means the whole
+// task.
 func (s *State) checkRetriable(key string) error {
 	if key == "" {
 		return nil
@@ -23,9 +23,9 @@ func (s *State) checkRetriable(key string) error {
 	return nil
 }
 
-// reopenNode has a scope of dag mode that is over go on with one node that failed, with what
-// follows from it, and with what was cut short. What else failed stays so, and the scope fails with
-// that in the end.
+// reopenNode resets one failed node of an ended dag, so that it runs again, with the nodes that
+// depend on it and the nodes that were interrupted. Other failed nodes stay failed, and the scope
+// fails with their error in the end.
 func (sc *Scope) reopenNode(key string) {
 	named := sc.Plan.Nodes[key]
 	if named == nil || sc.Plan.Dag == nil {

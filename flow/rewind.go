@@ -1,21 +1,21 @@
 package flow
 
-// Rewind finds a task as it was when a row of its journal had been written. It is a Walker.
+// Rewind rebuilds the state of a task after a given row of its journal. It is a Walker.
 type Rewind struct {
 	State *State
-	Seq   int64 // of the last row that is in the state
+	Seq   int64 // last row applied to the state
 
 	until int64
 	done  bool
 }
 
-// NewRewind is for the state behind a row. It has to begin before that.
+// NewRewind returns a Rewind to the state after a row. It must start before that row.
 func NewRewind(row int64) *Rewind { return &Rewind{until: row} }
 
-// From begins with a state.
+// From starts with a state.
 func (w *Rewind) From(s *State) { w.State = s }
 
-// Apply adds an event, unless it is of a later row.
+// Apply applies an event, unless it belongs to a later row.
 func (w *Rewind) Apply(e *Event, at Place) {
 	if at.Seq > w.until {
 		w.done = true
@@ -27,14 +27,14 @@ func (w *Rewind) Apply(e *Event, at Place) {
 	}
 }
 
-// Busy says that every event concerns it.
+// Busy returns true, because every event matters.
 func (w *Rewind) Busy() bool { return true }
 
-// Idle is false: see Busy.
+// Idle returns false; see Busy.
 func (w *Rewind) Idle(*State) bool { return false }
 
-// Done says that a later row has been seen.
+// Done reports whether a later row has been read.
 func (w *Rewind) Done() bool { return w.done }
 
-// HasBegun reports whether a scope with a path is there, or was.
+// HasBegun reports whether a scope with the path exists or existed.
 func (s *State) HasBegun(path string) bool { return s.phaseOf(path) != phaseAhead }

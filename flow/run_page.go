@@ -1,34 +1,34 @@
 package flow
 
-// RunPage is a part of a task's history: so many of its runs, from a place on, or the one of an
+// RunPage is a part of a task's history: a number of its runs from a place on, or the run of one
 // attempt. It is a Walker.
 type RunPage struct {
 	History
-	Places []Place // of the runs
-	More   bool    // there may be others behind Next
+	Places []Place // places of the runs
+	More   bool    // there may be more runs after Next
 	Next   Place
 
 	after             Place
-	onlyAttempt       Address // the attempt that is meant; none if its node is ""
+	onlyAttempt       Address // only this attempt; no filter if its node is ""
 	maxRuns, maxBytes int
 	position          Place
-	eventsRead        int // events behind after
-	size              int // of the runs so far
+	eventsRead        int // events read after the start of the page
+	size              int // bytes of the runs so far
 	full              bool
-	closing           map[Address]bool // steps that an attempt on the page will end; that tells its action
+	// steps that an attempt on the page will end, which determines its action
+	closing map[Address]bool
 }
 
-// NewRunPage is for the runs behind a place: so many, and so many bytes of inputs and outputs, but
-// one at least.
+// NewRunPage returns a page of the runs after a place. It is limited by a number of runs and by
+// bytes of inputs and outputs, but has at least one run.
 func NewRunPage(after Place, most, bytes int) *RunPage {
 	return &RunPage{after: after, maxRuns: most, maxBytes: bytes}
 }
 
-// NewRunOf is for the run of an attempt.
+// NewRunOf returns a page with the run of one attempt.
 func NewRunOf(a Address) *RunPage { return &RunPage{onlyAttempt: a, maxRuns: 1} }
 
-// From begins, or goes on, with a state. Of attempts in flight it tells what has happened to them
-// meanwhile.
+// From starts or continues with a state. It updates the attempts in flight from the state.
 func (p *RunPage) From(s *State) {
 	p.State, p.page = s, p
 	if p.live == nil {
@@ -42,7 +42,7 @@ func (p *RunPage) From(s *State) {
 	}
 }
 
-// Apply adds an event.
+// Apply applies an event.
 func (p *RunPage) Apply(e *Event, at Place) {
 	if at.Compare(p.after) > 0 && !p.full && p.onlyAttempt.Node == "" {
 		if p.eventsRead++; p.eventsRead > maxEventsRead {
@@ -55,14 +55,14 @@ func (p *RunPage) Apply(e *Event, at Place) {
 	case StepEnded:
 		delete(p.closing, e.stepAddress())
 	case ScopeRetried, TaskClosing, TaskRetried, TaskEnded:
-		clear(p.closing) // what is cut short does not end
+		clear(p.closing) // interrupted steps do not end
 	}
 }
 
-// endAt says that the page ends at a place.
+// endAt ends the page at a place.
 func (p *RunPage) endAt(next Place) { p.full, p.More, p.Next = true, true, next }
 
-// admitRun reports whether a run that begins now is part of the page, and keeps its place.
+// admitRun reports whether a run that begins now is part of the page, and records its place.
 func (p *RunPage) admitRun(a Address) bool {
 	if p == nil {
 		return true
@@ -84,14 +84,14 @@ func (p *RunPage) canContain(a Address) bool {
 	return p == nil || !p.full && (p.onlyAttempt.Node == "" || a == p.onlyAttempt)
 }
 
-// noteCanceled notes that an attempt on the page was given up.
+// noteCanceled records that an attempt on the page was canceled.
 func (p *RunPage) noteCanceled() {
 	if p != nil && p.onlyAttempt.Node != "" {
 		p.full = true
 	}
 }
 
-// noteComplete notes that a run has all it will have, but for the action that its step ends with.
+// noteComplete records that a run is complete, except for the action of its step.
 func (p *RunPage) noteComplete(r *NodeRun) {
 	if p == nil {
 		return
@@ -106,12 +106,13 @@ func (p *RunPage) noteComplete(r *NodeRun) {
 	}
 }
 
-// stepAddress is the one that a run belongs to.
+// stepAddress returns the address of the step of a run.
 func (r *NodeRun) stepAddress() Address {
 	return Address{Scope: r.Scope, Node: r.Address.Node, Visit: r.Visit}
 }
 
-// dropExcess drops what is too much for the page, now that it is known how large its runs are.
+// dropExcess removes the runs that exceed the limit of the page. Their sizes are only known at this
+// point.
 func (p *RunPage) dropExcess() {
 	keep, size := 0, 0
 	for ; keep < len(p.Runs); keep++ {
@@ -133,16 +134,16 @@ func (p *RunPage) dropExcess() {
 	p.endAt(p.Places[keep-1])
 }
 
-// Busy says that every run that begins is wanted.
+// Busy reports whether the page needs every run that begins.
 func (p *RunPage) Busy() bool { return !p.full && p.onlyAttempt.Node == "" }
 
-// Idle says that no run begins that is wanted, and none of the page ends.
+// Idle reports whether no further run of the page begins or ends before the later state.
 func (p *RunPage) Idle(later *State) bool {
 	if !p.full && (p.onlyAttempt.Node == "" || len(p.Runs) == 0 && later.hasBegun(p.onlyAttempt)) {
 		return false
 	}
 	if len(p.live)+len(p.closing) > 0 && later.Status.Ended() {
-		return false // what is in flight ends with the task
+		return false // attempts in flight end with the task
 	}
 	for a := range p.live {
 		if _, u := later.findAttempt(a); u == nil {
@@ -157,5 +158,5 @@ func (p *RunPage) Idle(later *State) bool {
 	return true
 }
 
-// Done says that the runs of the page are all there and over.
+// Done reports whether the page has all its runs and all of them have ended.
 func (p *RunPage) Done() bool { return p.full && len(p.live) == 0 && len(p.closing) == 0 }

@@ -6,59 +6,65 @@ import (
 	"strings"
 )
 
-// RunKind says what a NodeRun tells about.
+// RunKind is the kind of a NodeRun.
 type RunKind string
 
 // Kinds of node runs.
 const (
 	RunAttempt RunKind = "attempt" // an attempt of a unit
-	RunSummary RunKind = "summary" // the end of a step that decides, waits or gathers units
-	RunCancel  RunKind = "cancel"  // the task was canceled here
+	// the end of a step that decides, waits or collects the results of units
+	RunSummary RunKind = "summary"
+	RunCancel  RunKind = "cancel" // the task was canceled here
 )
 
-// NodeRun is a row of a task's history as people read it.
+// NodeRun is a row of a task's history in the form for users.
 type NodeRun struct {
 	Address
-	Since     Address // the unit of the visit that an attempt's continues, which its key names; zero = its own
+	// unit of the visit that this visit continues, used for the key; zero if the visit continues
+	// none
+	Since     Address
 	Kind      RunKind
 	Node      *PlanNode // nil for a task canceled between two nodes
-	Branch    string    // the unit's name
+	Branch    string    // name of the unit
 	Status    AttemptStatus
-	Queue     bool   // its job travels by the queue
-	Note      string // what its worker calls its state
+	Queue     bool   // its job is a queue job
+	Note      string // the worker's description of its state
 	Input     json.RawMessage
 	Output    json.RawMessage
 	Error     string
-	Details   json.RawMessage // of the error, as its carrier has told them
-	Metrics   json.RawMessage // that its program has told, a list
-	Reason    string          // of a failure or skip, in dag mode
+	Details   json.RawMessage // details of the error, from the carrier
+	Metrics   json.RawMessage // list of measurements from the program
+	Reason    string          // reason of a failure or skip, in dag mode
 	Action    string
 	Worker    string
 	URL       string
 	Log       bool
 	StartedAt int64
-	ClaimedAt int64 // by a poller, the last time
-	BegunAt   int64 // since when somebody was at it, where that is told: of programs, of what was begun outside or is told by files, and of what was lost before or returned twice; in a whole History alone
-	EndedAt   int64 // 0 while it runs
-	Lost      int   // how often its carrier was lost
-	RetryAt   int64 // when its unit is tried again; 0 = it is not
+	ClaimedAt int64 // time of the last claim by a poller
+	// time since when it was carried out, where that is recorded: for programs, external jobs, jobs
+	// that report through files, and attempts that were lost before or returned twice; set in a
+	// whole History only
+	BegunAt int64
+	EndedAt int64 // 0 while it is running
+	Lost    int   // number of lost carriers
+	RetryAt int64 // time of the unit's retry; 0 if there is none
 }
 
-// History folds a journal into node runs, in the order of the trace: an attempt has its place where
-// it began, a summary where its step ended.
+// History converts a journal into node runs, in the order of the trace. An attempt is placed at its
+// start, a summary at the end of its step.
 type History struct {
 	State *State
 	Runs  []NodeRun
-	live  map[Address]int // attempts without an end
-	page  *RunPage        // nil = all of them are wanted
+	live  map[Address]int // attempts without an end, with their index in Runs
+	page  *RunPage        // nil if all runs are needed
 }
 
-// NewHistory begins with a task before its first event.
+// NewHistory returns a History of a task before its first event.
 func NewHistory(task string, plan *Plan) *History {
 	return &History{State: NewState(task, plan), live: map[Address]int{}}
 }
 
-// addRun adds a run if it is wanted.
+// addRun adds a run if the page needs it.
 func (h *History) addRun(r NodeRun) {
 	if h.page.admitRun(r.Address) {
 		h.Runs = append(h.Runs, r)
@@ -66,7 +72,7 @@ func (h *History) addRun(r NodeRun) {
 	}
 }
 
-// Apply adds an event.
+// Apply applies an event.
 func (h *History) Apply(e *Event) {
 	switch e.Type {
 	case StepEnded:
@@ -130,14 +136,14 @@ func (h *History) noteAttempt(e *Event) {
 	}
 }
 
-// noteBegun notes since when somebody is at an attempt.
+// noteBegun records since when an attempt is carried out.
 func (h *History) noteBegun(r *NodeRun, e *Event) {
 	if st := h.State.activeStep(e.Address()); st != nil && st.unitExec(e.Unit).Begins(e) {
 		r.BegunAt = cmp.Or(r.BegunAt, e.Until, e.At)
 	}
 }
 
-// stepEnded closes what was in flight below the step and adds its summary.
+// stepEnded ends the runs in flight below the step and adds its summary.
 func (h *History) stepEnded(e *Event) {
 	st := h.State.activeStep(e.stepAddress())
 	if st == nil {
@@ -152,18 +158,18 @@ func (h *History) stepEnded(e *Event) {
 		return
 	}
 	if st.Child != nil && (e.Error == "" || st.Child.Failed != "") {
-		return // the children's rows tell everything
+		return // the rows of the children contain everything
 	}
 	if a := e.stepAddress(); h.page.canContain(Address{a.Scope, a.Node, a.Visit, 0, 1}) {
 		h.addRun(st.summaryRun(e))
 	}
 }
 
-// closeExecutor notes the action on the last attempt's run.
+// closeExecutor sets the action on the run of the last attempt.
 func (h *History) closeExecutor(st *Step, e *Event) {
 	for i := len(h.Runs) - 1; i >= 0; i-- {
 		if r := &h.Runs[i]; r.Scope == e.Scope && r.Address.Node == e.Node && r.Visit == e.Visit {
-			if r.Attempt == int(st.Units[0].Attempt) { // a page may end before the last one
+			if r.Attempt == int(st.Units[0].Attempt) { // a page may end before the last attempt
 				r.Action = e.Action
 			}
 			return
@@ -171,7 +177,7 @@ func (h *History) closeExecutor(st *Step, e *Event) {
 	}
 }
 
-// addDecided adds the row of a node of dag mode that ended without having begun.
+// addDecided adds the row of a node in dag mode that ended without having begun.
 func (h *History) addDecided(e *Event) {
 	sc := h.State.Scope(e.Scope)
 	if sc == nil || sc.Plan.Mode() != ModeDag || sc.Plan.Nodes[e.Node] == nil {
@@ -213,7 +219,7 @@ func (st *Step) summaryRun(e *Event) NodeRun {
 	return r
 }
 
-// cancelBelow ends the runs of attempts that are given up together with a step.
+// cancelBelow ends the runs of attempts that are canceled together with a step.
 func (h *History) cancelBelow(st *Step, at int64) {
 	if st.Child != nil {
 		h.cancelIn(st.Child.Path, at)
@@ -221,7 +227,7 @@ func (h *History) cancelBelow(st *Step, at int64) {
 	h.cancelRuns(at, func(a Address) bool { return a.Scope == st.scope.Path && a.Node == st.Node.Key && a.Visit == st.Visit })
 }
 
-// cancelIn ends the runs of attempts that are given up in a scope and those below it.
+// cancelIn ends the runs of attempts that are canceled in a scope and below it.
 func (h *History) cancelIn(scope string, at int64) {
 	h.cancelRuns(at, func(a Address) bool { return a.Scope == scope || strings.HasPrefix(a.Scope, scope+"/") })
 }
@@ -237,7 +243,8 @@ func (h *History) cancelRuns(at int64, which func(Address) bool) {
 }
 
 func (h *History) taskEnded(e *Event) {
-	lasts := h.State.CancelAt != 0 // see State.acceptsLateReport: who finishes a direct unit is heard
+	// see State.acceptsLateReport: the result of a direct unit is still accepted
+	lasts := h.State.CancelAt != 0
 	for a, i := range h.live {
 		r := &h.Runs[i]
 		r.Status, r.EndedAt = AttemptCanceled, e.At

@@ -12,28 +12,30 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// A signal is stored until a step takes it: one that waits for its key, or one that waits for it
-// later, the oldest signal first. A graph takes each signal once. In a dag, where nodes wait beside
-// each other, each node takes each signal once, so what happens does not depend on which of them
-// began first. Either way a step that is visited again waits for another signal. An answer ends the
-// one visit that it names.
+// A signal is stored until a step consumes it: one that waits for its key, or one that waits for it
+// later. The oldest signal is consumed first.
 //
-// A scope with profile pocketflow waits for a value instead, as the original does: whatever is in
-// shared when it looks, also what ended a wait before.
+// A graph consumes each signal once. In a dag, where nodes wait in parallel, each node consumes
+// each signal once, so the result does not depend on which node began first. In both modes a step
+// that is visited again waits for another signal. An answer ends only the visit that it names.
+//
+// A scope with the pocketflow profile waits for a value instead, as the original does. Any value
+// that is in shared when it looks counts, even one that has ended an earlier wait.
 
-// StoredSignal is a signal that steps may take, or that one has taken.
+// StoredSignal is a signal that steps may consume, or that a step has consumed.
 type StoredSignal struct {
-	Number int // among the signals and answers of its task, from 1 on
+	Number int // number among the signals and answers of the task, from 1
 	Key    string
 	Value  json.RawMessage
-	Taken  []string // the readers that it is over for
+	Taken  []string // readers that have consumed or passed over it
 }
 
-// MaxSignals bounds how many signals of a task are stored that no step has taken.
+// MaxSignals is the maximum number of stored signals of a task that no step has consumed.
 const MaxSignals = 1_000
 
-// ReadWaitKey reads what a wait says that it waits for, in a scope of the mode. A key is a key of
-// shared, or a path of keys into it; a reference to something else has the key as its value.
+// ReadWaitKey parses the text that defines what a wait waits for, in a scope of the given mode. A
+// key is a key of shared, or a path of keys into it. For a reference, the value of the reference is
+// the key.
 func ReadWaitKey(text string, mode Mode) (key string, reference bool, err error) {
 	key, _ = strings.CutPrefix(text, sharedPrefix)
 	switch {
@@ -56,7 +58,7 @@ func keyReferences(mode Mode) string {
 	return "a reference to it, such as $params.key"
 }
 
-// checkWaitKey refuses what is no key that a signal can set.
+// checkWaitKey rejects a key that no signal can set.
 func checkWaitKey(key string) error {
 	if err := checkSharedKey(key); err != nil {
 		return err
@@ -72,7 +74,7 @@ func checkWaitKey(key string) error {
 	return nil
 }
 
-// waitKey returns the key that a node waits for: the one that it names, or the value of its
+// waitKey returns the key that a node waits for: the key in its definition, or the value of its
 // reference.
 func (sc *Scope) waitKey(n *PlanNode, text string, input json.RawMessage) (string, error) {
 	key, reference, err := ReadWaitKey(text, sc.Plan.Mode())
@@ -96,8 +98,8 @@ func (sc *Scope) waitKey(n *PlanNode, text string, input json.RawMessage) (strin
 	return key, nil
 }
 
-// applySignal applies a signal or an answer: it sets shared, and is for the steps that wait for it,
-// or stored for one that will.
+// applySignal applies a signal or an answer. It sets shared, and gives the signal to the steps that
+// wait for it, or stores it for later ones.
 func (s *State) applySignal(e *Event) {
 	sc := s.Root
 	if e.Scope != "" {
@@ -121,8 +123,8 @@ func (s *State) applySignal(e *Event) {
 	}
 }
 
-// deliverSignal stores a signal that steps may wait for, and gives it to those that do. An empty
-// value takes back those that are stored.
+// deliverSignal stores a signal that steps may wait for, and gives it to the waiting steps. An
+// empty value removes the stored signals of its key.
 func (s *State) deliverSignal(sig StoredSignal) {
 	switch {
 	case !isDecision(s.Root.openValue(sig.Value)):
@@ -131,7 +133,8 @@ func (s *State) deliverSignal(sig StoredSignal) {
 	case !s.mayAwait(sig.Key):
 		return
 	}
-	if len(s.Signals) >= MaxSignals { // there is one that was taken, or it would have been refused
+	// a consumed signal must exist, because otherwise the new signal was rejected
+	if len(s.Signals) >= MaxSignals {
 		if i := slices.IndexFunc(s.Signals, func(other StoredSignal) bool { return len(other.Taken) > 0 }); i >= 0 {
 			s.Signals = slices.Delete(slices.Clone(s.Signals), i, i+1)
 		}
@@ -142,14 +145,14 @@ func (s *State) deliverSignal(sig StoredSignal) {
 	}
 }
 
-// takeSignal gives a waiting step the oldest signal that is for it. Those before that count for
-// nothing are over for it, too.
+// takeSignal gives a waiting step the oldest signal that fits. Earlier signals that the step does
+// not accept are passed over; the step never gets them.
 func (s *State) takeSignal(st *Step) {
 	if len(s.Signals) == 0 || st.Signal != nil || st.awaitedParam() == "" || st.scope.Plan.Pocketflow {
 		return
 	}
 	reader := st.readerKey()
-	s.Signals = slices.Clone(s.Signals) // others may be reading those
+	s.Signals = slices.Clone(s.Signals) // readers may hold the old slice
 	for i := range s.Signals {
 		sig := &s.Signals[i]
 		v, matches := st.signalValue(sig)
@@ -165,15 +168,15 @@ func (s *State) takeSignal(st *Step) {
 	s.Signals = slices.DeleteFunc(s.Signals, s.isOver)
 }
 
-// isOver reports whether nothing in the flow can take a stored signal any more.
+// isOver reports whether no node of the flow can consume a stored signal any more.
 func (s *State) isOver(sig StoredSignal) bool {
 	return len(sig.Taken) > 0 && !slices.ContainsFunc(s.awaitedKeys(), func(w awaitedKey) bool {
 		return w.matchesKey(sig.Key) && !slices.Contains(sig.Taken, w.readerOf(sig.Key))
 	})
 }
 
-// readerKey names what a step takes signals for: its node in the dag around it, else the whole
-// task, and the key that it waits for.
+// readerKey identifies the consumer of signals of a step. It consists of its node in the innermost
+// dag (or the whole task) and the awaited key.
 func (st *Step) readerKey() string {
 	for at := st; at != nil; at = at.scope.parent {
 		if at.scope.Plan.Dag != nil {
@@ -185,7 +188,7 @@ func (st *Step) readerKey() string {
 
 func readerOf(place, key string) string { return place + "\n" + key }
 
-// nodePath names a step's node within the flow, whatever visit it is.
+// nodePath returns the path of a step's node in the flow, without visits.
 func (st *Step) nodePath() string {
 	place := st.Node.Key
 	for at := st.scope.parent; at != nil; at = at.scope.parent {
@@ -194,7 +197,7 @@ func (st *Step) nodePath() string {
 	return place
 }
 
-// signalValue returns what a signal means to a step that waits for its key, or for a part of its
+// signalValue returns the value of a signal for a step that waits for its key or for a part of its
 // value.
 func (st *Step) signalValue(sig *StoredSignal) (v json.RawMessage, ok bool) {
 	rest, ok := partOf(st.AwaitedKey(), sig.Key)
@@ -207,7 +210,8 @@ func (st *Step) signalValue(sig *StoredSignal) (v json.RawMessage, ok bool) {
 	return orNull(expr.PathIn(sig.Value, rest, st.scope.pathOpener())), true
 }
 
-// partOf returns the path from a key to one that is awaited; false if that is another one.
+// partOf returns the path from a key to an awaited key, or false if that does not begin with the
+// key.
 func partOf(awaited, key string) (path string, ok bool) {
 	path, ok = strings.CutPrefix(awaited, key)
 	return path, ok && (path == "" || path[0] == '.')
@@ -221,10 +225,10 @@ func (st *Step) acceptsValue(v json.RawMessage) bool {
 	return isPresent(v)
 }
 
-// awaitedKey is what a node of a plan waits for.
+// awaitedKey is a key that a node of a plan waits for.
 type awaitedKey struct {
-	nodePath string // of its node in a dag; "" = in a graph alone
-	key      string // "" = it follows from what the task works on
+	nodePath string // path of its node in a dag; "" if it is in graphs only
+	key      string // "" if it depends on the input of the task
 }
 
 func (w awaitedKey) matchesKey(key string) bool {
@@ -232,7 +236,7 @@ func (w awaitedKey) matchesKey(key string) bool {
 	return ok || w.key == ""
 }
 
-// readerOf names the reader of a signal of the key.
+// readerOf returns the consumer of a signal of the key.
 func (w awaitedKey) readerOf(key string) string { return readerOf(w.nodePath, cmp.Or(w.key, key)) }
 
 // mayAwait reports whether a node of the flow may wait for a signal of the key.
@@ -240,8 +244,8 @@ func (s *State) mayAwait(key string) bool {
 	return slices.ContainsFunc(s.awaitedKeys(), func(w awaitedKey) bool { return w.matchesKey(key) })
 }
 
-// awaitedKeys returns what the nodes of the flow wait for, those of scopes with profile pocketflow
-// apart.
+// awaitedKeys returns the keys that the nodes of the flow wait for, except in scopes with the
+// pocketflow profile.
 func (s *State) awaitedKeys() []awaitedKey {
 	if s.awaitedCache == nil {
 		all := map[awaitedKey]bool{}
@@ -252,8 +256,8 @@ func (s *State) awaitedKeys() []awaitedKey {
 	return s.awaitedCache
 }
 
-// collectAwaited adds what the nodes of a scope wait for. Within is the place of the scope, and dag
-// that of the node around it in the innermost dag.
+// collectAwaited adds the keys that the nodes of a scope wait for. within is the path of the scope,
+// and dag that of the surrounding node in the innermost dag.
 func collectAwaited(all map[awaitedKey]bool, g *PlanScope, within, dag string) {
 	if g == nil {
 		return
@@ -274,8 +278,8 @@ func collectAwaited(all map[awaitedKey]bool, g *PlanScope, within, dag string) {
 	}
 }
 
-// checkStored refuses a signal for which there is no room among those that no step has taken. One
-// that a step waits for has room.
+// checkStored rejects a signal if too many signals that no step has consumed are stored. A signal
+// that a step waits for is always accepted.
 func (d *decider) checkStored(sig StoredSignal) error {
 	if !isDecision(d.s.Root.openValue(sig.Value)) || !d.s.mayAwait(sig.Key) || slices.ContainsFunc(d.s.waiting, func(st *Step) bool { return st.awaitsKey(sig.Key) }) {
 		return nil
@@ -296,8 +300,8 @@ func (d *decider) checkStored(sig StoredSignal) error {
 	return nil
 }
 
-// withPathSet returns what the first key of a path into shared holds once a value is set there; nil
-// if the path is one key.
+// withPathSet returns the new value of the first key of a path into shared when the path is set to
+// v. It returns nil if the path is a single key.
 func (sc *Scope) withPathSet(key string, v json.RawMessage) json.RawMessage {
 	first, rest, nested := strings.Cut(key, ".")
 	if !nested || sc.Plan.Pocketflow {

@@ -6,12 +6,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// Snapshot is a state as bytes: pieces that follow each other. Large values are pieces of their own
-// and shared with the state, so that a snapshot takes little memory beside it; nobody changes a
-// value.
+// Snapshot is an encoded state as a sequence of pieces. Large values are pieces of their own and
+// shared with the state, so a snapshot needs little additional memory. This is safe because values
+// are never changed.
 type Snapshot [][]byte
 
-// Len is how many bytes it has.
+// Len returns its size in bytes.
 func (s Snapshot) Len() (n int) {
 	for _, piece := range s {
 		n += len(piece)
@@ -19,17 +19,17 @@ func (s Snapshot) Len() (n int) {
 	return n
 }
 
-// Bytes are all of it in one piece, of their own.
+// Bytes returns a copy of the snapshot in one piece.
 func (s Snapshot) Bytes() []byte { return bytes.Join(s, nil) }
 
-// EncodeSnapshot writes a state down.
+// EncodeSnapshot encodes a state.
 func EncodeSnapshot(s *State) Snapshot {
 	c := codec.WriteSharing(append(make([]byte, 0, s.roomForSnapshot()), snapshotFormat))
 	codeState(c, s)
 	return c.Pieces()
 }
 
-// roomForSnapshot is how long a snapshot is at a guess, without what it shares.
+// roomForSnapshot estimates the size of a snapshot without the shared values.
 func (s *State) roomForSnapshot() int {
 	n := 1 << 10
 	n += codec.Copied(len(s.Params)) + len(s.Error)
@@ -49,8 +49,8 @@ func (s *State) roomForSnapshot() int {
 	return n
 }
 
-// DecodeSnapshot reads a state of a plan's task; its values share the bytes of b. ok is false for a
-// snapshot that is of no use here: of another format, or broken, or of another plan.
+// DecodeSnapshot decodes a state of a task of the plan; its values share the memory of b. It
+// returns false for a snapshot that cannot be used: of another format or plan, or damaged.
 func DecodeSnapshot(b []byte, plan *Plan) (s *State, ok bool) {
 	if len(b) == 0 || b[0] != snapshotFormat {
 		return nil, false
@@ -139,17 +139,17 @@ func codeStep(c *codec.Codec, st *Step) {
 	codec.List(c, &st.OwnKeys, codeOwnKeys)
 }
 
-// What a unit has, beside its status in the first three bits.
+// Flags of an encoded unit, with its status in the first three bits.
 const (
 	unitStatus  = 1<<3 - 1
 	unitRetries = 1 << 3
 	unitOutput  = 1 << 4
 	unitError   = 1 << 5
 	unitLive    = 1 << 6
-	unitAttempt = 1 << 7 // another one than the first
+	unitAttempt = 1 << 7 // the attempt is not the first
 )
 
-// codeUnit is short for the usual ones, because there may be 100,000 of them.
+// codeUnit encodes common units in few bytes, because there may be 100,000 of them.
 func codeUnit(c *codec.Codec, u *Unit) {
 	has := byte(u.Status) | flagIf(unitRetries, u.RetryAt != 0) | flagIf(unitOutput, len(u.Output) > 0) |
 		flagIf(unitError, u.Error != nil) | flagIf(unitLive, u.Live != nil) | flagIf(unitAttempt, u.Attempt != 1)
@@ -268,7 +268,7 @@ func codeNode(c *codec.Codec, n *NodeState) {
 	}
 }
 
-// setDecoded takes what a snapshot has of a node in another form than the state.
+// setDecoded sets the fields of a node that a snapshot stores in another form than the state.
 func (n *NodeState) setDecoded(c *codec.Codec, status StepStatus, rare NodeRare, units NodeUnits) {
 	place, ok := status.statusIndex()
 	if !ok {
@@ -282,7 +282,7 @@ func (n *NodeState) setDecoded(c *codec.Codec, status StepStatus, rare NodeRare,
 func codeInt32(c *codec.Codec, v *int32) {
 	n := int64(*v)
 	c.Int64(&n)
-	if c.Reading() { // others may be looking at what is written
+	if c.Reading() { // while encoding, other goroutines may read the value
 		*v = int32(n)
 	}
 }

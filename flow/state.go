@@ -5,52 +5,54 @@ import (
 	"slices"
 )
 
-// State is one task: what its events have made of it. Only Evolve changes it; see Outline.State for
-// one without events.
+// State is the state of one task, the result of its events. Only Evolve changes it; see
+// Outline.State for the exception.
 //
-// A snapshot keeps the exported fields, but for the parts of the plan and Scope.Params: these and
-// the others follow from the rest (see link.go).
+// A snapshot stores the exported fields, except the parts of the plan and Scope.Params. These and
+// the other fields derive from the rest (see link.go).
 type State struct {
 	Task    string
-	Version string  // of the flow; Plan is its compiled form
-	Origin  string  // the task that this one goes on from, or does again; "" = none
-	Traced  *Traced // nil = it has a trace of its own
+	Version string  // version of the flow; Plan is its compiled form
+	Origin  string  // task that this one continues or repeats; "" if none
+	Traced  *Traced // nil if it has a trace of its own
 	Plan    *Plan
 	Status  TaskStatus
-	Error   string // why it failed
+	Error   string // error of a failed task
 	Params  json.RawMessage
 	Root    *Scope
 
 	CreatedAt int64
 	UpdatedAt int64
 	EndedAt   int64
-	PausedAt  int64 // the last time; 0 = never
-	ResumedAt int64 // after that; 0 = not yet
-	Deadline  int64 // of the whole task; 0 = none, or it stands still
-	// DeadlineLeft is how long a deadline that stands still has yet to go; 0 = none does.
+	PausedAt  int64 // time of the last pause; 0 if never
+	ResumedAt int64 // time of the resume after it; 0 if still paused
+	Deadline  int64 // of the whole task; 0 if none, or if it is stopped
+	// DeadlineLeft is the remaining time of a stopped deadline; 0 if it is not stopped.
 	DeadlineLeft int64
-	Steps        int // that have ended
+	Steps        int // number of ended steps
 
-	Followed       int             // how many steps of the root failed and were followed (on_error: follow)
-	FollowedErrors []FollowedError // the last such error of each node, in the order in which they happened; of KeptFollowed nodes
+	// number of steps of the root that failed and were followed (on_error: follow)
+	Followed int
+	// last such error of each node, oldest first; of at most KeptFollowed nodes
+	FollowedErrors []FollowedError
 
-	CancelAt int64    // when somebody canceled it who lets what is in flight go on; 0 = nobody
-	Closing  *Closing // what is done when everything else is over
-	Closings int      // how often it has closed
+	CancelAt int64    // time of a gentle cancel; 0 if none
+	Closing  *Closing // last phase, after all other work has ended
+	Closings int      // number of closings
 
-	Undoables []Undoable  // visits of nodes with a compensation, of which something has completed
-	Done      []UnitRange // their units to undo if the task fails, in the order of completion
+	Undoables []Undoable  // visits of nodes with a compensation that have completed units
+	Done      []UnitRange // units to undo if the task fails, in the order of completion
 
-	Signals  []StoredSignal // that no step has taken yet, oldest first
-	Signaled int            // how many signals and answers the task has received
+	Signals  []StoredSignal // signals that may still be consumed, oldest first
+	Signaled int            // number of signals and answers received
 
-	Permits *Permits // what the task asks for before it begins, or has got; nil = nothing
-	Asked   int      // how often it has
+	Permits *Permits // permits that the task needs before it begins; nil if none
+	Asked   int      // number of times it requested permits
 
-	AnsweredIDs []string       // of the newest requests that had an effect, oldest first
-	Appended    map[string]int // index of the first unit that such a request has appended
+	AnsweredIDs []string       // ids of the newest requests that had an effect, oldest first
+	Appended    map[string]int // for each request that appended units, the index of its first unit
 
-	begunApart   bool         // see BegunApart; a snapshot does not tell
+	begunApart   bool         // see BegunApart; not part of a snapshot
 	awaitedCache []awaitedKey // see awaitedKeys
 	lost         lostContent
 	scopes       map[string]*Scope // by path
@@ -58,123 +60,132 @@ type State struct {
 	waits        waitList
 }
 
-// Scope is the space in which nodes see each other.
+// Scope is the space in which nodes see each other's outputs.
 type Scope struct {
 	Path       string
 	Plan       *PlanScope
-	Params     json.RawMessage // the task's, or those of the step it belongs to
+	Params     json.RawMessage // params of the task, or of the step to which the scope belongs
 	Shared     map[string]json.RawMessage
-	Cursor     string // the node that is active or to be entered next; "" when the scope has ended
+	Cursor     string // node that is active or entered next; "" if the scope has ended
 	LastAction string
 	Visits     map[string]int
-	Step       *Step           // the visit of Cursor; nil while that has yet to be entered
-	EnterAt    int64           // earliest time for that; 0 = at once
-	Retries    int             // of children, in a subflow with strategy retry
-	Idle       int             // of graph mode: steps that ended in a row without work, wait or time; see maxIdleSteps
-	Worked     bool            // a step of it has not been idle
-	Failed     string          // error the scope ended with
-	FailedAt   string          // the node it ended at then
-	Kept       *Kept           // of graph mode: what the node at Cursor has left to its next visit
-	Nodes      []NodeState     // of dag mode, by index
-	Past       map[string]Past // of graph mode: the newest visit of each node that is over
+	Step       *Step // visit of Cursor; nil until it is entered
+	EnterAt    int64 // earliest time to enter it; 0 for immediately
+	Retries    int   // number of retries of children, in a subflow with strategy retry
+	// graph mode: consecutive ended steps without work, wait or delay; see maxIdleSteps
+	Idle     int
+	Worked   bool            // at least one step was not idle
+	Failed   string          // error of a failed scope
+	FailedAt string          // node at which it failed
+	Kept     *Kept           // graph mode: results for the next visit of the node at Cursor
+	Nodes    []NodeState     // dag mode: by index
+	Past     map[string]Past // graph mode: newest visit of each ended node
 
-	mode   scopeMode       // by its plan; closingMode in the scope in which the task closes
-	run    json.RawMessage // of dag mode: what `run` means
-	task   *State          // that closes in it; nil in any other scope
+	mode   scopeMode       // mode of the plan; closingMode in the closing scope
+	run    json.RawMessage // dag mode: meaning of `run`
+	task   *State          // set only in the closing scope
 	dag    dagState
-	lost   *lostContent // the task's
-	size   *int         // bytes of shared, which the closing scope has together with the root
+	lost   *lostContent // that of the task
+	size   *int         // bytes of shared, common to the closing scope and the root
 	parent *Step        // nil for the root
 	depth  int
-	overAt int64 // when its step ended; 0 = it has not
+	overAt int64 // time when its step ended; 0 if it has not
 }
 
 // Step is a visit of a node.
 type Step struct {
 	Key       string
-	Node      *PlanNode // the scope's node of that key
+	Node      *PlanNode // node of the scope with that key
 	Visit     int
-	Since     int             // the visit that it continues, whose keys its units have; 0 = none
-	Params    json.RawMessage // what units and children see
+	Since     int             // visit that it continues, whose unit keys it uses; 0 if none
+	Params    json.RawMessage // params for units and children
 	Input     json.RawMessage
 	EnteredAt int64
-	Due       int64 // a timer's end, a wait's or subflow's timeout; 0 = none, or it stands still
-	DueLeft   int64 // how long a timeout that stands still has yet to go; 0 = none does
+	// end of a timer, or timeout of a wait or subflow; 0 if none, or if it is stopped
+	Due     int64
+	DueLeft int64 // remaining time of a stopped timeout; 0 if it is not stopped
 
 	Units    []Unit
-	Next     int               // units before it have been started
-	Flying   int               // units dispatched or running
-	Done     int               // units ended
-	Failures int               // units failed
-	TimedOut bool              // the last of those by its timeout
-	Retrying []int             // units that are to be tried again, in order of their time
-	StartAt  int64             // units are started then; 0 = at once
-	Initial  int               // units it began with
-	Extra    []json.RawMessage // items that were appended
+	Next     int               // all units before this index have started
+	Flying   int               // number of units dispatched or running
+	Done     int               // number of ended units
+	Failures int               // number of failed units
+	TimedOut bool              // the last failure was a timeout
+	Retrying []int             // units that wait for their retry, ordered by its time
+	StartAt  int64             // time when units may start; 0 for immediately
+	Initial  int               // number of units at the start
+	Extra    []json.RawMessage // appended items
 
-	Child *Scope // of a subflow
+	Child *Scope // scope of a subflow
 
-	Signal *StoredSignal // that ends it, of an approval or wait_event; nil = it has none yet
+	Signal *StoredSignal // signal that ends an approval or wait_event; nil until it has one
 
-	Undoable int       // place of its Undoable in the state, from 1; 0 = nothing has to be undone
+	Undoable int       // index of its Undoable in the state plus one; 0 if there is nothing to undo
 	OwnKeys  []OwnKeys // units whose keys are not those of Since, because they were undone
 
-	scope       *Scope
-	execs       []Exec            // of a parallel's branches; see unfoldUnits
-	names       []string          // of those
-	items       []json.RawMessage // that the units of a foreach or fanout are about
-	jobParams   json.RawMessage   // Params in which only the definition names a program
-	sharedInput json.RawMessage   // input that all units of a fanout have, or have their item laid over
+	scope     *Scope
+	execs     []Exec            // for the branches of a parallel; see unfoldUnits
+	names     []string          // names of the branches
+	items     []json.RawMessage // items of the units of a foreach or fanout
+	jobParams json.RawMessage   // Params in which only the definition names a program
+	// common input of the units of a fanout, which items may be merged into
+	sharedInput json.RawMessage
 
 	size        int       // bytes of the units' outputs
-	position    int       // among the active steps of its scope, in dag mode
-	manualUnits int       // units in flight that somebody completes
-	waitsFor    WaitKinds // the one that it waits for; 0 = none
+	position    int       // index among the active steps of its scope, in dag mode
+	manualUnits int       // units in flight that are completed by hand
+	waitsFor    WaitKinds // kind of its wait; 0 if none
 }
 
 // Unit is one of the N pieces of a step.
 type Unit struct {
 	Status  UnitStatus
 	Attempt int32
-	RetryAt int64           // of a failed attempt that is to be tried again
-	Output  json.RawMessage // when completed
+	RetryAt int64           // time of the retry of a failed attempt
+	Output  json.RawMessage // set when completed
 	Error   *Failure        // of the last failed attempt
-	Live    *Live           // while an attempt is in flight
+	Live    *Live           // set while an attempt is in flight
 }
 
-// Failure is why an attempt has failed.
+// Failure is the error of a failed attempt.
 type Failure struct {
 	Text    string
-	Details json.RawMessage // what its carrier has told beside that
+	Details json.RawMessage // details from its carrier
 }
 
-// Live is what is known about an attempt in flight.
+// Live is the state of an attempt in flight.
 type Live struct {
-	StartedAt  int64
-	Due        int64  // its timeout; 0 = none, or it stands still
-	DueLeft    int64  // how long a timeout that stands still has yet to go; 0 = none does
-	StartBy    int64  // when somebody must have claimed it; 0 = any time
-	Carrier    string // incarnation of the member that carries it; "" for a queue job
-	Worker     string // the poller that claimed it
-	Token      string // of the newest claim, also when that has run out
-	ClaimedAt  int64  // 0 = it is not
-	Until      int64  // of the claim
-	Note       string
-	Deliveries int               // how often a carrier was lost that had begun it; of what is taken over, see Adopted, that does not count
-	Given      int               // how often it was given to another carrier, or to the same one again
-	Brought    int               // how many of the last of these times it stayed with its worker, who came to another member
-	Again      bool              // it was returned
-	Heard      bool              // somebody is at it elsewhere: at what it waits for outside, or as the worker of a program that tells by files
-	Permits    *Permits          // that it asks for before it goes on, or has got; nil = none
-	Vars       map[string]string // of its program, those in which shared stands: a signal may change it meanwhile; nil = none
-	Outside    *Outside          // what it waits for, when nobody carries it out any longer; nil = nothing
+	StartedAt int64
+	Due       int64  // its timeout; 0 if none, or if it is stopped
+	DueLeft   int64  // remaining time of a stopped timeout; 0 if it is not stopped
+	StartBy   int64  // time until which it must be claimed; 0 if unlimited
+	Carrier   string // incarnation of the carrying member; "" for a queue job
+	Worker    string // poller that claimed it
+	Token     string // token of the newest claim, even if that has expired
+	ClaimedAt int64  // 0 if it is not claimed
+	Until     int64  // end of the claim
+	Note      string
+	// number of carriers lost after they had begun it; not counted for work that is adopted, see
+	// Adopted
+	Deliveries int
+	Given      int // number of deliveries after the first, to any carrier
+	// number of the last of these deliveries in which its worker brought it to another member
+	Brought int
+	Again   bool // it was returned
+	// it is carried out elsewhere: by an external job, or by the worker of a program that reports
+	// through files
+	Heard   bool
+	Permits *Permits // permits that it needs before it goes on; nil if none
+	// variables of its program that contain shared values, which a signal may change later; nil if
+	// none
+	Vars    map[string]string
+	Outside *Outside // external jobs that it waits for without a carrier; nil if none
 }
 
-// Scope finds by its path.
+// Scope returns the scope with the given path, or nil.
 func (s *State) Scope(path string) *Scope { return s.scopes[path] }
 
-// Active are the steps of a task that somebody or something keeps busy, without those inside
-// others.
+// Active returns the active steps of a task, without those inside other steps.
 func (s *State) Active() []*Step {
 	if s.Root == nil || s.Status.Ended() {
 		return nil
@@ -182,7 +193,7 @@ func (s *State) Active() []*Step {
 	return s.actingScope().Active()
 }
 
-// actingScope is the scope in which the task acts: the root, or that in which it closes.
+// actingScope returns the scope that is active: the root, or the closing scope.
 func (s *State) actingScope() *Scope {
 	if s.Closing != nil {
 		return s.Closing.Scope
@@ -190,18 +201,18 @@ func (s *State) actingScope() *Scope {
 	return s.Root
 }
 
-// Address of the step.
+// Address returns the address of the step.
 func (st *Step) Address() Address {
 	return Address{Scope: st.scope.Path, Node: st.Node.Key, Visit: st.Visit}
 }
 
-// Scope the step is in.
+// Scope returns the scope of the step.
 func (st *Step) Scope() *Scope { return st.scope }
 
-// Left is how many units of the step have not completed.
+// Left returns the number of units of the step that have not completed.
 func (st *Step) Left() int { return len(st.Units) - st.Done + st.Failures }
 
-// activeStep finds the active step an address names, nil when it is not active (any more).
+// activeStep returns the active step at an address, or nil if it is not active.
 func (s *State) activeStep(a Address) *Step {
 	sc := s.scopes[a.Scope]
 	if sc == nil {
@@ -214,7 +225,7 @@ func (s *State) activeStep(a Address) *Step {
 	return st
 }
 
-// findAttempt finds the attempt in flight that an address names, nil when it is over or never was.
+// findAttempt returns the attempt in flight at an address, or nil if there is none.
 func (s *State) findAttempt(a Address) (*Step, *Unit) {
 	st := s.activeStep(a)
 	if st == nil || a.Unit < 0 || a.Unit >= len(st.Units) {
@@ -227,7 +238,7 @@ func (s *State) findAttempt(a Address) (*Step, *Unit) {
 	return st, u
 }
 
-// Holds reports whether a claim is still the one in force.
+// Holds reports whether a claim is still valid.
 func (s *State) Holds(a Address, token string) bool {
 	_, u := s.findAttempt(a)
 	return u != nil && u.Live.Worker != "" && u.Live.Token == token
@@ -238,23 +249,23 @@ func (s *State) Answered(request string) bool {
 	return slices.Contains(s.AnsweredIDs, request)
 }
 
-// Paused reports whether nothing new may start until the task is resumed. One that has ended
-// meanwhile is over.
+// Paused reports whether no new work may start until the task is resumed. It is false for a task
+// that has ended.
 func (s *State) Paused() bool { return s.PausedAt != 0 && s.ResumedAt == 0 && !s.Status.Ended() }
 
-// holdsStartedSteps reports whether a pause also holds back what is left of steps that have begun:
-// retries, and units that wait for their time or for a place. To pgflow those are queued already,
-// and go on.
+// holdsStartedSteps reports whether a pause also holds back the rest of steps that have begun:
+// retries, and units that wait for their time or for a place. With the pgflow profile these count
+// as queued and go on.
 func (s *State) holdsStartedSteps() bool { return s.Paused() && s.Plan.Profile != ProfilePgflow }
 
-// isCanceling says that nothing new may start, but what is in flight goes on.
+// isCanceling reports whether no new work may start, while attempts in flight go on.
 func (s *State) isCanceling() bool { return s.CancelAt != 0 && s.Closing == nil }
 
-// isDraining reports whether what no carrier has begun is canceled, because the task is being
-// canceled gently. With pgflow's profile what is queued goes on, and so do retries.
+// isDraining reports whether attempts that no carrier has begun are canceled, because of a gentle
+// cancel. With the pgflow profile queued attempts and retries go on.
 func (s *State) isDraining() bool { return s.isCanceling() && s.Plan.Profile != ProfilePgflow }
 
-// Result is a task's result.
+// Result returns the result of the task.
 func (s *State) Result() json.RawMessage {
 	if s.Root == nil {
 		return null
@@ -262,8 +273,9 @@ func (s *State) Result() json.RawMessage {
 	return s.Root.Output()
 }
 
-// Active are the scope's steps that have begun and not ended, in the order of the definition.
+// Active returns the steps of the scope that have begun and not ended, in the order of the
+// definition.
 func (sc *Scope) Active() []*Step { return sc.mode.activeSteps(sc) }
 
-// Output is the scope's result.
+// Output returns the result of the scope.
 func (sc *Scope) Output() json.RawMessage { return sc.mode.scopeOutput(sc) }

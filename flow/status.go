@@ -1,9 +1,9 @@
 package flow
 
-// TaskStatus is the state of a task. Paused is a time beside it, not a status.
+// TaskStatus is the status of a task. Paused is not a status, but a separate time.
 type TaskStatus string
 
-// The states of a task.
+// Values of TaskStatus.
 const (
 	TaskPending   TaskStatus = "pending"
 	TaskRunning   TaskStatus = "running"
@@ -13,15 +13,15 @@ const (
 	TaskCanceled  TaskStatus = "canceled"
 )
 
-// Ended reports whether a task in this status is over for good.
+// Ended reports whether a task with this status has ended.
 func (s TaskStatus) Ended() bool {
 	return s == TaskCompleted || s == TaskFailed || s == TaskCanceled
 }
 
-// StepStatus is the state of a step.
+// StepStatus is the status of a step.
 type StepStatus string
 
-// The states of a step.
+// Values of StepStatus.
 const (
 	StepCreated   StepStatus = "created"
 	StepStarted   StepStatus = "started"
@@ -30,10 +30,10 @@ const (
 	StepSkipped   StepStatus = "skipped"
 )
 
-// UnitStatus is the state of a unit. It is one byte because a step may have 100,000 of them.
+// UnitStatus is the status of a unit. It is one byte because a step may have 100,000 units.
 type UnitStatus uint8
 
-// The states of a unit. Pending units wait for a place in the window or for their retry.
+// Values of UnitStatus. Pending units wait for a place in the window or for their retry.
 const (
 	UnitPending UnitStatus = iota
 	UnitDispatched
@@ -47,20 +47,20 @@ var unitStatusNames = [...]string{"pending", "dispatched", "running", "completed
 
 func (s UnitStatus) String() string { return unitStatusNames[s] }
 
-// Ended reports whether a unit in this status is over for good.
+// Ended reports whether a unit with this status has ended.
 func (s UnitStatus) Ended() bool { return s >= UnitCompleted }
 
-// AttemptStatus is the state of an attempt.
+// AttemptStatus is the status of an attempt.
 type AttemptStatus string
 
-// The states of an attempt.
+// Values of AttemptStatus.
 const (
 	AttemptRunning  AttemptStatus = "running"
 	AttemptOK       AttemptStatus = "ok"
 	AttemptError    AttemptStatus = "error"
 	AttemptTimeout  AttemptStatus = "timeout"
 	AttemptCanceled AttemptStatus = "canceled"
-	AttemptSkipped  AttemptStatus = "skipped" // there was none, because its node was skipped
+	AttemptSkipped  AttemptStatus = "skipped" // there was no attempt, because its node was skipped
 )
 
 // Reasons why a step failed or was skipped.
@@ -74,6 +74,8 @@ const (
 	ReasonDependency       = "dependency_skipped"
 	ReasonDependencyFailed = "dependency_failed"
 	ReasonHandlerFailed    = "handler_failed"
-	ReasonFollowed         = "followed"  // in graph mode: it failed, and on_error has its task go on as after a success
-	ReasonWithdrawn        = "withdrawn" // it had begun when its task or scope was over: nobody has ended it, and the journal tells of no end
+	// graph mode: it failed, and the task goes on as after a success because of on_error
+	ReasonFollowed = "followed"
+	// it was active when its task or scope ended; the journal has no event for its end
+	ReasonWithdrawn = "withdrawn"
 )

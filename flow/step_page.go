@@ -2,43 +2,45 @@ package flow
 
 import "slices"
 
-// StepQuery says which steps of a scope are meant.
+// StepQuery selects steps of a scope.
 type StepQuery struct {
 	Scope  string
-	Node   string       // only those of this node; "" = all
-	States []StepStatus // only those in one of these; none = all
-	After  Place        // the page before ended there
-	Most   int          // steps of a page
-	Bytes  int          // of their outputs; there is one step at least
+	Node   string       // only steps of this node; "" for all
+	States []StepStatus // only steps in one of these states; none for all
+	After  Place        // end of the previous page
+	Most   int          // maximum number of steps
+	Bytes  int          // maximum bytes of their outputs, with at least one step
 }
 
 func (q *StepQuery) matchesStatus(status StepStatus) bool {
 	return len(q.States) == 0 || slices.Contains(q.States, status)
 }
 
-// StepPage is a part of the steps of a scope. Those of a dag are in the order of its definition and
-// are told by a state. Those of a graph leave no trace in the state: they are gathered from the
-// journal, in the order in which they began. With the root come, behind its own, those of the
-// scopes in which the task closed.
+// StepPage is a page of the steps of a scope. The steps of a dag come from the state, in the order
+// of the definition. Ended steps of a graph are not in the state, so they are collected from the
+// journal, in the order of their start. A page of the root also contains, after its own steps,
+// those of the closing scopes.
 type StepPage struct {
 	State *State
 	Steps []StepView
-	More  bool // there may be others behind Next
+	More  bool // there may be more steps after Next
 	Next  Place
 
 	query      StepQuery
-	closing    bool  // only those of the closing scopes
-	last       Place // of the steps so far
+	closing    bool  // only steps of the closing scopes
+	last       Place // place of the last step so far
 	size       int
 	eventsRead int
 	full       bool
 	active     map[Address]int
 }
 
-// dagPlace is that of a node of a dag: before everything in the journal, which begins with row 1.
+// dagPlace returns the place of a node of a dag. It is before all places in the journal, which
+// begins with row 1.
 func dagPlace(index int) Place { return Place{Index: index + 1} }
 
-// NodePage is the page of a dag's nodes. The steps of its journal, if it has any, are behind it.
+// NodePage returns a page of a dag's nodes. The steps from the journal, if there are any, come
+// after them.
 func NodePage(s *State, sc *Scope, q StepQuery) *StepPage {
 	p := &StepPage{State: s, query: q}
 	if q.After.Seq > 0 {
@@ -55,7 +57,7 @@ func NodePage(s *State, sc *Scope, q StepQuery) *StepPage {
 	return p
 }
 
-// NewStepPage is a Walker for the steps of a graph, or for those of the closing scopes alone.
+// NewStepPage returns a Walker for the steps of a graph, or for those of the closing scopes alone.
 func NewStepPage(q StepQuery, closing bool) *StepPage {
 	return &StepPage{query: q, closing: closing, active: map[Address]int{}}
 }
@@ -72,10 +74,10 @@ func (p *StepPage) addStep(v StepView, at Place) {
 
 func (p *StepPage) endAt(next Place) { p.full, p.More, p.Next = true, true, next }
 
-// From begins, or goes on, with a state.
+// From starts or continues with a state.
 func (p *StepPage) From(s *State) { p.State = s }
 
-// Apply adds an event.
+// Apply applies an event.
 func (p *StepPage) Apply(e *Event, at Place) {
 	if at.Compare(p.query.After) > 0 && !p.full {
 		if p.eventsRead++; p.eventsRead > maxEventsRead && len(p.active) == 0 {
@@ -98,7 +100,7 @@ func (p *StepPage) Apply(e *Event, at Place) {
 	}
 }
 
-// mayCutSteps reports whether such an event may cut steps short that it does not name.
+// mayCutSteps reports whether an event of this type may interrupt steps that it does not name.
 func mayCutSteps(t EventType) bool {
 	switch t {
 	case StepEnded, ScopeRetried, TaskClosing, TaskRetried, TaskEnded:
@@ -107,8 +109,8 @@ func mayCutSteps(t EventType) bool {
 	return false
 }
 
-// updateCounts notes how far the active steps are: those that are cut short may leave no trace in
-// the state.
+// updateCounts stores the unit counts of the active steps, because interrupted steps may disappear
+// from the state.
 func (p *StepPage) updateCounts() {
 	for a, i := range p.active {
 		if st := p.State.activeStep(a); st != nil {
@@ -153,15 +155,15 @@ func (p *StepPage) applyEnded(st *Step, e *Event) {
 	p.dropUnwanted(i)
 }
 
-// dropUnwanted drops a step again that has become what is not meant. It is the last one: the steps
-// of a graph follow each other.
+// dropUnwanted removes a step whose status no longer matches the query. It is the last step,
+// because the steps of a graph follow each other.
 func (p *StepPage) dropUnwanted(i int) {
 	if !p.query.matchesStatus(p.Steps[i].Status) {
 		p.Steps = slices.Delete(p.Steps, i, i+1)
 	}
 }
 
-// endCutSteps ends the steps that are cut short together with their scope, or the task.
+// endCutSteps ends the steps that were interrupted together with their scope or the task.
 func (p *StepPage) endCutSteps(e *Event) {
 	for a, i := range p.active {
 		if p.State.activeStep(a) != nil && !p.State.Status.Ended() {
@@ -173,10 +175,10 @@ func (p *StepPage) endCutSteps(e *Event) {
 	}
 }
 
-// Busy is false: many steps may be none of this scope.
+// Busy returns false, because many steps may belong to other scopes.
 func (p *StepPage) Busy() bool { return false }
 
-// Idle says that no step begins that is wanted, and none of the page ends.
+// Idle reports whether no step of the page begins or ends before the later state.
 func (p *StepPage) Idle(later *State) bool {
 	for a := range p.active {
 		if later.activeStep(a) == nil || later.Status.Ended() {
@@ -186,24 +188,24 @@ func (p *StepPage) Idle(later *State) bool {
 	return p.full || p.State.progressOf(p.query.Scope) == later.progressOf(p.query.Scope)
 }
 
-// Done says that the steps of the page are all there and over.
+// Done reports whether the page has all its steps and all of them have ended.
 func (p *StepPage) Done() bool {
 	return len(p.active) == 0 && (p.full || p.State.Root != nil && p.State.phaseOf(p.query.Scope) == phaseOver)
 }
 
-// Known reports whether the task has, or had, the scope.
+// Known reports whether the task has or had the scope.
 func (p *StepPage) Known() bool {
 	closed := len(p.query.Scope) > 0 && p.query.Scope[:1] == closingScope && p.State.Closings > 0
 	return closed || len(p.Steps) > 0 || p.query.Scope == "" || p.State.phaseOf(p.query.Scope) != phaseAhead
 }
 
-// Size is how many bytes of outputs the page has.
+// Size returns the bytes of outputs on the page.
 func (p *StepPage) Size() int { return p.size }
 
-// GoOnBehind says that the page ends with the nodes of its dag, and others are behind them.
+// GoOnBehind ends the page at the last node of its dag, and marks that there are more steps.
 func (p *StepPage) GoOnBehind(sc *Scope) { p.endAt(dagPlace(len(sc.Nodes) - 1)) }
 
-// Finish shows the steps that are still active as they are now, when the journal is at its end.
+// Finish updates the steps that are still active to their current state, at the end of the journal.
 func (p *StepPage) Finish() {
 	for a, i := range p.active {
 		if st := p.State.activeStep(a); st != nil {
@@ -213,7 +215,8 @@ func (p *StepPage) Finish() {
 	}
 }
 
-// scopeProgress says how far a scope is. As long as it is the same, no step has begun in it.
+// scopeProgress describes the progress of a scope. While it is equal, no step has begun in the
+// scope.
 type scopeProgress struct {
 	phase            scopePhase
 	visits           int
@@ -233,7 +236,7 @@ func (s *State) progressOf(scope string) scopeProgress {
 	return at
 }
 
-// visitCounts is how often the nodes of a graph have been entered.
+// visitCounts returns how often each node of a graph was entered.
 func (sc *Scope) visitCounts() map[string]int {
 	if sc == nil {
 		return nil

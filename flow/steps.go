@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// StepView is a step as people read it: one that is active, one that is over, or a node of dag mode
-// whose turn has not come.
+// StepView is a step in the form for users: an active step, an ended one, or a node in dag mode
+// that has not begun.
 type StepView struct {
 	Address
 	Node     *PlanNode
@@ -16,22 +16,22 @@ type StepView struct {
 	Mode     SkipMode
 	Action   string
 	Error    string
-	Details  json.RawMessage // of the error
+	Details  json.RawMessage // details of the error
 	Output   json.RawMessage
-	For      string   // the node it was made for when the flow was compiled
-	Held     bool     // somebody does not want it to begin
-	WaitsFor []string // the first of the nodes that have to end before it
-	Waits    int      // how many there are
+	For      string   // node for which the compiler generated it
+	Held     bool     // a user holds the node, so it does not begin
+	WaitsFor []string // first nodes that must end before it
+	Waits    int      // number of nodes that must end before it
 	Wait     *Wait    // what it waits for while it is active
 	Units    UnitCount
 
 	StartedAt, EndedAt, Due int64
 }
 
-// UnitCount counts the pieces of a step.
+// UnitCount counts the units of a step.
 type UnitCount struct{ Total, Initial, Flying, Retrying, Done, Failed int }
 
-// viewOf an active step.
+// viewOf returns the view of an active step.
 func (s *State) viewOf(st *Step) StepView {
 	v := StepView{Address: st.Address(), Node: st.Node, Status: StepStarted, StartedAt: st.EnteredAt, Due: st.Due, Units: st.unitCounts(), For: st.scope.madeFor(st.Node)}
 	if at := s.overAt(st.scope); at != 0 {
@@ -44,7 +44,7 @@ func (s *State) viewOf(st *Step) StepView {
 	return v
 }
 
-// NodeView is a node of the root of a task in dag mode, by its index.
+// NodeView returns a node of the root of a task in dag mode by index.
 func (s *State) NodeView(index int) StepView { return s.viewOfNode(s.Root, index) }
 
 func (s *State) viewOfNode(sc *Scope, i int) StepView {
@@ -66,7 +66,7 @@ func (s *State) viewOfNode(sc *Scope, i int) StepView {
 	return v
 }
 
-// waitsFor are the nodes that a node waits for; of many the first are named.
+// waitsFor returns the nodes that a node waits for: the first names, and the number of all.
 func (sc *Scope) waitsFor(n *PlanNode) (names []string, all int) {
 	for _, i := range n.Dag.Deps {
 		if sc.Nodes[i].Ended() {
@@ -79,7 +79,7 @@ func (sc *Scope) waitsFor(n *PlanNode) (names []string, all int) {
 	return names, all
 }
 
-// madeFor is the node that another one was made for.
+// madeFor returns the node for which another one was generated, or "".
 func (sc *Scope) madeFor(n *PlanNode) string {
 	if n.Dag == nil || n.Dag.For < 0 {
 		return ""
@@ -91,7 +91,7 @@ func (st *Step) unitCounts() UnitCount {
 	return UnitCount{Total: len(st.Units), Initial: st.Initial, Flying: st.Flying, Retrying: len(st.Retrying), Done: st.Done, Failed: st.Failures}
 }
 
-// StepCounts counts the steps of the task's root by their status; nil in graph mode.
+// StepCounts returns the number of steps of the root for each status; nil in graph mode.
 func (s *State) StepCounts() map[StepStatus]int {
 	if s.Root == nil || s.Root.Plan.Mode() != ModeDag {
 		return nil
@@ -108,7 +108,7 @@ func (s *State) StepCounts() map[StepStatus]int {
 	return counts
 }
 
-// AllActive are the steps under way in every scope, the outer ones first, but no more than a bound.
+// AllActive returns the active steps of all scopes, the outer ones first, up to a limit.
 func (s *State) AllActive(most int) (list []StepView) {
 	below := s.Active()
 	for len(below) > 0 && len(list) < most {
@@ -121,7 +121,7 @@ func (s *State) AllActive(most int) (list []StepView) {
 	return list
 }
 
-// Live is what is known about an attempt in flight; nil when it is over.
+// Live returns the state of an attempt in flight, or nil if it is over.
 func (s *State) Live(a Address) *Live {
 	_, u := s.findAttempt(a)
 	if u == nil || s.Status.Ended() {
@@ -130,8 +130,7 @@ func (s *State) Live(a Address) *Live {
 	return u.Live
 }
 
-// ClosingScope is the path of the scope in which the task closes, or has closed the last time; ""
-// when it has not.
+// ClosingScope returns the path of the last closing scope, or "" if the task has not closed.
 func (s *State) ClosingScope() string {
 	if s.Closing == nil {
 		return ""
@@ -139,7 +138,7 @@ func (s *State) ClosingScope() string {
 	return s.Closing.Scope.Path
 }
 
-// overAt is when a scope was over with all that was active in it; 0 when it is not.
+// overAt returns when a scope ended with all its active steps, or 0 if it has not.
 func (s *State) overAt(sc *Scope) int64 {
 	if sc.overAt == 0 && s.Status.Ended() {
 		return s.EndedAt
@@ -147,13 +146,13 @@ func (s *State) overAt(sc *Scope) int64 {
 	return sc.overAt
 }
 
-// markWithdrawn makes the view of a step that had begun that of a step which came to nothing.
+// markWithdrawn marks a step that had begun as withdrawn.
 func (v *StepView) markWithdrawn(at int64) {
 	v.Status, v.Reason, v.EndedAt, v.Wait, v.Due = StepSkipped, ReasonWithdrawn, at, nil, 0
 	v.Units.Flying, v.Units.Retrying = 0, 0
 }
 
-// isWithdrawn reports whether a node has begun and will not end.
+// isWithdrawn reports whether a node has begun and will never end.
 func (s *State) isWithdrawn(n *NodeState) bool {
 	return n.Status() == StepStarted && (n.Step == nil || s.Status.Ended())
 }

@@ -1,28 +1,29 @@
 package flow
 
-// Tally is what a decision tells about a node to whoever counts. It says nothing that the events do
-// not, but says it without the state at that moment, and once for all units of a step.
+// Tally is the data of a decision about a node, for statistics. It contains nothing that the events
+// do not, but needs no state to evaluate, and covers all units of a step at once.
 type Tally struct {
 	Node  *PlanNode
-	Scope string // of the task
-	MS    int64  // from beginning to end, -1 = it did not begin; how long an attempt waited to be claimed
-	N     int32  // units of what ended; attempts that are retried
-	What  TallyKind
+	Scope string // scope within the task
+	// duration of a step, or -1 if it did not begin; for a claim, how long the attempt waited
+	MS   int64
+	N    int32 // units of an ended step; number of retried attempts
+	What TallyKind
 }
 
-// TallyKind says what happened.
+// TallyKind is the kind of a Tally.
 type TallyKind uint8
 
-// What happens to a node.
+// Values of TallyKind.
 const (
 	TallyCompleted TallyKind = iota
 	TallyFailed
 	TallySkipped
-	TallyRetried // attempts after the first one, or the whole step is tried again
-	TallyClaimed // an attempt, for the first time
+	TallyRetried // retried attempts, or the whole step is retried
+	TallyClaimed // first claim of an attempt
 )
 
-// tallyEvent notes what an event tells of its node. The state is the one after it.
+// tallyEvent records the tallies of an event. The state is the one after it.
 func (d *decider) tallyEvent(e *Event) {
 	switch {
 	case e.Type == StepEnded:
@@ -55,8 +56,7 @@ func (d *decider) tallyEnd(e *Event) {
 	}
 }
 
-// visitStart is since when the visit that has just ended went on, 0 = it did not, and with how many
-// units.
+// visitStart returns when the ended visit began (0 if it did not begin), and its number of units.
 func (s *State) visitStart(e *Event) (since int64, units int) {
 	sc := s.scopes[e.Scope]
 	switch {

@@ -6,23 +6,24 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// Traced is how a task belongs to the traces of those around it. A task without one has a trace of
-// its own, which is told.
+// Traced is the relation of a task to an existing trace. A task without one has a trace of its own,
+// which is exported.
 type Traced struct {
-	Parent    string `json:"p,omitempty"` // the span of whoever started it, as a traceparent; "" = nobody told one
-	State     string `json:"s,omitempty"` // what its tracestate was
-	Link      bool   `json:"l,omitempty"` // it only points there, and has a trace of its own
-	Unsampled bool   `json:"u,omitempty"` // its spans are not told unless it fails
+	// span of the caller as a traceparent; "" if none was sent
+	Parent    string `json:"p,omitempty"`
+	State     string `json:"s,omitempty"` // tracestate of the caller
+	Link      bool   `json:"l,omitempty"` // the task has a trace of its own that links to the span
+	Unsampled bool   `json:"u,omitempty"` // its spans are exported only if it fails
 }
 
-// Places in a traceparent: version, trace, span, flags.
+// Offsets in a traceparent: version, trace, span, flags.
 const (
 	traceAt, spanAt, flagsAt, parentLen = 3, 36, 53, 55
 	maxTraceState                       = 512
 )
 
-// ReadTraced reads the headers of W3C Trace Context; nil when there is no parent, or one that has
-// to be ignored. A state that is too long, or has what no header has, is ignored alone.
+// ReadTraced parses the headers of W3C Trace Context. It returns nil if there is no parent or the
+// parent is invalid. A state that is too long or has invalid characters is dropped alone.
 func ReadTraced(parent, state string) *Traced {
 	if !validParent(parent) {
 		return nil
@@ -34,7 +35,7 @@ func ReadTraced(parent, state string) *Traced {
 	return t
 }
 
-// validParent knows later versions, too, which may say more behind what the first one says.
+// validParent also accepts later versions, which may add fields at the end.
 func validParent(p string) bool {
 	switch {
 	case len(p) < parentLen, p[:2] == "ff", p[:2] == "00" && len(p) > parentLen, len(p) > parentLen && p[parentLen] != '-':
@@ -55,8 +56,8 @@ func hexDigit(c byte) byte {
 	return c - '0'
 }
 
-// Above are the ids of the span that the task is below, in hexadecimal; "" when it has a trace of
-// its own.
+// Above returns the ids of the span that is the parent of the task, in hexadecimal; "" if the task
+// has a trace of its own.
 func (t *Traced) Above() (trace, span string) {
 	if t == nil || t.Link {
 		return "", ""
@@ -64,8 +65,8 @@ func (t *Traced) Above() (trace, span string) {
 	return t.Linked()
 }
 
-// Linked are the ids of the span that was told at the start, whether the task is below it or points
-// to it.
+// Linked returns the ids of the span that was sent at the start, whether it is the parent of the
+// task or only linked.
 func (t *Traced) Linked() (trace, span string) {
 	if t == nil || len(t.Parent) < parentLen {
 		return "", ""
@@ -73,10 +74,10 @@ func (t *Traced) Linked() (trace, span string) {
 	return t.Parent[traceAt : spanAt-1], t.Parent[spanAt : flagsAt-1]
 }
 
-// Sampled reports whether the task's spans are told however it ends.
+// Sampled reports whether the spans of the task are exported regardless of how it ends.
 func (t *Traced) Sampled() bool { return t == nil || !t.Unsampled }
 
-// CodeTraced is how it travels.
+// CodeTraced encodes and decodes a Traced.
 func CodeTraced(c *codec.Codec, t *Traced) {
 	codec.Text(c, &t.Parent)
 	codec.Text(c, &t.State)

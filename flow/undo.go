@@ -11,45 +11,46 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Undoable is a visit of a node that has a compensation and of which something has completed, with
-// what undoing it needs. Its units are undone one by one. A step without units, such as a subflow,
-// is undone as a whole, which counts as its unit 0.
+// Undoable is a visit of a node that has a compensation, and of which at least one unit has
+// completed. It holds all data that undoing the visit needs. The units are undone one by one. A
+// step without units, such as a subflow, is undone as a whole; this counts as its unit 0.
 type Undoable struct {
 	Scope string
 	Node  string
 	Visit int
-	Since int    // the visit whose keys its units have
-	By    string // key of the node that undoes it
-	Left  int    // units that have completed and were not undone
+	Since int    // visit whose unit keys the units use
+	By    string // key of the compensating node
+	Left  int    // completed units that are not undone yet
 
-	// What follows is known once the step is over, and released when no unit is left.
+	// The following fields are set when the step ends, and cleared when no unit is left to undo.
 
-	Input   json.RawMessage   // of the step, or of each of its units
-	Items   json.RawMessage   // the list that its units are about; nil = all of them have Input
-	Initial int               // units it began with
-	Extra   []json.RawMessage // items that were appended
-	Merged  bool              // items are laid into Input
+	Input   json.RawMessage   // input of the step, or of each of its units
+	Items   json.RawMessage   // list with one item per unit; nil if every unit has Input
+	Initial int               // number of units at the start
+	Extra   []json.RawMessage // appended items
+	Merged  bool              // the items are merged into Input
 	Many    bool              // Output is the list of the units' outputs
 	Output  json.RawMessage
 
-	items, outputs []json.RawMessage // elements of Items and Output, once the first unit is undone
+	// elements of Items and Output, set when the first unit is undone
+	items, outputs []json.RawMessage
 }
 
-// UnitRange is units of an Undoable, in ascending order.
+// UnitRange is a range of units of an Undoable, in ascending order.
 type UnitRange struct {
-	Step  int // place of the Undoable in the state
+	Step  int // index of the Undoable in the state
 	From  int
 	Count int
 }
 
 func (r *UnitRange) lastUnit() int { return r.From + r.Count - 1 }
 
-// hasUnits reports whether a node's step has units, which are undone one by one.
+// hasUnits reports whether the step of the node has units, which are undone one by one.
 func (n *PlanNode) hasUnits() bool {
 	return n.Single || n.Kind == KindParallel || n.Kind == KindForeach || n.Kind == KindFanout
 }
 
-// noteDone notes a completed unit that can be undone.
+// noteDone records a completed unit that can be undone.
 func (s *State) noteDone(st *Step, unit int) {
 	if st.Node.Undo == "" {
 		return
@@ -61,8 +62,8 @@ func (s *State) noteDone(st *Step, unit int) {
 	s.addDone(st.Undoable-1, unit)
 }
 
-// keepForUndo keeps what undoing a completed step needs. One without units is noted as done only
-// now.
+// keepForUndo stores the data that undoing a completed step needs. A step without units is recorded
+// as done only here.
 func (s *State) keepForUndo(
 	sc *Scope, n *PlanNode, visit int, st *Step, input func() json.RawMessage, output json.RawMessage,
 ) {
@@ -77,8 +78,8 @@ func (s *State) keepForUndo(
 	}
 }
 
-// keepUnitsForUndo keeps what undoing the completed units of a step needs, which is over: the step
-// itself is forgotten. An output that is not known yet is put together.
+// keepUnitsForUndo stores the data that undoing the completed units of an ended step needs, because
+// the step itself is dropped. It builds the output if that is not known yet.
 func (s *State) keepUnitsForUndo(st *Step, output json.RawMessage) {
 	if st.Undoable == 0 {
 		return
@@ -109,8 +110,7 @@ func (s *State) keepUnitsForUndo(st *Step, output json.RawMessage) {
 	}
 }
 
-// itemList returns the list that the units of a fanout are about; nil when there are only so many
-// of them.
+// itemList returns the items of a fanout's units, or nil if the fanout only has a number of units.
 func (st *Step) itemList() json.RawMessage {
 	switch from := st.Node.Dag.Items; {
 	case from == nil:
@@ -138,7 +138,7 @@ func (s *State) addDone(step, unit int) {
 	s.Done = append(s.Done, UnitRange{Step: step, From: unit, Count: 1})
 }
 
-// countDone returns how many units are undone if the task fails.
+// countDone returns the number of units that are undone if the task fails.
 func (s *State) countDone() (count int) {
 	for _, r := range s.Done {
 		count += r.Count
@@ -146,7 +146,8 @@ func (s *State) countDone() (count int) {
 	return count
 }
 
-// nextUndo returns the unit that completed last and was not undone; nil = there is none.
+// nextUndo returns the unit to undo next: the one that completed last and is not undone yet. It
+// returns nil if there is none.
 func (s *State) nextUndo() (*Undoable, int) {
 	if len(s.Done) == 0 {
 		return nil, 0
@@ -155,7 +156,7 @@ func (s *State) nextUndo() (*Undoable, int) {
 	return &s.Undoables[r.Step], r.lastUnit()
 }
 
-// takeLast takes the unit that completed last from those that have to be undone.
+// takeLast removes the unit that completed last from the units to undo, and returns it.
 func (s *State) takeLast() UnitRange {
 	r := &s.Done[len(s.Done)-1]
 	taken := UnitRange{Step: r.Step, From: r.lastUnit(), Count: 1}
@@ -171,8 +172,8 @@ func (s *State) takeLast() UnitRange {
 	return taken
 }
 
-// unfoldUndo takes apart the lists that the next unit to be undone has its input and output in.
-// Evolving and linking do it, as for active steps.
+// unfoldUndo splits the lists of inputs and outputs into elements for the next unit to undo.
+// Evolving and linking call it, as they do for active steps.
 func (s *State) unfoldUndo() {
 	u, _ := s.nextUndo()
 	if u == nil || s.Closing == nil || !u.Many || u.outputs != nil {
@@ -205,7 +206,7 @@ func (u *Undoable) unitOutput(unit int) json.RawMessage {
 	return null
 }
 
-// addUndone adds a unit to those that were undone, the last one of each range first.
+// addUndone adds a unit to the list of undone units. Within a range the highest unit comes first.
 func addUndone(list []UnitRange, r UnitRange) []UnitRange {
 	if n := len(list); n > 0 && list[n-1].Step == r.Step && list[n-1].From == r.From+1 {
 		list[n-1].From--
@@ -215,15 +216,17 @@ func addUndone(list []UnitRange, r UnitRange) []UnitRange {
 	return append(list, r)
 }
 
-// undidInside reports whether the task has undone something that is inside a step.
+// undidInside reports whether the task has undone a unit in a scope below the root.
 func (s *State) undidInside() bool {
 	inside := func(r UnitRange) bool { return s.Undoables[r.Step].Scope != "" }
 	return slices.ContainsFunc(s.Closing.Undone, inside)
 }
 
-// forgetUndone has the nodes of the root keep nothing of what was undone, and returns them with the
-// nodes of undone branches. Units that are done again get keys of their own: a service that has
-// undone their work must not take them for repetitions. It ends the closing.
+// forgetUndone removes the results of undone units from the nodes of the root, and ends the
+// closing. It returns these nodes and the nodes of undone branches.
+//
+// Units that run again after this get new keys. Otherwise a service that has undone their work
+// would treat them as repetitions.
 func (s *State) forgetUndone() map[string]bool {
 	nodes := map[string]bool{}
 	undone := map[string][]UnitRange{}
@@ -250,7 +253,7 @@ func (s *State) forgetUndone() map[string]bool {
 	return nodes
 }
 
-// addInside adds the nodes of a branch that is laid out in its scope.
+// addInside adds the nodes of a branch that is laid out in its parent's scope.
 func addInside(nodes map[string]bool, scope *PlanScope, branch *PlanNode) {
 	for key := range scope.Nodes {
 		if strings.HasPrefix(key, branch.Key+"/") {
@@ -259,8 +262,8 @@ func addInside(nodes map[string]bool, scope *PlanScope, branch *PlanNode) {
 	}
 }
 
-// keptDone returns what a fanout of the root that completed keeps when not all of its units were
-// undone; nil = nothing.
+// keptDone returns the reusable results of a completed fanout of the root of which only some units
+// were undone, or nil if there are none.
 func (s *State) keptDone(n *PlanNode) (k *Kept) {
 	since := 0
 	for i := range s.Undoables {
@@ -285,7 +288,7 @@ func (s *State) keptDone(n *PlanNode) (k *Kept) {
 	return k
 }
 
-// enteredInput returns the input with which a fanout was entered.
+// enteredInput returns the input with which the fanout was entered.
 func (u *Undoable) enteredInput(n *PlanNode) json.RawMessage {
 	switch d := n.Dag; {
 	case d.Items != nil && d.Items.From == FromShared:
@@ -296,7 +299,7 @@ func (u *Undoable) enteredInput(n *PlanNode) json.RawMessage {
 	return nil
 }
 
-// withoutUnits returns what is kept but for units that were undone.
+// withoutUnits returns a copy without the results of the undone units.
 func (k *Kept) withoutUnits(undone []UnitRange) *Kept {
 	next := *k
 	next.Units = slices.Clone(k.Units)
@@ -332,7 +335,7 @@ func addOwnKey(list []OwnKeys, unit, visit int) []OwnKeys {
 	return append(list, OwnKeys{From: unit, Count: 1, Visit: visit})
 }
 
-// ownKeys returns the units of a step that have keys of their own, in the visit that does them
+// ownKeys returns the units of a step that have keys of their own, for the visit that runs them
 // again.
 func (k *Kept) ownKeys(visit int) []OwnKeys {
 	list := slices.Clone(k.OwnKeys)
@@ -342,7 +345,7 @@ func (k *Kept) ownKeys(visit int) []OwnKeys {
 	return list
 }
 
-// dropUndone forgets visits of which nothing is left to be undone.
+// dropUndone removes visits that have nothing left to undo.
 func (s *State) dropUndone() {
 	var left []Undoable
 	places := map[int]int{}
@@ -358,7 +361,7 @@ func (s *State) dropUndone() {
 	s.Undoables = left
 }
 
-// checkUndoables refuses a snapshot that would undo what it does not have.
+// checkUndoables rejects a snapshot whose units to undo do not belong to any of its steps.
 func (s *State) checkUndoables() error {
 	unknown := func(r UnitRange) bool {
 		return r.Step < 0 || r.Step >= len(s.Undoables) || r.From < 0 || r.Count <= 0

@@ -1,12 +1,12 @@
 package flow
 
-// UnitRun is so many units in a row in the same state.
+// UnitRun is a number of consecutive units with the same status.
 type UnitRun struct {
 	Count  int
 	Status UnitStatus
 }
 
-// States are the states of all units, in order: as few runs as there can be.
+// States returns the status of all units in order, with consecutive equal ones combined.
 func (l *UnitList) States() []UnitRun {
 	runs := []UnitRun{}
 	for i := range l.Len() {
@@ -23,13 +23,13 @@ func (l *UnitList) States() []UnitRun {
 	return runs
 }
 
-// isOver reports whether the units are as they will always be.
+// isOver reports whether the units will not change any more.
 func (l *UnitList) isOver() bool {
 	return l.State.Status.Ended() || l.State.activeStep(l.Step.Address()) != l.Step
 }
 
-// Settled reports whether the list will always be what it is: its visit is over. A list of a task
-// that has ended is not, since a retry may go on with it.
+// Settled reports whether the list will never change, because its visit has ended. It is false
+// after the end of the task, because a retry may continue the visit.
 func (l *UnitList) Settled() bool {
 	return l.Step != nil && l.State.activeStep(l.Step.Address()) != l.Step
 }

@@ -5,36 +5,36 @@ import (
 	"strconv"
 )
 
-// UnitView is a unit as people read it.
+// UnitView is a unit in the form for users.
 type UnitView struct {
 	Index    int
-	Name     string // of a branch
+	Name     string // name of a branch
 	Status   UnitStatus
 	Attempt  int
 	Appended bool
 	Input    json.RawMessage
 	Output   json.RawMessage
 	Error    string
-	Details  json.RawMessage // of the error
-	Worker   string          // that holds it
+	Details  json.RawMessage // details of the error
+	Worker   string          // worker that holds its claim
 	Note     string
 	RetryAt  int64
 	Due      int64
 }
 
-// UnitList tells the units of a visit of a node, also when it is over. It is a Walker for that
+// UnitList lists the units of a visit of a node, also of an ended one. It is a Walker for that
 // visit.
 type UnitList struct {
 	State *State
-	Step  *Step // nil = it has not begun
+	Step  *Step // nil if it has not begun
 
 	at Address
 }
 
-// NewUnitList is for a visit of a node.
+// NewUnitList returns a list for a visit of a node.
 func NewUnitList(at Address) *UnitList { return &UnitList{at: at} }
 
-// From begins, or goes on, with a state.
+// From starts or continues with a state.
 func (l *UnitList) From(s *State) {
 	l.State = s
 	if st := s.activeStep(l.at); st != nil {
@@ -42,7 +42,7 @@ func (l *UnitList) From(s *State) {
 	}
 }
 
-// Apply adds an event. A step is left as it was when it ended.
+// Apply applies an event. An ended step stays as it was at its end.
 func (l *UnitList) Apply(e *Event, _ Place) {
 	Evolve(l.State, e)
 	if e.Type == StepEntered {
@@ -50,10 +50,10 @@ func (l *UnitList) Apply(e *Event, _ Place) {
 	}
 }
 
-// Busy is false: it waits for the end of its visit.
+// Busy returns false, because the list only waits for the end of its visit.
 func (l *UnitList) Busy() bool { return false }
 
-// Idle says that the visit is under way later, too, or has yet to come.
+// Idle reports whether the visit is active in the later state, too, or has not begun there.
 func (l *UnitList) Idle(later *State) bool {
 	switch later.phaseOf(l.at.Scope) {
 	case phaseAhead:
@@ -64,10 +64,10 @@ func (l *UnitList) Idle(later *State) bool {
 	return later.activeStep(l.at) != nil || later.scopes[l.at.Scope].Entered(l.at.Node) < l.at.Visit
 }
 
-// Done says that the visit is over.
+// Done reports whether the visit has ended.
 func (l *UnitList) Done() bool { return l.Step != nil && l.State.activeStep(l.at) != l.Step }
 
-// Len is how many units there are.
+// Len returns the number of units.
 func (l *UnitList) Len() int {
 	if l.Step == nil {
 		return 0
@@ -75,7 +75,7 @@ func (l *UnitList) Len() int {
 	return len(l.Step.Units)
 }
 
-// At is one of them.
+// At returns the unit with an index.
 func (l *UnitList) At(i int) UnitView {
 	st := l.Step
 	u := &st.Units[i]
@@ -94,7 +94,8 @@ func (l *UnitList) At(i int) UnitView {
 	return v
 }
 
-// UnitName is a unit's name in history: a parallel's branch or an item's index.
+// UnitName returns the name of a unit in the history: the branch of a parallel, or the index of an
+// item.
 func (st *Step) UnitName(i int) string {
 	switch st.Node.Kind {
 	case KindParallel:

@@ -9,41 +9,42 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Var is a variable of a program's environment in whose text values stand that are known when an
+// Var is an environment variable of a program whose text contains values that are known when an
 // attempt begins.
 type Var struct {
 	Name  string
 	Parts []VarPart
 }
 
-// VarPart is a text, or a reference to what stands there.
+// VarPart is a literal text or a reference.
 type VarPart struct {
-	Text string // as it is; of a reference as it was written
+	Text string // literal text, or the reference as written
 	Ref  *VarRef
 }
 
-// VarRef is a reference of a variable: to what keys refer to, or to the output of a dependency.
+// VarRef is a reference in a variable. It may refer to everything that keys refer to, and to the
+// output of a dependency.
 type VarRef struct {
 	KeyText
-	Of int     // index of the dependency; -1 = it is to something else
-	Or *string // what stands there when there is nothing, or null; nil = that fails the attempt
+	Of int     // index of the dependency; -1 if it refers to something else
+	Or *string // replacement for a missing or null value; with nil the attempt fails
 }
 
-// MaxVariable is how many bytes a variable of a program has at most: a kernel takes no more than
-// 128 KiB for one.
+// MaxVariable is the maximum size of one variable in bytes. The kernel limit is 128 KiB.
 const MaxVariable = 96 << 10
 
-// maxVariables is how many bytes all filled variables of a program have at most: a kernel takes
-// hardly more, and each attempt holds them.
+// maxVariables is the maximum size of all filled variables of a program in bytes. The kernel limit
+// is close, and each attempt holds them in memory.
 const maxVariables = 1 << 20
 
-// readsShared says that the variable may have another text later, because shared stands in it.
+// readsShared reports whether the text of the variable may change, because it contains a value of
+// shared.
 func (v *Var) readsShared() bool {
 	return slices.ContainsFunc(v.Parts, func(p VarPart) bool { return p.Ref != nil && p.Ref.Of < 0 && strings.HasPrefix(p.Ref.Text, "$shared") })
 }
 
-// sharedVars are those that an attempt keeps which begins now; nil = none. One that cannot be
-// filled in is none of them.
+// sharedVars returns the variables that an attempt must keep from its start; nil if none. It omits
+// variables that cannot be filled in.
 func (st *Step) sharedVars(unit int) (kept map[string]string) {
 	list, size := st.unitExec(unit).Vars, 0
 	for i := range list {
@@ -52,7 +53,7 @@ func (st *Step) sharedVars(unit int) (kept map[string]string) {
 		}
 		if text, _, err := st.fillVariable(&list[i], unit); err == nil {
 			if size += len(text); size > maxVariables {
-				return kept // the attempt fails for that
+				return kept // the attempt fails because of it
 			}
 			if kept == nil {
 				kept = map[string]string{}
@@ -63,8 +64,8 @@ func (st *Step) sharedVars(unit int) (kept map[string]string) {
 	return kept
 }
 
-// fillVariables are the filled variables of a unit's attempt, and about how many bytes were read
-// for them.
+// fillVariables returns the filled variables of a unit's attempt, and the approximate number of
+// bytes read for them.
 func (st *Step) fillVariables(unit int) (filled map[string]string, read int, err error) {
 	list := st.unitExec(unit).Vars
 	filled, size := make(map[string]string, len(list)), 0
@@ -91,7 +92,8 @@ func (st *Step) fillVariables(unit int) (filled map[string]string, read int, err
 	return filled, read, nil
 }
 
-// fillVariable is the text of a variable at this moment, and about how many bytes were read for it.
+// fillVariable returns the current text of a variable, and the approximate number of bytes read for
+// it.
 func (st *Step) fillVariable(v *Var, unit int) (text string, read int, err error) {
 	var b strings.Builder
 	for _, part := range v.Parts {
@@ -114,7 +116,8 @@ func (st *Step) fillVariable(v *Var, unit int) (text string, read int, err error
 	return text, read, nil
 }
 
-// varSource is what a reference looks into; there is false for a dependency that has no output.
+// varSource returns the value that a reference looks into, and false for a dependency without an
+// output.
 func (st *Step) varSource(r *VarRef, unit int) (in *expr.Env, there bool) {
 	switch {
 	case r.Of >= 0:
@@ -128,7 +131,7 @@ func (st *Step) varSource(r *VarRef, unit int) (in *expr.Env, there bool) {
 	return st.scope.referenceEnv(st.Params, st.unitInput(unit)), true
 }
 
-// resolveText is the text that stands in the place of a reference.
+// resolveText returns the text that replaces a reference.
 func (r *VarRef) resolveText(in *expr.Env, there bool, written string) (string, error) {
 	var v json.RawMessage
 	if there {
@@ -146,8 +149,9 @@ func (r *VarRef) resolveText(in *expr.Env, there bool, written string) (string, 
 	return "", Errorf(Invalid, "there is no %s", written)
 }
 
-// fillIn puts the variables of an attempt where whoever starts its program looks for them. An
-// attempt in which one is missing is given to nobody: it fails in the decision in which it begins.
+// fillIn adds the variables of an attempt to its job, where the starter of the program finds them.
+// An attempt with a missing variable is never dispatched: it fails in the decision in which it
+// begins.
 func (st *Step) fillIn(j *Job) {
 	vars, _, _ := st.fillVariables(j.Unit)
 	if j.Exec.Program == nil {
@@ -161,15 +165,15 @@ func (st *Step) fillIn(j *Job) {
 	j.Exec = &own
 }
 
-// withVars are params in which a program travels to a worker, with variables over its own.
+// withVars returns params for a worker, with the variables set in their program.
 func withVars(params json.RawMessage, vars map[string]string) json.RawMessage {
 	program, _ := expr.Field(params, ProgramParam)
 	env, _ := expr.Field(program, "env")
-	filled, _ := json.Marshal(vars) // texts always have a JSON
+	filled, _ := json.Marshal(vars) // texts can always be encoded
 	return expr.Merge(params, fieldOf(ProgramParam, expr.Merge(program, fieldOf("env", expr.Merge(env, filled)))))
 }
 
-// noteVars remembers attempts that begin, if what is in their variables is missing.
+// noteVars records attempts that begin although a value of their variables is missing.
 func (d *decider) noteVars(e *Event) {
 	if e.Type != AttemptsStarted {
 		return
@@ -190,7 +194,7 @@ func (d *decider) noteVars(e *Event) {
 	}
 }
 
-// failUnfilled ends the attempts whose variables cannot be filled in. Nobody was given them.
+// failUnfilled fails the attempts whose variables cannot be filled in. They have no carrier.
 func (d *decider) failUnfilled() {
 	for len(d.unfilled) > 0 {
 		a := d.unfilled[0]
@@ -206,19 +210,20 @@ func (d *decider) failUnfilled() {
 	}
 }
 
-// lacksVariable says that nobody can be given an attempt, because a variable cannot be filled in.
+// lacksVariable reports whether an attempt cannot be dispatched because a variable cannot be filled
+// in.
 func (st *Step) lacksVariable(unit int) bool {
 	if len(st.unitExec(unit).Vars) == 0 {
 		return false
 	}
 	before := st.scope.lost.takeError()
 	_, _, err := st.fillVariables(unit)
-	lacks := st.scope.lost.takeError() // who decides tells what
+	lacks := st.scope.lost.takeError() // the decision itself reports the error
 	st.scope.lost.noteError(before)
 	return lacks != nil || err != nil
 }
 
-// unitAddress is that of a unit's attempt.
+// unitAddress returns the address of a unit's attempt.
 func (st *Step) unitAddress(unit int) Address {
 	a := st.Address()
 	a.Unit, a.Attempt = unit, int(st.Units[unit].Attempt)

@@ -5,30 +5,29 @@ import (
 	"encoding/json"
 )
 
-// Visit is how a visit of a node went, small enough that those of a whole task can be held beside
-// those of another one.
+// Visit is a summary of a visit of a node. It is small, so that all visits of two tasks fit into
+// memory for a comparison.
 type Visit struct {
 	Address
 	Status   StepStatus
 	Action   string
 	Reason   string
-	Error    string // its beginning
-	Attempts int    // of all units
+	Error    string // beginning of the error text
+	Attempts int    // attempts of all units
 	Units    int
 	Output   Glimpse
 
-	StartedAt, EndedAt int64 // 0 = it has not begun, or not ended
+	StartedAt, EndedAt int64 // 0 if it has not begun or not ended
 }
 
-// Glimpse is what is remembered of a value: enough to tell whether another one is equal, and to
-// show its beginning.
+// Glimpse is a summary of a value: enough to compare it with others, and to show its beginning.
 type Glimpse struct {
 	Bytes int
 	Begin string
 	sum   [sha256.Size]byte
 }
 
-// glimpseBytes is how many bytes of a value are shown.
+// glimpseBytes is the number of bytes of a value that are shown.
 const glimpseBytes = 200
 
 func (g *PlanScope) glimpseOf(v json.RawMessage) Glimpse {
@@ -42,11 +41,11 @@ func (g *PlanScope) glimpseOf(v json.RawMessage) Glimpse {
 	return Glimpse{len(v), truncateText(string(v), glimpseBytes), sha256.Sum256(v)}
 }
 
-// MaxVisits bounds how many visits of a task are gathered.
+// MaxVisits is the maximum number of visits collected from a task.
 const MaxVisits = 5000
 
-// Visits gathers the visits of all nodes of a task from its journal, in the order in which they
-// began; nodes of a dag that were skipped have their place where that was said.
+// Visits collects the visits of all nodes of a task from its journal, in the order of their start.
+// Skipped nodes of a dag are placed where they were skipped.
 type Visits struct {
 	State *State
 	List  []Visit
@@ -55,12 +54,12 @@ type Visits struct {
 	at map[Address]int
 }
 
-// NewVisits begins with a task before its first event.
+// NewVisits returns the Visits of a task before its first event.
 func NewVisits(task string, plan *Plan) *Visits {
 	return &Visits{State: NewState(task, plan), at: map[Address]int{}}
 }
 
-// Apply adds an event.
+// Apply applies an event.
 func (v *Visits) Apply(e *Event) {
 	st := v.State.activeStep(e.stepAddress())
 	Evolve(v.State, e)
@@ -80,7 +79,7 @@ func (v *Visits) Apply(e *Event) {
 	}
 }
 
-// visitAt is a visit, which is there from now on; nil when there are too many.
+// visitAt returns the visit at an address and adds it if needed; nil if there are too many.
 func (v *Visits) visitAt(at Address) *Visit {
 	i, known := v.at[at]
 	if !known {
@@ -109,7 +108,7 @@ func (v *Visits) applyEnded(st *Step, e *Event) {
 	}
 }
 
-// withdrawActive ends the visits that came to nothing because what is around them is over.
+// withdrawActive marks active visits as withdrawn if their scope or task has ended.
 func (v *Visits) withdrawActive(at int64) {
 	for i := range v.List {
 		visit := &v.List[i]

@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// Wait says what a task is waiting for, in words a person can act on.
+// Wait describes what a task waits for, with a text that lets a person act.
 type Wait struct {
 	Address
-	For  string // job, claim, outside, retry, timer, signal, approval, delay, resume, permit
+	// job, claim, completion, outside, retry, timer, signal, approval, delay, resume, permit
+	For  string
 	Text string
-	Key  string // of a permit
+	Key  string // key of a permit
 
-	// Of a job that a worker has to poll for:
+	// Set for a job that a worker has to poll for:
 	Service string
 	Labels  []string
 	Since   int64
-	Until   int64 // 0 = no end
+	Until   int64 // 0 if unlimited
 }
 
-// Waiting answers "why is it waiting?". Of a step with many units it names the first ones.
+// Waiting returns what a task waits for. Of a step with many units it names the first ones.
 func Waiting(s *State) []Wait {
 	if s.Status.Ended() || s.Root == nil {
 		return nil
@@ -54,11 +55,11 @@ func Waiting(s *State) []Wait {
 	return waits
 }
 
-// isUnderWay reports whether a wait is for work that has begun, which a task that is being canceled
-// gently waits for.
+// isUnderWay reports whether the wait is for work that has begun, which a gently canceled task
+// waits for.
 func (w *Wait) isUnderWay() bool { return w.For == "job" || w.For == "claim" || w.For == WaitsOutside }
 
-// appendWaits tells what a scope waits for; goesOn says that nodes may yet begin.
+// appendWaits adds what a scope waits for. goesOn means that further nodes may begin.
 func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
 	active := sc.Active()
 	if len(active) == 0 && sc.EnterAt > 0 {
@@ -79,7 +80,7 @@ func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
 	return waits
 }
 
-// appendHeld names the nodes that would have begun if nobody held them back.
+// appendHeld adds the nodes that are ready but held.
 func (sc *Scope) appendHeld(waits []Wait) []Wait {
 	for i, named := 0, 0; i < len(sc.Nodes) && named < maxNamedWaits; i++ {
 		if n := &sc.Nodes[i]; n.Held && n.Status() == "" && n.Waits == 0 && !n.Doomed {
@@ -90,7 +91,7 @@ func (sc *Scope) appendHeld(waits []Wait) []Wait {
 	return waits
 }
 
-// maxNamedWaits bounds how many units of one step an answer names.
+// maxNamedWaits is the maximum number of units of one step in an answer.
 const maxNamedWaits = 20
 
 func (st *Step) describeWaits() []Wait {
@@ -119,8 +120,8 @@ func (st *Step) describeWaits() []Wait {
 	return waits
 }
 
-// whatToSignal returns the key to signal. A signal to a flow with profile pocketflow sets no path,
-// but an object in which it leads on.
+// whatToSignal returns the key to signal. With the pocketflow profile a signal cannot set a path,
+// so the text asks for an object with that path.
 func (st *Step) whatToSignal() string {
 	key := st.AwaitedKey()
 	if first, path, nested := strings.Cut(key, "."); nested && st.scope.Plan.Pocketflow && !strings.HasPrefix(key, "$") {
@@ -129,17 +130,17 @@ func (st *Step) whatToSignal() string {
 	return key
 }
 
-// AwaitedKey is the key to signal for what a step waits for.
+// AwaitedKey returns the key that a step waits for.
 func (st *Step) AwaitedKey() string {
 	return strings.TrimPrefix(textField(st.Params, st.awaitedParam()), "$shared.")
 }
 
-// awaitedParam names the setting that says what a step waits for.
+// awaitedParam returns the name of the param with the key that a step waits for.
 func (st *Step) awaitedParam() string { return awaitedParams[st.Node.Kind] }
 
 var awaitedParams = map[Kind]string{KindWaitEvent: paramSignal, KindApproval: paramApproval}
 
-// awaitsKey reports whether a step waits for a key of shared, or for something within it.
+// awaitsKey reports whether a step waits for a key of shared, or for a value inside it.
 func (st *Step) awaitsKey(key string) bool {
 	rest, ok := strings.CutPrefix(st.AwaitedKey(), key)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -173,7 +174,7 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 	return w, true
 }
 
-// underWay tells of a job that a member has.
+// underWay describes a job that a member carries out.
 func (e *Exec) underWay() string {
 	if name := cmp.Or(e.Service, e.Func); name != "" {
 		return fmt.Sprintf("a %s job of service %s is being carried out", e.Type, name)
@@ -188,7 +189,7 @@ func withLabels(labels []string) string {
 	return " with the labels " + strings.Join(labels, ", ")
 }
 
-// Since is when the attempt in flight was started; 0 when there is none.
+// Since returns the start of the attempt; 0 for nil.
 func (l *Live) Since() int64 {
 	if l == nil {
 		return 0
@@ -196,21 +197,20 @@ func (l *Live) Since() int64 {
 	return l.StartedAt
 }
 
-// Idle reports whether a task has nothing to do but wait, so that a row in a store can stand for
-// it, and when it is due (0 = only a message can bring it back). Jobs carried by a member keep it
-// busy.
+// Idle reports whether a task only waits, so that it can be unloaded and kept as a row in the
+// store. due is when it must be loaded again; 0 means that only a message can do that. Jobs that a
+// member carries keep a task loaded.
 func Idle(s *State) (due int64, ok bool) {
 	if s.Status != "" && !s.Status.Ended() && s.actingScope().hasCarriedJob() {
-		return 0, false // most that are asked: no need to put their jobs together
+		return 0, false // a shortcut for most tasks, which avoids building their jobs
 	}
 	due, _ = firstAlarm(Outstanding(s))
 	return due, true
 }
 
-// Parked reports whether a task waits for nothing but a time, a signal, or what somebody decides or
-// completes, so that it may be a long time until it goes on, and when it is due (0 = only a message
-// can bring it back). Nobody has work of it, nor is to have, and it asks for no permit. Tasks whose
-// steps have scopes or units inside, or of which very many wait, do not count.
+// Parked reports whether a task only waits for a time, a signal, a decision or a manual completion,
+// so it may wait long. due is as for Idle. A parked task has no jobs, and requests no permits. A
+// task is not parked if its steps have scopes or units inside, or if very many steps wait.
 func Parked(s *State) (due int64, ok bool) {
 	if s.Status == "" || s.Status.Ended() {
 		return 0, false
@@ -222,12 +222,12 @@ func Parked(s *State) (due int64, ok bool) {
 	return due, !others
 }
 
-// maxParkedWaits is how many steps of a dag may wait at once for its task to count as parked: all
-// of them are looked at with every row.
+// maxParkedWaits is the maximum number of waiting steps of a dag in a parked task, because all of
+// them are checked with every row.
 const maxParkedWaits = 64
 
-// fewPlain reports whether few steps of a scope are active, none of which has units or a scope of
-// its own.
+// fewPlain reports whether few steps of a scope are active, and none of them has units or a scope
+// of its own.
 func (sc *Scope) fewPlain() bool {
 	composite := func(st *Step) bool { return st.Node.isComposite() }
 	if sc.Step != nil {
@@ -236,8 +236,8 @@ func (sc *Scope) fewPlain() bool {
 	return len(sc.dag.active) <= maxParkedWaits && !slices.ContainsFunc(sc.dag.active, composite)
 }
 
-// firstAlarm is when the first alarm among some effects rings (0 = none does), and whether there
-// are others than alarms.
+// firstAlarm returns the time of the first alarm (0 if there is none), and whether there are
+// effects other than alarms.
 func firstAlarm(effects []Effect) (at int64, others bool) {
 	for _, e := range effects {
 		alarm, ok := e.(Alarm)
@@ -249,7 +249,7 @@ func firstAlarm(effects []Effect) (at int64, others bool) {
 	return at, others
 }
 
-// hasCarriedJob reports whether a job of a scope, or of one inside, is for a member to carry out.
+// hasCarriedJob reports whether a scope, or one inside it, has a job for a member.
 func (sc *Scope) hasCarriedJob() bool {
 	for _, st := range sc.Active() {
 		if st.Child != nil && st.Child.hasCarriedJob() {

@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// WaitKinds is a set of what a task waits for that is not done by a worker.
+// WaitKinds is a set of things that a task may wait for, other than work.
 type WaitKinds uint8
 
-// What a task may wait for. Jobs under way and retries are not among them: these go on by
+// Values of WaitKinds. Jobs in flight and retries are not included, because these proceed by
 // themselves.
 const (
-	WaitApproval WaitKinds = 1 << iota // somebody decides
-	WaitEvent                          // a signal comes
-	WaitTimer                          // a time comes
-	WaitManual                         // somebody completes a direct unit
+	WaitApproval WaitKinds = 1 << iota // a person's decision
+	WaitEvent                          // a signal
+	WaitTimer                          // a time
+	WaitManual                         // the completion of a direct unit
 )
 
-// AllWaits is every kind.
+// AllWaits contains every kind.
 const AllWaits = WaitApproval | WaitEvent | WaitTimer | WaitManual
 
-// waitWords are the kinds as filters and listings call them, in the order of their bits.
+// waitWords are the names of the kinds in filters and listings, in the order of their bits.
 var waitWords = [...]string{"approval", "event", "timer", "manual"}
 
-// WaitKindOf reads a word; 0 = there is no such kind.
+// WaitKindOf returns the kind with a name; 0 if there is none.
 func WaitKindOf(word string) WaitKinds {
 	if i := slices.Index(waitWords[:], word); i >= 0 {
 		return 1 << i
@@ -32,7 +32,7 @@ func WaitKindOf(word string) WaitKinds {
 	return 0
 }
 
-// Words are the kinds of a set.
+// Words returns the names of the kinds in a set.
 func (k WaitKinds) Words() (words []string) {
 	for i, word := range waitWords {
 		if k&(1<<i) != 0 {
@@ -42,30 +42,30 @@ func (k WaitKinds) Words() (words []string) {
 	return words
 }
 
-// Awaited is a step that waits, and what for.
+// Awaited describes a waiting step.
 type Awaited struct {
 	Kind  string `json:"kind"`
 	Scope string `json:"scope,omitempty"`
 	Node  string `json:"node"`
 	Visit int    `json:"visit"`
-	Key   string `json:"key,omitempty"` // to signal
+	Key   string `json:"key,omitempty"` // key to signal
 	Since int64  `json:"since"`
-	Due   int64  `json:"due,omitempty"` // 0 = no end
+	Due   int64  `json:"due,omitempty"` // 0 if there is no deadline
 }
 
-// waitList are the steps of a task that wait. They are kept as waits begin and end, so that a step
-// of another kind costs nothing.
+// waitList holds the waiting steps of a task. It is updated when waits begin and end, so that other
+// steps cost nothing.
 type waitList struct {
-	steps []*Step // approvals first, then events, and so on; of each kind the one that has waited longest first
+	steps []*Step // ordered by kind (approvals first), then by the start of the wait
 	count [len(waitWords)]int
-	first *Awaited // another one whenever another step is the first
+	first *Awaited // a new value whenever another step becomes the first
 
-	log *approvalLog // of the decision that is being made; nil = nobody wants to know
+	log *approvalLog // log of the current decision; nil if none is needed
 }
 
-// Waits are the kinds of what a task waits for, and the step that tells most about it: one that
-// waits for somebody's approval before others, and of those the one that has waited longest; nil =
-// it waits for nothing. As long as that is the same step, it is the same value.
+// Waits returns the kinds of waits of a task, and its most important waiting step: approvals come
+// first, then the longest wait. It is nil if there is none. While it is the same step, the pointer
+// stays the same.
 func (s *State) Waits() (WaitKinds, *Awaited) {
 	var kinds WaitKinds
 	if len(s.waits.steps) == 0 {
@@ -79,7 +79,7 @@ func (s *State) Waits() (WaitKinds, *Awaited) {
 	return kinds, s.waits.first
 }
 
-// waitKind is what a step waits for by its kind; 0 = nothing.
+// waitKind returns the kind of wait of a node; 0 if none.
 func (n *PlanNode) waitKind() WaitKinds {
 	switch n.Kind {
 	case KindApproval:
@@ -92,10 +92,11 @@ func (n *PlanNode) waitKind() WaitKinds {
 	return 0
 }
 
-// trackManual notes that a step begins or ceases to wait for units that somebody completes.
+// trackManual updates whether a step waits for units that are completed by hand.
 func (s *State) trackManual(st *Step) {
 	switch {
-	case s.Status.Ended() || s.isDraining(): // what comes late is recorded, and nobody waits for it
+	// late results are recorded, but the task does not wait for them
+	case s.Status.Ended() || s.isDraining():
 	case st.manualUnits > 0 && st.waitsFor == 0:
 		s.waits.addStep(st, WaitManual)
 	case st.manualUnits == 0 && st.waitsFor == WaitManual:
@@ -135,7 +136,7 @@ func (w *waitList) removeStep(st *Step, at int64) {
 	}
 }
 
-// endAll has nothing wait any longer.
+// endAll ends all waits.
 func (w *waitList) endAll(at int64) {
 	for _, st := range w.steps {
 		if st.waitsFor == WaitApproval {
@@ -146,9 +147,8 @@ func (w *waitList) endAll(at int64) {
 	*w = waitList{log: w.log}
 }
 
-// compareWaits orders steps by what they wait for, and since when. It depends on nothing that a
-// snapshot does not keep, so that the same state tells the same step. A scope has one active visit
-// of a node.
+// compareWaits orders steps by the kind and start of their wait. It only uses data that a snapshot
+// holds, so that equal states have the same order. A scope has one active visit of a node.
 func compareWaits(a, b *Step) int {
 	return cmp.Or(cmp.Compare(a.waitsFor, b.waitsFor), cmp.Compare(a.waitsSince(), b.waitsSince()), cmp.Compare(a.scope.Path, b.scope.Path), cmp.Compare(a.Key, b.Key))
 }
@@ -163,7 +163,7 @@ func (st *Step) toAwaited() *Awaited {
 	return a
 }
 
-// countManual counts the units in flight that somebody has to complete, of a step that is linked.
+// countManual returns the number of units in flight of a linked step that are completed by hand.
 func (st *Step) countManual() (n int) {
 	for i := range st.Units {
 		if u := &st.Units[i]; u.Live != nil && st.isManual(u, i) {
@@ -173,7 +173,7 @@ func (st *Step) countManual() (n int) {
 	return n
 }
 
-// isManual reports whether an attempt in flight waits for somebody who completes it.
+// isManual reports whether an attempt in flight is completed by hand.
 func (st *Step) isManual(u *Unit, i int) bool {
 	return st.unitExec(i).Type == ExecDirect && !u.Live.Permits.Waits()
 }

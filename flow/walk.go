@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Place is where something is in a task's journal: in which row, at which of its events, and as
-// which of the things that this event begins. The zero place is before everything.
+// Place is a position in a task's journal: a row, an event in it, and one of the things that this
+// event begins. The zero place is before everything.
 type Place struct {
 	Seq       int64
-	Index     int // of the event in its row
-	Beginning int // counted from 0
+	Index     int // index of the event in its row
+	Beginning int // index among the things that the event begins
 }
 
 // Compare orders places.
@@ -19,45 +19,45 @@ func (p Place) Compare(q Place) int {
 	return cmp.Or(cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Index, q.Index), cmp.Compare(p.Beginning, q.Beginning))
 }
 
-// beforeEvent is the place in front of all that an event begins.
+// beforeEvent returns the place before everything that the event begins.
 func (p Place) beforeEvent() Place { return Place{p.Seq, p.Index, -1} }
 
-// Walker looks for something in a journal. Whoever reads it may leave out parts that do not concern
-// the walker, if there is a later state to go on from.
+// Walker searches a journal. The reader of the journal may skip parts that the walker does not
+// need, if it can continue from a later state.
 type Walker interface {
-	// From has it go on from a state, which it may change.
+	// From starts or continues with a state, which the walker may change.
 	From(s *State)
-	// Apply gives it the event that follows, which it does not keep.
+	// Apply passes the next event. The walker must not keep the pointer.
 	Apply(e *Event, at Place)
-	// Busy says that whatever happens next concerns it.
+	// Busy reports whether the walker needs every further event.
 	Busy() bool
-	// Idle says that nothing of what happens until a later state concerns it. Of a walker that
-	// looks for one thing it may be asked before From.
+	// Idle reports whether the walker needs no event before the later state. A walker that looks
+	// for a single thing accepts this call before From.
 	Idle(later *State) bool
-	// Done says that nothing does any more.
+	// Done reports whether the walker needs no further event.
 	Done() bool
 }
 
-// maxEventsRead is how many events a page is looked for in. When they are over, it is as long as it
-// has become, and the next page goes on from there.
+// maxEventsRead is the maximum number of events that are read for a page. After that the page ends,
+// and the next one continues from there.
 const maxEventsRead = 20_000
 
-// scopePhase is how far a scope is.
+// scopePhase is the phase of a scope.
 type scopePhase uint8
 
 const (
-	phaseAhead scopePhase = iota // it has yet to begin
+	phaseAhead scopePhase = iota // it has not begun
 	phaseActive
 	phaseOver
 )
 
-// phaseOf tells it of the scope with a path.
+// phaseOf returns the phase of the scope with a path.
 func (s *State) phaseOf(path string) scopePhase {
 	if s.scopes[path] != nil {
 		return phaseActive
 	}
 	at, ok := ParentOf(path)
-	if !ok { // the root, or a scope in which the task closes
+	if !ok { // the root, or a closing scope
 		return s.closingPhase(path)
 	}
 	switch p := s.phaseOf(at.Scope); {
@@ -69,8 +69,8 @@ func (s *State) phaseOf(path string) scopePhase {
 	return phaseOver
 }
 
-// closingPhase is that of a scope in which the task closes and which is not there: a retry has
-// taken it away, or it has yet to begin.
+// closingPhase returns the phase of a closing scope that does not exist now: a retry has removed
+// it, or it has not begun.
 func (s *State) closingPhase(path string) scopePhase {
 	n, err := strconv.Atoi(strings.TrimPrefix(path, closingScope))
 	if path == closingScope {
@@ -82,7 +82,7 @@ func (s *State) closingPhase(path string) scopePhase {
 	return phaseAhead
 }
 
-// Entered is how often a node has been entered, or would have been.
+// Entered returns how often a node was entered, or would have been.
 func (sc *Scope) Entered(node string) int {
 	if n := sc.Plan.Nodes[node]; n != nil {
 		return sc.mode.visitCount(sc, n)
@@ -103,18 +103,18 @@ func (s *State) hasBegun(a Address) bool {
 	return st == nil || a.Unit < len(st.Units) && int(st.Units[a.Unit].Attempt) >= a.Attempt
 }
 
-// ScopeWalk finds a scope as it was when it was over. It is a Walker.
+// ScopeWalk finds the final state of a scope. It is a Walker.
 type ScopeWalk struct {
 	State *State
-	Scope *Scope // nil = it has not begun
+	Scope *Scope // nil if it has not begun
 
 	path string
 }
 
-// NewScopeWalk is for the scope with a path.
+// NewScopeWalk returns a ScopeWalk for the scope with a path.
 func NewScopeWalk(path string) *ScopeWalk { return &ScopeWalk{path: path} }
 
-// From begins, or goes on, with a state.
+// From starts or continues with a state.
 func (w *ScopeWalk) From(s *State) {
 	w.State = s
 	if sc := s.scopes[w.path]; sc != nil {
@@ -122,7 +122,7 @@ func (w *ScopeWalk) From(s *State) {
 	}
 }
 
-// Apply adds an event.
+// Apply applies an event.
 func (w *ScopeWalk) Apply(e *Event, _ Place) {
 	Evolve(w.State, e)
 	if e.Type == StepEntered {
@@ -130,19 +130,19 @@ func (w *ScopeWalk) Apply(e *Event, _ Place) {
 	}
 }
 
-// Idle says that the scope is not over later, either.
+// Idle reports whether the scope is not over in the later state.
 func (w *ScopeWalk) Idle(later *State) bool { return later.phaseOf(w.path) != phaseOver }
 
-// Done says that the scope is over.
+// Done reports whether the scope is over.
 func (w *ScopeWalk) Done() bool { return w.Scope != nil && w.State.scopes[w.path] == nil }
 
-// Has reports whether a scope has a node.
+// Has reports whether a scope has the node.
 func (sc *Scope) Has(node string) bool { return sc.Plan.Nodes[node] != nil }
 
-// Busy is false: it waits for the end of its scope.
+// Busy returns false, because the walker only waits for the end of its scope.
 func (w *ScopeWalk) Busy() bool { return false }
 
-// ScopeOf returns the scope with a path; nil if the plan has none.
+// ScopeOf returns the scope of the plan with a path, or nil if there is none.
 func (p *Plan) ScopeOf(path string) *PlanScope {
 	at, ok := ParentOf(path)
 	switch {
