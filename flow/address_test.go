@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestJobIDIsReadBack(t *testing.T) {
+func TestJobIDRoundTrips(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		scope := ""
 		for range rapid.IntRange(0, 3).Draw(rt, "depth") {
@@ -28,10 +28,10 @@ func TestJobIDIsReadBack(t *testing.T) {
 	})
 }
 
-// key of a node may hold anything but control characters.
+// key draws the key of a node. A key may contain anything but control characters.
 func key(rt *rapid.T) string { return rapid.StringMatching(`[a-zé%/#. 0-9]{1,6}`).Draw(rt, "key") }
 
-func TestTheKeyOfAUnitIsTheSameForItsAttemptsAndForNothingElse(t *testing.T) {
+func TestAttemptsOfAUnitShareAUniqueKey(t *testing.T) {
 	long := strings.Repeat("a long name ", 30)
 	for _, a := range []Address{{Node: "n", Visit: 1, Attempt: 1}, {Scope: "order#1", Node: "pay", Visit: 2, Unit: 3, Attempt: 1}, {Node: long, Visit: 1, Attempt: 1}, {Scope: long + "#1", Node: "n", Visit: 1, Attempt: 1}} {
 		again := a

@@ -24,7 +24,7 @@ func TestAnAppendedItemIsOneValue(t *testing.T) {
 	require.Len(t, tb.direct(), 3)
 }
 
-func TestAStepOfGraphModeTakesNoFurtherItems(t *testing.T) {
+func TestGraphStepsRejectAppendedItems(t *testing.T) {
 	for where, tt := range map[string]struct {
 		definition string
 		at         flow.Address

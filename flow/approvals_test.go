@@ -25,7 +25,7 @@ nodes:
   later: {kind: timer, params: {delay_ms: 9000}}
 edges: [{from: ask, action: approved, to: pay}, {from: ask, action: later, to: later}]`
 
-func TestAnApprovalTellsWhatWhoeverDecidesHasToKnow(t *testing.T) {
+func TestAnApprovalShowsItsWholeQuestion(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, refund))
 	_, err := tb.do(flow.Start{Params: json.RawMessage(`{"amount":12.50,"title":"another"}`)})
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestAnApprovalTellsWhatWhoeverDecidesHasToKnow(t *testing.T) {
 	require.Equal(t, []string{"approved", "rejected", "later"}, q.Actions)
 }
 
-func TestAnAnswerDecidesOnceAndTellsWhoAndWhy(t *testing.T) {
+func TestAnAnswerDecidesOnceAndRecordsAuthorAndComment(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, refund))
 	_, err := tb.do(flow.Start{})
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ edges: [{from: ask, action: pay, to: pay}]`))
 	require.JSONEq(t, `{"do":"pay","amount":9}`, string(tb.state.Root.Shared["decision"]))
 }
 
-func TestAnAnswerIsForOneOfSeveralThatWaitForTheSameKey(t *testing.T) {
+func TestAnAnswerEndsOnlyItsOwnApproval(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `mode: dag
 nodes:
   a: {kind: subflow, flow: {start: ask, nodes: {ask: {kind: approval, params: {approval_key: $shared.ok, title: A}}}}}
@@ -103,7 +103,7 @@ nodes:
 	require.Equal(t, flow.ApprovalOver, d.Approvals[0].State, "nobody decided about the other one")
 }
 
-func TestWhatNoAnswerCanSetIsNotAnswered(t *testing.T) {
+func TestApprovalsWithUnsettableKeysRejectAnswers(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, "profile: pocketflow\nstart: ask\nnodes: {ask: {kind: approval, params: {approval_key: $params.ok}}}"))
 	_, err := tb.do(flow.Start{})
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestAnApprovalsIDNamesItsTaskAndIsShort(t *testing.T) {
 	require.NotEqual(t, id, flow.ApprovalID("task-1", deep))
 }
 
-func TestAnAnswerKeepsWhatStandsBesideItsKey(t *testing.T) {
+func TestAnAnswerKeepsTheOtherFieldsOfItsObject(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `mode: dag
 nodes:
   legal: {kind: approval, params: {approval_key: $shared.review.legal}}
@@ -139,7 +139,7 @@ nodes:
 	require.JSONEq(t, `{"by":"Bo","of":{"tech":true},"legal":true}`, string(tb.state.Root.Shared["review"]))
 }
 
-func TestWhoAnswersHasNotAnsweredWhatIsAskedNext(t *testing.T) {
+func TestAnAnswerDoesNotCountForTheNextApproval(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `start: a
 nodes:
   a: {kind: approval, params: {approval_key: $shared.a}}

@@ -15,8 +15,8 @@ import (
 
 var payload = json.RawMessage(`{"text":"` + strings.Repeat("x", 189) + `"}`) // 200 bytes
 
-// BenchmarkChainStep is what a step of a chain costs the core: the report of one, the dispatch of
-// the next, and the journal row.
+// BenchmarkChainStep measures a step of a chain in the core: the report of one step, the dispatch
+// of the next, and the journal row.
 func BenchmarkChainStep(b *testing.B) {
 	plan := flowtest.Plan(b, `
 start: a
@@ -38,7 +38,8 @@ edges: [{from: a, action: default, to: b}, {from: b, action: default, to: a}]`)
 	b.ReportMetric(float64(bytes)/float64(b.N), "journalB/op")
 }
 
-// BenchmarkFanoutUnit is what a unit costs; it must not depend on how many there are.
+// BenchmarkFanoutUnit measures one unit of a fanout. The cost must not depend on the number of
+// units.
 func BenchmarkFanoutUnit(b *testing.B) {
 	for _, units := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(units), func(b *testing.B) {
@@ -52,8 +53,7 @@ func BenchmarkFanoutUnit(b *testing.B) {
 	}
 }
 
-// BenchmarkDagNode is what a node of a dag costs, and how much memory it takes while its task goes
-// on, its output apart.
+// BenchmarkDagNode measures a node of a dag, and its memory without its output while the task runs.
 func BenchmarkDagNode(b *testing.B) {
 	const nodes = 10_000
 	var d strings.Builder
@@ -74,7 +74,7 @@ func BenchmarkDagNode(b *testing.B) {
 	b.ReportMetric(float64(bytes)/nodes, "B/node")
 }
 
-// doneDag is a task of which everything is done that has work. All outputs are the same bytes.
+// doneDag returns a task whose work is all done. All outputs share the same bytes.
 func doneDag(b *testing.B, plan *flow.Plan) *flow.State {
 	s := flow.NewState("t", plan)
 	env := flow.Env{Now: epoch, Member: "member-1@17", Limits: flow.Limits{Steps: 1 << 60}}
@@ -119,7 +119,7 @@ func fanOut(b *testing.B, plan *flow.Plan, params json.RawMessage) {
 	require.Equal(b, flow.TaskCompleted, s.Status)
 }
 
-// BenchmarkRest is the snapshot of a task that waits, and its return.
+// BenchmarkRest measures the snapshot of a waiting task and its decoding.
 func BenchmarkRest(b *testing.B) {
 	plan := flowtest.Plan(b, "start: w\nnodes: {w: {kind: wait_event, params: {signal_key: flag}}}")
 	s := flow.NewState("t", plan)
@@ -139,7 +139,7 @@ func mustDecide(b *testing.B, s *flow.State, c flow.Command, env flow.Env) flow.
 	return d
 }
 
-// BenchmarkDecodeRow is what an event costs a reader of a journal.
+// BenchmarkDecodeRow measures the decoding of an event of a journal.
 func BenchmarkDecodeRow(b *testing.B) {
 	at := flow.Address{Node: "a", Visit: 12, Attempt: 1}
 	events := []flow.Event{

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// slack is how far a decision may be over its limit: what an end leads to is told together with it.
+// slack is the number of events by which a decision may exceed its limit, because an end and its
+// consequences stay together.
 const slack = 4
 
 func dagOf(n int, node string) string {
@@ -24,7 +25,7 @@ func dagOf(n int, node string) string {
 	return text.String()
 }
 
-// TestEveryDecisionIsBounded drives what concerns very many at once.
+// TestEveryDecisionIsBounded runs commands that affect very many units or nodes at once.
 func TestEveryDecisionIsBounded(t *testing.T) {
 	const many = 2_500
 	list := json.RawMessage(`{"list":` + listOfNumbers(many) + `}`)
@@ -50,7 +51,8 @@ func TestEveryDecisionIsBounded(t *testing.T) {
 			b.work(none)
 		}},
 		"leaving, with everything begun": {dagOf(2, "{service: s, each: {items: $run.list}}"), func(b *bench) {
-			for _, b.env.Member = range []string{"one", "other"} { // only of what was returned twice it is told that it begins
+			// only an attempt that was returned twice needs a Begin
+			for _, b.env.Member = range []string{"one", "other"} {
 				b.jobs = nil
 				b.do(flow.Recover{Since: b.env.Now})
 			}

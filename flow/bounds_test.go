@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// textOfBytes is a text that has so many bytes as JSON.
+// textOfBytes returns a JSON text of the given size.
 func textOfBytes(bytes int) json.RawMessage {
 	return json.RawMessage(`"` + strings.Repeat("x", bytes-2) + `"`)
 }
@@ -53,8 +53,8 @@ edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}, {f
 	require.Equal(t, "d: shared would have 1215 bytes, more than the limit of 1000; keep large data elsewhere and pass a reference", tb.state.Error)
 }
 
-// TestResultsThatDoubleAreBounded copies what a subflow gets into two keys of its shared, again and
-// again.
+// TestResultsThatDoubleAreBounded repeatedly copies the input of a subflow into two keys of its
+// shared.
 func TestResultsThatDoubleAreBounded(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `
 start: begin

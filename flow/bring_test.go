@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// errand is a task with one job, and what happens to it by the hands of any member.
+// errand is a task with one job, and can run commands of any member.
 type errand struct {
 	*testing.T
 	state *flow.State
@@ -43,7 +43,7 @@ func brought(to string, given int) flow.Bring {
 	return flow.Bring{Address: jobAt, Carrier: to, Worker: "w", Given: given, Since: 1_000}
 }
 
-func TestAJobStaysWithTheWorkerThatBringsItToAnotherMember(t *testing.T) {
+func TestAJobStaysWithAWorkerThatChangesMembers(t *testing.T) {
 	e := newErrand(t, "remote")
 	d := e.do("m", brought("n", 0))
 	require.Len(t, d.Events, 1)
@@ -62,7 +62,7 @@ func TestAJobStaysWithTheWorkerThatBringsItToAnotherMember(t *testing.T) {
 	require.Equal(t, "conflict", e.refused(brought("n", 0)))
 }
 
-func TestAJobThatSomebodyElseWasGivenIsNotBrought(t *testing.T) {
+func TestARedeliveredJobCannotBeBrought(t *testing.T) {
 	for name, given := range map[string]flow.Command{
 		"lost":     flow.Report{Address: jobAt, Lost: true},
 		"returned": flow.Report{Address: jobAt, Lost: true, Unbegun: true},
@@ -90,7 +90,7 @@ func TestAJobThatSomebodyElseWasGivenIsNotBrought(t *testing.T) {
 	require.Equal(t, "conflict", newErrand(t, "local_func").refused(brought("n", 0)))
 }
 
-// recovery is what is known when the member went that carried a job.
+// recovery returns the Recover command after the member of a job has left at the given time.
 func recovery(since, went int64, pushed ...string) flow.Recover {
 	c := flow.Recover{Since: since, Return: flow.Return{Grace: 5_000, Pushed: pushed}}
 	if went > 0 {
@@ -99,7 +99,7 @@ func recovery(since, went int64, pushed ...string) flow.Recover {
 	return c
 }
 
-// inOrder says that the members that went left in order.
+// inOrder marks the departed members as having left in order.
 func inOrder(c flow.Recover) flow.Recover {
 	for i := range c.Gone {
 		c.Gone[i].Left = true
@@ -107,11 +107,11 @@ func inOrder(c flow.Recover) flow.Recover {
 	return c
 }
 
-func TestWhatAWorkerMayBringIsLeftToItForAWhile(t *testing.T) {
+func TestRecoverWaitsForWorkersThatMayBringTheirJobs(t *testing.T) {
 	for name, c := range map[string]struct {
 		exec    string
 		recover flow.Recover
-		until   int64 // 0 = it is not
+		until   int64 // 0 if it is not left to the worker
 	}{
 		"since its member went":                    {"remote", recovery(100, 8_000), 13_000},
 		"since then, whoever had the task then":    {"remote", recovery(9_900, 8_000), 13_000},
@@ -141,7 +141,7 @@ func TestWhatAWorkerMayBringIsLeftToItForAWhile(t *testing.T) {
 	}
 }
 
-func TestAMemberThatStopsLeavesAWorkerWhatItGoesOnWith(t *testing.T) {
+func TestAStoppingMemberLeavesJobsToAttachedWorkers(t *testing.T) {
 	stays := flow.Leave{Return: flow.Return{Grace: 5_000}}
 	for name, c := range map[string]struct {
 		exec  string

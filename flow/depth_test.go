@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// nestedArrays is a value of so many levels.
+// nestedArrays returns a value with the given depth.
 func nestedArrays(levels int) json.RawMessage {
 	return json.RawMessage(strings.Repeat("[", levels) + strings.Repeat("]", levels))
 }
@@ -50,8 +50,8 @@ func TestValuesOfDefinitionsAreNoDeeperThanOthers(t *testing.T) {
 	require.ErrorContains(t, problems.Err(), "nests arrays and objects deeper than 1000 levels")
 }
 
-// TestLoopsThatNestTheirValuesFailAtTheLimit loops over flows that lay one more level around a
-// value each time, in every way that a value is made.
+// TestLoopsThatNestTheirValuesFailAtTheLimit runs loops that add a level to a value each time, for
+// each way to build a value.
 func TestLoopsThatNestTheirValuesFailAtTheLimit(t *testing.T) {
 	for name, node := range map[string]string{
 		"input_map":              `kind: choice, prep: {input_map: {a: $shared.o}}`,
@@ -64,7 +64,8 @@ func TestLoopsThatNestTheirValuesFailAtTheLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			profile := "troupe"
-			if strings.Contains(node, "signal_key") { // ours never waits for what nodes have written
+			// other profiles never wait for values that nodes have written
+			if strings.Contains(node, "signal_key") {
 				profile = "pocketflow"
 			}
 			tb := newTable(t, flowtest.Plan(t, "profile: "+profile+`
@@ -82,7 +83,7 @@ edges: [{from: begin, action: default, to: a}, {from: a, action: default, to: a}
 	}
 }
 
-// TestALoopThatNestsItsInputEndsReadable goes all the way to the default limit.
+// TestALoopThatNestsItsInputEndsReadable runs up to the default limit.
 func TestALoopThatNestsItsInputEndsReadable(t *testing.T) {
 	plan := flowtest.Plan(t, `{"start":"a","on_error":"fail","edges":[{"from":"a","action":"default","to":"a"}],"nodes":{"a":{"kind":"choice","prep":{"input_map":{"a":"$shared.o"}},"post":{"output_key":"o"}}}}`)
 	s := flow.NewState("task-1", plan)
@@ -101,8 +102,8 @@ func TestALoopThatNestsItsInputEndsReadable(t *testing.T) {
 	sameState(t, s, again)
 }
 
-// checkLevels says that nothing a task holds is nested deeper than it may be. What a compensation
-// is given holds what a step worked on, which nobody has stored, so it has a level more.
+// checkLevels checks that no value of a task exceeds the maximum depth. The input of a compensation
+// wraps values of a step and is not stored, so it may have an additional level.
 func (tb *table) checkLevels() {
 	levels := tb.env.Limits.OrDefault().Levels
 	eachValue(tb.state, func(where string, v json.RawMessage) {
@@ -114,7 +115,7 @@ func (tb *table) checkLevels() {
 	})
 }
 
-// eachValue visits all values that a state keeps.
+// eachValue calls visit for all values of a state.
 func eachValue(s *flow.State, visit func(where string, v json.RawMessage)) {
 	visit("params", s.Params)
 	for _, u := range s.Undoables {

@@ -31,7 +31,7 @@ func TestDetailsOfAnErrorAreThoseOfTheLastAttempt(t *testing.T) {
 	require.Equal(t, []string{`{"k":1}`, `[2]`}, []string{string(runs[0].Details), string(runs[1].Details)})
 }
 
-func TestDetailsThatCannotBeKeptAreToldOf(t *testing.T) {
+func TestDroppedDetailsAreMentionedInTheError(t *testing.T) {
 	for details, says := range map[string]string{
 		`null`:                                  "it broke",
 		`{`:                                     "it broke (its details are no JSON that can be kept)",

@@ -11,11 +11,11 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// sameDigest holds what a digest tells of a scope against the newest step of each of its nodes.
+// sameDigest compares the digest of a scope with the newest step of each of its nodes.
 func (tb *table) sameDigest(d flowtest.Dice, scope string, steps []flow.StepView) {
 	w := flow.NewScopeWalk(scope)
 	tb.walk(d, 0, w)
-	if w.Scope == nil { // a retry has taken away the scope in which it closed
+	if w.Scope == nil { // a retry has removed the closing scope
 		return
 	}
 	newest := map[string]flow.StepView{}
@@ -34,14 +34,14 @@ func (tb *table) sameDigest(d flowtest.Dice, scope string, steps []flow.StepView
 		}
 		want := flow.NodeDigest{Status: v.Status, Reason: v.Reason, Held: v.Held, Visit: v.Visit, Units: v.Units, StartedAt: v.StartedAt, EndedAt: v.EndedAt}
 		got.Error, want.Units.Initial, got.Units.Initial = "", 0, 0
-		if v.Status == flow.StepFailed { // what was in flight then was withdrawn
+		if v.Status == flow.StepFailed { // its units in flight were withdrawn
 			want.Units.Flying, want.Units.Retrying = 0, 0
 		}
 		require.Equal(tb.t, want, got, "node %s of %q", order[i].Key, scope)
 	}
 }
 
-func TestADigestTellsOfNodesThatAreOver(t *testing.T) {
+func TestADigestIncludesEndedNodes(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `
 start: first
 on_error: fail
@@ -74,7 +74,7 @@ func keysOf(nodes []*flow.PlanNode) (keys []string) {
 	return keys
 }
 
-// BenchmarkDigest tells what a digest of a large task costs: of many nodes, and of a step with many
+// BenchmarkDigest measures a digest of a large task: with many nodes, and with a step of many
 // units.
 func BenchmarkDigest(b *testing.B) {
 	for name, definition := range map[string]string{"graph of 10,000 nodes": longGraph(10_000), "dag of 10,000 nodes": longDag(10_000), "100,000 units": fanOf(100_000)} {
@@ -116,7 +116,7 @@ func fanOf(n int) string {
 	return fmt.Sprintf("mode: dag\nnodes: {fan: {kind: fanout, service: s, each: {count: %d}}}\n", n)
 }
 
-func TestAStepThatIsCutShortTellsWhatItHadDone(t *testing.T) {
+func TestAnInterruptedStepShowsItsCompletedUnits(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"remote","params":{"services":"$params.services"}}}}`))
 	must := func(c flow.Command) {
 		_, err := tb.do(c)
@@ -132,8 +132,8 @@ func TestAStepThatIsCutShortTellsWhatItHadDone(t *testing.T) {
 	tb.sameDigest(never{}, "", steps)
 }
 
-// TestAClosingThatARetryHasTakenAwayIsOver, also for whoever reads what was under way in it.
-func TestAClosingThatARetryHasTakenAwayIsOver(t *testing.T) {
+// TestARemovedClosingScopeIsOver also checks a reader of the scope's active steps.
+func TestARemovedClosingScopeIsOver(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `
 on_error: fail
 start: a

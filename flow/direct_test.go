@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// complete finishes a direct unit as somebody does who knows no attempts.
+// complete finishes a direct unit like a caller that knows no attempts.
 func (tb *table) complete(node string, unit int) error {
 	d, err := tb.do(flow.Report{Address: flow.Address{Node: node, Unit: unit}, Output: json.RawMessage(fmt.Sprint(unit)), Direct: true})
 	if err == nil {
@@ -115,7 +115,7 @@ func TestACompletionAfterACancelIsRecorded(t *testing.T) {
 	require.Empty(t, d.Events, "it was completed before")
 }
 
-func TestWhatNothingWouldUndoIsNotCompletedAfterACancel(t *testing.T) {
+func TestNodesWithCompensationRejectCompletionsAfterACancel(t *testing.T) {
 	tb := played(t, `{"mode":"dag","nodes":{"a":{"route":"direct","compensate":"undo"},"b":{"route":"direct"},"undo":{"service":"echo"}}}`, `{}`)
 	_, err := tb.do(flow.Cancel{Gently: true})
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestWhatNothingWouldUndoIsNotCompletedAfterACancel(t *testing.T) {
 	require.NoError(t, tb.complete("b", 0))
 }
 
-func TestWhatIsCanceledForGoodTakesNoCompletions(t *testing.T) {
+func TestTasksCanceledAtOnceRejectCompletions(t *testing.T) {
 	for name, cancel := range map[string]flow.Command{"at once": flow.Cancel{}, "by a failure": flow.Report{Address: flow.Address{Node: "x"}, Direct: true, Error: "no"}} {
 		t.Run(name, func(t *testing.T) {
 			tb := played(t, `{"mode":"dag","profile":"pgflow","nodes":{"a":{"route":"direct"},"x":{"route":"direct"}}}`, `{}`)

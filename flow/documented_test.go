@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryEventIsDocumented reads the types of events from their source, so that none is
-// forgotten.
+// TestEveryEventIsDocumented reads the event types from the source, so that no type is missed.
 func TestEveryEventIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/events.md")
 	require.NoError(t, err)

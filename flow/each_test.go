@@ -11,13 +11,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// rootNode is a node of the task's root.
+// rootNode returns the state of a node of the task's root.
 func (tb *table) rootNode(key string) *flow.NodeState {
 	root := tb.state.Root
 	return root.Node(root.Plan.Nodes[key])
 }
 
-// played starts a flow with an input and has its jobs carried out.
+// played starts a flow with an input and carries out its jobs.
 func played(t *testing.T, definition, input string) *table {
 	tb := newTable(t, flowtest.Plan(t, definition))
 	_, err := tb.do(flow.Start{Version: "v", Params: json.RawMessage(input)})
@@ -26,7 +26,7 @@ func played(t *testing.T, definition, input string) *table {
 	return tb
 }
 
-func TestWhatWasSkippedHasNoItems(t *testing.T) {
+func TestASkippedDependencyHasNoItems(t *testing.T) {
 	const skipped = `"p":{"service":"echo","when":{"if":{"run":{"go":1}}},"skip_mode":"optional"}`
 	for name, tc := range map[string]struct{ of, nodes string }{
 		"a map":                               {"m", skipped + `,"m":{"kind":"map","depends_on":["p"],"service":"echo"}`},
@@ -50,7 +50,7 @@ func TestWhatWasSkippedHasNoItems(t *testing.T) {
 	}
 }
 
-func TestWhatFailedOrIsNoListStillHasNoItemsToOffer(t *testing.T) {
+func TestAFailedDependencyHasNoItems(t *testing.T) {
 	tb := played(t, `{"mode":"dag","nodes":{"p":{"service":"boom"},"m":{"kind":"map","depends_on":["p"],"run_on":"always","service":"echo"}}}`, `{}`)
 	require.Equal(t, flow.StepFailed, tb.rootNode("m").Status())
 	require.Contains(t, tb.rootNode("m").Rare().Error, "must be an array")
@@ -78,7 +78,7 @@ func TestNumbersOfUnitsAreChecked(t *testing.T) {
 				require.Contains(t, tb.rootNode("f").Rare().Error, "more than the 100000 units a step may have")
 			}
 
-			if tc.count == "50001" { // so many may be
+			if tc.count == "50001" { // this number is allowed
 				return
 			}
 			tb = played(t, `{"mode":"dag","nodes":{"f":{"each":{"count":"$run.n"},"service":"echo"}}}`, input)
@@ -96,7 +96,7 @@ func TestAFixedNumberForEachItemIsCheckedToo(t *testing.T) {
 	require.Contains(t, tb.rootNode("f").Rare().Error, "2 items × 100000 units each are more than the 100000 units a step may have")
 }
 
-func TestAnUnmetConditionIsToldInTheWordsOfPgflow(t *testing.T) {
+func TestAnUnmetConditionHasTheErrorTextOfPgflow(t *testing.T) {
 	for _, when := range []string{`{"if":{"run":{"go":1}}}`, `{"if_not":{"run":{}}}`, `{"expr":"run.go == 1"}`, `{"cond":{"service":"yes"}}`} {
 		tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{"p":{"service":"echo","when":%s,"skip_mode":"fail"}}}`, when), `{"go":2}`)
 		require.Equal(t, []any{flow.StepFailed, flow.ReasonSkipped, "Condition not met"}, []any{tb.rootNode("p").Status(), tb.rootNode("p").Rare().Reason, tb.rootNode("p").Rare().Error}, when)

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// longList is some 900 KB of numbers.
+// longList is a list of numbers of about 900 KB.
 var longList = json.RawMessage(`{"l":[` + strings.TrimSuffix(strings.Repeat("12345,", 150_000), ",") + `]}`)
 
 func TestAConditionThatTakesTooMuchFailsItsStep(t *testing.T) {
@@ -35,8 +35,8 @@ func TestTheCasesOfAChoiceHaveOneBudget(t *testing.T) {
 	require.Contains(t, tb.state.Error, "it takes more than the limit of 3,000,000 units of work")
 }
 
-// TestADecisionIsCutWhenItTakesMuchEffort runs a dag of conditions, none of which takes too much by
-// itself.
+// TestADecisionIsCutWhenItTakesMuchEffort runs a dag of conditions, each of which is within the
+// budget.
 func TestADecisionIsCutWhenItTakesMuchEffort(t *testing.T) {
 	var nodes []string
 	for i := range 12 {

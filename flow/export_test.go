@@ -1,6 +1,6 @@
 package flow
 
-// What tests see of the package beside what everybody does.
+// Internals for tests.
 var (
 	PathOfChild = childScope
 	DecodeRow   = decodeRow
@@ -9,7 +9,7 @@ var (
 	OrNull      = orNull
 )
 
-// Following are the exported fields of a state that follow from its plan and the rest of it.
+// Following lists the exported fields of a state that derive from its plan and its other fields.
 var Following = map[string]bool{"State.Plan": true, "Scope.Plan": true, "Scope.Params": true, "Step.Node": true}
 
 const (

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// afterLarge starts a flow whose first step has an output of 1 MiB, and returns what is dispatched
-// then.
+// afterLarge starts a flow whose first step has an output of 1 MiB, and returns the jobs that are
+// dispatched after it.
 func afterLarge(t *testing.T, text, params string) (*flow.State, []flow.Job) {
 	t.Helper()
 	s := flow.NewState("task-1", flowtest.Plan(t, text))
@@ -46,8 +46,8 @@ func TestUnitsShareTheirStepsInput(t *testing.T) {
 	require.Same(t, &jobs[0].Input[0], &job.Input[0])
 }
 
-// TestUnitsThatCopyTheirInputAreBoundedInFlight has each unit get all of the step's input with its
-// item in it.
+// TestUnitsThatCopyTheirInputAreBoundedInFlight merges the item of each unit into the whole input
+// of the step.
 func TestUnitsThatCopyTheirInputAreBoundedInFlight(t *testing.T) {
 	items := strings.TrimSuffix(strings.Repeat("1,", 500), ",")
 	text := `{"nodes":{"a":{"service":"s"},"b":{"kind":"fanout","input_shape":"merged","depends_on":["a"],"each":{"items":"$run.l"},"service":"s"}}}`

@@ -51,7 +51,7 @@ func TestAnErrorWithoutAnEdgeIsNotFollowed(t *testing.T) {
 	require.Zero(t, tb.state.Followed)
 }
 
-func TestOfFollowedErrorsTheLastOfEachNodeIsKept(t *testing.T) {
+func TestTheLastFollowedErrorOfEachNodeIsKept(t *testing.T) {
 	var nodes, edges []string
 	for i := range flow.KeptFollowed + 5 {
 		nodes = append(nodes, fmt.Sprintf("n%d: {service: boom}", i))

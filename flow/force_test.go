@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// Whatever a finally that is cut short would have come to: with it the task might have failed.
+// The result of the interrupted finally is unknown, so the task might have failed.
 func TestATaskWhoseFinallyIsCutShortByForceIsNotCompleted(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `{"start":"a","finally":"last","nodes":{"a":{"service":"echo"},"last":{"kind":"timer","params":{"delay_ms":1000}}}}`))
 	tb.tell(flow.Start{Version: "v"})

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// TestOnlyTheDefinitionNamesProgramsForWorkers has tasks bring a program, which a worker that
-// starts programs would run.
+// TestOnlyTheDefinitionNamesProgramsForWorkers starts tasks with a program in their params, which a
+// worker would run.
 func TestOnlyTheDefinitionNamesProgramsForWorkers(t *testing.T) {
 	const brought = `{"exec":{"type":"process","command":"theirs"},"EXEC":{"type":"process","command":"theirs"},"kept":1}`
 	const own = `exec: {type: process, service: w, command: ours}`

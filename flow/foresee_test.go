@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// foreseen tells what a fork, or without a plan of it a new task, would do.
+// foreseen returns the prediction for a fork, or for a new task if fork is nil.
 func (tb *table) foreseen(t *testing.T, plan *flow.Plan, fork *flow.ForkPlan, params string) (told []string, end flow.TaskStatus) {
 	t.Helper()
 	start := flow.Start{Version: "v2", Params: json.RawMessage(params)}
@@ -49,7 +49,7 @@ edges:
 	- {from: wait, action: default, to: pay}
 `
 
-func TestADryRunDecidesAnswersWhatIsRecordedAndCallsNobody(t *testing.T) {
+func TestADryRunUsesRecordedResultsAndMakesNoCalls(t *testing.T) {
 	limited := func(limit string) string { return strings.ReplaceAll(checkout, "LIMIT", limit) }
 	tb := history(t, limited("100"), `{"sku":"tea"}`, func(j flow.Job) flow.Report {
 		return flow.Report{Address: j.Address, Output: json.RawMessage(map[string]string{"price": `7`, "pay": `"receipt"`}[j.Exec.Service])}
@@ -77,7 +77,7 @@ func TestADryRunDecidesAnswersWhatIsRecordedAndCallsNobody(t *testing.T) {
 	require.Len(t, tb.events, before)
 }
 
-func TestADryRunOfADagGoesOnBesideWhatIsNotKnown(t *testing.T) {
+func TestADryRunOfADagContinuesBesideOpenNodes(t *testing.T) {
 	const definition = `
 nodes:
 	a: {service: a, inputs: {v: {ref: $run.a}}}
@@ -98,7 +98,7 @@ nodes:
 	require.ElementsMatch(t, []string{"a called a 1", "b called better 1", "each called each 3"}, told, "whoever is called is told what the task was started with, too")
 }
 
-func TestADryRunOfALoopWithoutAnEndEnds(t *testing.T) {
+func TestADryRunOfAnEndlessLoopEnds(t *testing.T) {
 	const definition = `
 start: a
 nodes:

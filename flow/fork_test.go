@@ -13,12 +13,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// planOf a definition in the flow style of YAML.
+// planOf compiles a definition in the flow style of YAML.
 func planOf(t require.TestingT, definition string) *flow.Plan {
 	return flowtest.Plan(t, "# flow\n"+strings.ReplaceAll(definition, "\t", " "))
 }
 
-// history of a task that has run a definition to its end.
+// history runs a definition to its end.
 func history(t require.TestingT, definition, params string, hands func(flow.Job) flow.Report) *table {
 	tb := newTable(t, planOf(t, definition))
 	tb.hands = hands
@@ -28,7 +28,7 @@ func history(t require.TestingT, definition, params string, hands func(flow.Job)
 	return tb
 }
 
-// until are the events of the first rows.
+// until returns the events of the first rows.
 func (tb *table) until(rows int) (events []flow.Event) {
 	for _, row := range tb.rows[:rows] {
 		list, err := flow.DecodeEvents(row)
@@ -38,7 +38,7 @@ func (tb *table) until(rows int) (events []flow.Event) {
 	return events
 }
 
-// forked is a task that goes on from the history of another one.
+// forked returns a task that continues the history of another one.
 func (tb *table) forked(t require.TestingT, plan *flow.Plan, from, params string) (*table, flow.ForkPlan) {
 	fork, err := flow.PlanFork("task-1", tb.events, tb.state.Plan, plan, flow.ForkPoint{Node: from})
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func (tb *table) forked(t require.TestingT, plan *flow.Plan, from, params string
 	return next, fork
 }
 
-// did are the services that carried out a job from now on, in order.
+// did records the services of all jobs that are carried out from now on, in order.
 func did(tb *table) *[]string {
 	services, hands := []string{}, tb.hands
 	tb.hands = func(j flow.Job) flow.Report {
@@ -78,7 +78,7 @@ const threeSteps = `{start: a, on_error: fail, nodes: {a: {service: echo, prep: 
 	b: {service: list, post: {output_key: b}}, c: {service: boom, post: {output_key: c}}},
 	edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]}`
 
-func TestAForkKeepsWhatIsTheSameAndRunsWhatChanged(t *testing.T) {
+func TestAForkKeepsEqualStepsAndRepeatsChangedOnes(t *testing.T) {
 	for name, c := range map[string]struct {
 		definition, from, params string
 		keeps, again, runs       []string
@@ -138,7 +138,7 @@ func TestAForkKeepsWhatIsTheSameAndRunsWhatChanged(t *testing.T) {
 	}
 }
 
-func TestAForkOfADagRunsWhatChangedAndWhatDependsOnIt(t *testing.T) {
+func TestAForkOfADagRepeatsChangedNodesAndTheirDependents(t *testing.T) {
 	const before = `{mode: dag, nodes: {a: {service: list}, b: {service: list}, left: {service: yes, depends_on: [a]}, right: {service: no, depends_on: [b]},
 		end: {service: boom, depends_on: [left, right]}}}`
 	const after = `{mode: dag, nodes: {b: {service: yes}, a: {service: list}, left: {service: yes, depends_on: [a]}, right: {service: no, depends_on: [b]},
@@ -154,7 +154,7 @@ func TestAForkOfADagRunsWhatChangedAndWhatDependsOnIt(t *testing.T) {
 	require.ElementsMatch(t, []string{"yes", "no", "list", "yes"}, *services)
 }
 
-func TestAForkKeepsWhatIsInsideASubflowAndUnitsThatCompleted(t *testing.T) {
+func TestAForkKeepsSubflowStepsAndCompletedUnits(t *testing.T) {
 	const before = `{start: sub, on_error: fail, nodes: {sub: {kind: subflow, post: {output_key: out}, subflow: {start: x, nodes: {x: {service: list, post: {output_key: x}}, y: {service: list}, z: {service: boom}},
 		edges: [{from: x, action: default, to: y}, {from: y, action: default, to: z}]}}}}`
 	const after = `{start: sub, on_error: fail, nodes: {sub: {kind: subflow, post: {output_key: out}, subflow: {start: x, nodes: {x: {service: list, post: {output_key: x}}, y: {service: no}, z: {service: yes}},
@@ -179,7 +179,7 @@ func TestAForkKeepsWhatIsInsideASubflowAndUnitsThatCompleted(t *testing.T) {
 	require.Equal(t, []string{"odd", "odd", "yes"}, *services, "the two that failed, and what follows")
 }
 
-func TestAForkDoesAgainWhatWasUndone(t *testing.T) {
+func TestAForkRepeatsUndoneSteps(t *testing.T) {
 	const definition = `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}}, b: {service: list, compensate: undo}, c: {service: boom}, undo: {service: yes}},
 		edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]}`
 	old := history(t, definition, `{"val":1}`, carryOut)
@@ -191,7 +191,7 @@ func TestAForkDoesAgainWhatWasUndone(t *testing.T) {
 	require.Equal(t, []string{"list", "boom", "yes"}, *services)
 }
 
-func TestAForkDoesAgainTheUnitsOfAStepOfWhichSomeWereUndone(t *testing.T) {
+func TestAForkRepeatsAllUnitsOfAPartlyUndoneStep(t *testing.T) {
 	const definition = `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.list}, compensate: undo},
 		f: {kind: foreach, failure_strategy: fail_fast, service: echo, prep: {input_key: $params.list}, compensate: undo},
 		undo: {service: yes}}, edges: [{from: a, to: f}]}`
@@ -209,7 +209,7 @@ func TestAForkDoesAgainTheUnitsOfAStepOfWhichSomeWereUndone(t *testing.T) {
 	require.Equal(t, 3, undoneUnits(next), "its own alone")
 }
 
-func TestAForkDoesAgainABranchThatWasUndone(t *testing.T) {
+func TestAForkRepeatsAnUndoneBranch(t *testing.T) {
 	const definition = `{mode: dag, nodes: {a: {service: echo}, B: {kind: branch, depends_on: [a], compensate: undo, flow: {nodes: {x: {service: list}, y: {service: yes, depends_on: [x]}}}},
 		z: {service: boom, depends_on: [B]}, undo: {service: "no"}}}`
 	old := history(t, definition, `{}`, carryOut)
@@ -221,7 +221,7 @@ func TestAForkDoesAgainABranchThatWasUndone(t *testing.T) {
 	require.Equal(t, []string{"list", "yes", "boom", "no"}, *services)
 }
 
-// undoneUnits returns how many units a task has undone.
+// undoneUnits returns the number of units that a task has undone.
 func undoneUnits(tb *table) (count int) {
 	for _, e := range tb.events {
 		if e.Type == flow.StepEntered && strings.HasPrefix(e.Scope, "~") {
@@ -231,7 +231,7 @@ func undoneUnits(tb *table) (count int) {
 	return count
 }
 
-func TestWhatCannotBeForkedIsSaid(t *testing.T) {
+func TestImpossibleForksAreRejected(t *testing.T) {
 	running := newTable(t, planOf(t, threeSteps))
 	_, err := running.do(flow.Start{Params: json.RawMessage(`{"val":1}`)})
 	require.NoError(t, err)
@@ -258,8 +258,8 @@ func TestWhatCannotBeForkedIsSaid(t *testing.T) {
 	}
 }
 
-// TestAForkOfABeginningGoesOnFromThere cuts a history behind each of its rows.
-func TestAForkOfABeginningGoesOnFromThere(t *testing.T) {
+// TestAForkOfABeginningContinuesFromThere cuts a history after each of its rows.
+func TestAForkOfABeginningContinuesFromThere(t *testing.T) {
 	tb := history(t, threeSteps, `{"val":3}`, carryOut)
 	for n := range tb.rows {
 		events := tb.until(n + 1)
@@ -283,9 +283,9 @@ func TestAForkOfABeginningGoesOnFromThere(t *testing.T) {
 	}
 }
 
-// TestAnyForkComesToItsEnd forks random histories, for the same definition and for another one: all
-// promises hold for the new task, and with the same definition and nothing undone it ends as the
-// task itself does when it is retried.
+// TestAnyForkComesToItsEnd forks random histories with the same definition and with another one.
+// The new task keeps all promises. With the same definition and nothing undone, it ends like a
+// retry of the task.
 func TestAnyForkComesToItsEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := flowtest.Rapid{T: rt}
@@ -359,7 +359,7 @@ func TestAForkFromAnApprovalAsksAgain(t *testing.T) {
 	}
 }
 
-func TestAForkDoesAgainWhatWouldComeOutDifferently(t *testing.T) {
+func TestAForkRepeatsStepsWithOtherResults(t *testing.T) {
 	const graph = `{start: a, on_error: fail, nodes: {a: %s, z: {service: boom}}, edges: [{from: a, action: default, to: z}]}`
 	const dag = `{mode: dag, nodes: {%s, z: {service: boom, depends_on: [a]}}}`
 	for name, c := range map[string]struct {
@@ -387,7 +387,7 @@ func TestAForkDoesAgainWhatWouldComeOutDifferently(t *testing.T) {
 	}
 }
 
-func TestAForkRunsWhatIsNewInsideASubflowThatHadEnded(t *testing.T) {
+func TestAForkRunsNewNodesOfAnEndedSubflow(t *testing.T) {
 	const graph = `{start: sub, nodes: {sub: {kind: subflow, post: {output_key: out}, subflow: {start: x, nodes: {x: {service: yes, post: {output_key: x}}%s}%s}}, z: {service: boom}}, edges: [{from: sub, action: default, to: z}]}`
 	const dag = `{start: sub, nodes: {sub: {kind: subflow, flow: {mode: dag, nodes: {x: {service: yes}%s}}}, z: {service: boom}}, edges: [{from: sub, action: default, to: z}]}`
 	for name, c := range map[string]struct{ before, after string }{
@@ -405,7 +405,7 @@ func TestAForkRunsWhatIsNewInsideASubflowThatHadEnded(t *testing.T) {
 	}
 }
 
-func TestAForkWaitsAgainForTheSignalOfAStepThatIsDoneAgain(t *testing.T) {
+func TestAForkWaitsAgainForTheSignalOfARepeatedStep(t *testing.T) {
 	for mode, definition := range map[string]string{
 		"graph": `{start: a, nodes: {a: {kind: wait_event, params: {signal_key: $shared.ok}}, b: {service: boom}}, on_error: fail, edges: [{from: a, action: default, to: b}]}`,
 		"dag":   `{mode: dag, nodes: {a: {kind: wait_event, params: {signal_key: $shared.ok}}, b: {service: boom, depends_on: [a]}}}`,
@@ -423,7 +423,7 @@ func TestAForkWaitsAgainForTheSignalOfAStepThatIsDoneAgain(t *testing.T) {
 	}
 }
 
-func TestUnitsAreKeptForTheSameItemsAlone(t *testing.T) {
+func TestUnitsAreKeptOnlyForEqualItems(t *testing.T) {
 	for name, c := range map[string]struct{ definition, params, result string }{
 		"graph":          {`{start: each, on_error: fail, nodes: {each: {kind: foreach, service: odd, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: o}}}}`, `{"list":[10,20]}`, `{"o":[10,20]}`},
 		"dag":            {`{mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}`, `{"list":[10,20]}`, `{"f":[10,20]}`},

@@ -23,7 +23,7 @@ func begunWith(t *testing.T, service string) *table {
 
 func node(key string) flow.Address { return flow.Address{Node: key} }
 
-func TestAStepThatIsHeldBeginsWhenItIsReleased(t *testing.T) {
+func TestAHeldStepBeginsWhenItIsReleased(t *testing.T) {
 	tb := begunWith(t, "echo")
 	_, err := tb.do(flow.HoldStep{Address: node("b")})
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestAStepThatIsHeldBeginsWhenItIsReleased(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, tb.state.Status)
 }
 
-func TestATaskThatOnlyWaitsForAStepThatIsHeldSaysSo(t *testing.T) {
+func TestATaskShowsThatItWaitsForAHeldStep(t *testing.T) {
 	tb := begunWith(t, "echo")
 	for _, key := range []string{"b", "c"} {
 		_, err := tb.do(flow.HoldStep{Address: node(key)})
@@ -55,7 +55,7 @@ func TestATaskThatOnlyWaitsForAStepThatIsHeldSaysSo(t *testing.T) {
 	require.Equal(t, []flow.Wait{{Address: node("c"), For: "resume", Text: "the step is held: release it"}}, flow.Waiting(tb.state))
 }
 
-func TestAStepThatIsHeldIsSkippedByAFailure(t *testing.T) {
+func TestAHeldStepIsSkippedWhenADependencyFails(t *testing.T) {
 	tb := begunWith(t, "boom")
 	_, err := tb.do(flow.HoldStep{Address: node("b")})
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestAStepThatIsHeldIsSkippedByAFailure(t *testing.T) {
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
 }
 
-func TestACancelDoesNotWaitForAStepThatIsHeld(t *testing.T) {
+func TestACancelDoesNotWaitForAHeldStep(t *testing.T) {
 	tb := begunWith(t, "echo")
 	_, err := tb.do(flow.HoldStep{Address: node("b")})
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestACancelDoesNotWaitForAStepThatIsHeld(t *testing.T) {
 	require.Equal(t, flow.TaskCanceled, tb.state.Status)
 }
 
-func TestOnlyAStepThatHasYetToBeginIsHeld(t *testing.T) {
+func TestOnlyAPendingStepCanBeHeld(t *testing.T) {
 	tb := begunWith(t, "echo")
 	for key, kind := range map[string]flow.ErrorKind{"a": flow.Conflict, "none": flow.NotFound} {
 		_, err := tb.do(flow.HoldStep{Address: node(key)})
@@ -87,7 +87,7 @@ func TestOnlyAStepThatHasYetToBeginIsHeld(t *testing.T) {
 	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err), "the task has ended")
 }
 
-func TestAStepIsStillHeldWhenASubflowIsTriedAgain(t *testing.T) {
+func TestAStepStaysHeldWhenItsSubflowIsRetried(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `{"start":"s","nodes":{"s":{"kind":"subflow","failure_strategy":"retry","max_retries":2,
 		"flow":{"on_error":"fail_fast","nodes":{"a":{"service":"echo"},"b":{"service":"list","depends_on":["a"]},"c":{"service":"list"}}}}}}`))
 	_, err := tb.do(flow.Start{Version: "v"})

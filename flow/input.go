@@ -185,8 +185,9 @@ func (st *Step) unitInput(i int) json.RawMessage { return st.scope.mode.unitInpu
 // stepInput returns the input of a step.
 func (st *Step) stepInput() json.RawMessage { return st.scope.mode.stepInput(st) }
 
-// mergeParams returns the params of a unit's job: those of its branch or item laid over those of the
-// step. A program among them is the definition's, never one that the task was started with.
+// mergeParams returns the params of a unit's job: those of the step, with the params of its branch
+// or item merged over them. A program in them always comes from the definition, never from the
+// task's params.
 func mergeParams(st *Step, exec *Exec) json.RawMessage {
 	if len(exec.Params) > 0 && !st.Node.Single {
 		return expr.Merge(st.jobParams, exec.Params)

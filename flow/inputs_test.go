@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-func TestATaskBeginsWithWhatItsFlowDeclares(t *testing.T) {
+func TestATaskBeginsWithTheDeclaredInputs(t *testing.T) {
 	for name, definition := range map[string]string{
 		"graph": "inputs: {amount: int, limit: int = 3}\nstart: a\nnodes: {a: {service: s, prep: {input_key: $params.limit}}}",
 		"dag":   "inputs: {amount: int, limit: int = 3}\nnodes: {a: {service: s, prep: {input_key: $run.limit}}}",
@@ -36,7 +36,7 @@ func TestATaskBeginsWithWhatItsFlowDeclares(t *testing.T) {
 	}
 }
 
-func TestWhatFitsIsFoundToFitOnce(t *testing.T) {
+func TestInputsAreCheckedOnlyOnce(t *testing.T) {
 	plan := flowtest.Plan(t, "inputs: {amount: int}\nnodes: {a: {service: s}}")
 	start, err := flow.Start{Params: json.RawMessage(`{"amount":7}`)}.Fit(plan, flow.DefaultLimits)
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestWhatFitsIsFoundToFitOnce(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// ends plays a flow to its end.
+// ends runs a flow to its end.
 func ends(t *testing.T, definition, params string) *flow.State {
 	tb := newTable(t, flowtest.Plan(t, definition))
 	_, err := tb.do(flow.Start{Version: "v", Params: json.RawMessage(params)})
@@ -61,7 +61,7 @@ func ends(t *testing.T, definition, params string) *flow.State {
 	return tb.state
 }
 
-func TestAFlowInsideTakesWhatItDeclares(t *testing.T) {
+func TestANestedFlowGetsItsDeclaredInputs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		definition, params, result, err string
 	}{
@@ -103,7 +103,7 @@ func TestAFlowInsideTakesWhatItDeclares(t *testing.T) {
 	}
 }
 
-func TestAnErrorAboutInputsIsOneThatCallersCanActOn(t *testing.T) {
+func TestAnInputErrorIsOfKindInvalid(t *testing.T) {
 	var e *flow.Error
 	require.True(t, errors.As(error(&flow.BadInputs{}), &e))
 }

@@ -22,7 +22,7 @@ import (
 
 var keep = flag.Bool("keep", false, "keep a journal of every transcript that has none of the present format")
 
-// kept is a journal as some release wrote it, and what its task was then.
+// kept is a journal written by an earlier release, with facts about its task.
 type kept struct {
 	Definition string
 	Rows       []json.RawMessage
@@ -30,7 +30,7 @@ type kept struct {
 	Facts      facts
 }
 
-// snapshotBytes were JSON once.
+// snapshotBytes is an encoded snapshot. Early formats were JSON.
 type snapshotBytes []byte
 
 func (b *snapshotBytes) UnmarshalJSON(text []byte) error {
@@ -41,7 +41,7 @@ func (b *snapshotBytes) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]byte)(b))
 }
 
-// facts are what must stay true of a task, whatever becomes of the code.
+// facts are the properties of a task that must never change.
 type facts struct {
 	Status  flow.TaskStatus
 	Error   string          `json:",omitempty"`
@@ -63,9 +63,8 @@ func factsOf(s *flow.State, runs []flow.NodeRun) facts {
 	return f
 }
 
-// TestKeptJournalsAreReadForEver folds journals of every format ever written. One that no longer
-// gives the facts is a change of the past: a task of that release would be another one after an
-// upgrade.
+// TestKeptJournalsAreReadForEver applies journals of every earlier format. If a journal no longer
+// gives the same facts, an upgrade would change tasks of that release.
 func TestKeptJournalsAreReadForEver(t *testing.T) {
 	keepMissing(t)
 	files, err := filepath.Glob("testdata/journals/*.jsonl")
@@ -87,7 +86,7 @@ func TestKeptJournalsAreReadForEver(t *testing.T) {
 func (k *kept) check(t *testing.T) {
 	d, err := define.Parse([]byte(k.Definition))
 	require.NoError(t, err)
-	plan := compile.Lower(d, flow.Limits{}) // what was published is not checked again
+	plan := compile.Lower(d, flow.Limits{}) // a published version is not checked again
 	h := flow.NewHistory("task-1", plan)
 	for _, row := range k.Rows {
 		events, err := flow.DecodeEvents(row)
@@ -104,7 +103,7 @@ func (k *kept) check(t *testing.T) {
 	}
 }
 
-// keepMissing writes the journals that are asked for by -keep and not there.
+// keepMissing writes the missing journals if the flag -keep is set.
 func keepMissing(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)

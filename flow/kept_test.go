@@ -12,14 +12,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// bench drives a task of many units without the table's promises, which cost as much as the state
-// is large.
+// bench runs a task of many units without the checks of table, whose cost grows with the state.
 type bench struct {
 	t     *testing.T
 	state *flow.State
 	env   flow.Env
 	jobs  []flow.Job
-	most  int // events of one decision
+	most  int // maximum events of one decision
 }
 
 func (b *bench) do(c flow.Command) {
@@ -35,7 +34,7 @@ func (b *bench) do(c flow.Command) {
 	}
 }
 
-// work reports about every job, and returns how many there were.
+// work reports on every job, and returns their number.
 func (b *bench) work(fails func(unit int) bool) (n int) {
 	for ; len(b.jobs) > 0; n++ {
 		job := b.jobs[0]
@@ -57,7 +56,7 @@ func listOfNumbers(n int) string {
 	return "[" + text.String()[1:] + "]"
 }
 
-func TestOfManyUnitsOnlyThoseThatFailedRunAgain(t *testing.T) {
+func TestOnlyFailedUnitsRunAgain(t *testing.T) {
 	const units = 10_000
 	for name, definition := range map[string]string{
 		"fanout":  "mode: dag\nnodes: {f: {service: s, each: {items: $run.list, on_error: collect}}}",
@@ -77,7 +76,7 @@ func TestOfManyUnitsOnlyThoseThatFailedRunAgain(t *testing.T) {
 	}
 }
 
-func TestUnitsRunAgainWhereTheStepFailedByWhatAllOfThemPutOut(t *testing.T) {
+func TestAllUnitsRunAgainAfterTheirCombinedOutputFailed(t *testing.T) {
 	for name, definition := range map[string]string{
 		"fanout":  "mode: dag\nnodes: {f: {service: s, each: {items: $run.list, on_error: collect}}}",
 		"foreach": "start: f\nnodes: {f: {kind: foreach, service: s, prep: {input_key: $params.list}, post: {output_key: f}}}",

@@ -20,7 +20,7 @@ func keyed(t *testing.T, definition, params string) *table {
 	return tb
 }
 
-func TestAJobIsDispatchedOnceItIsGivenItsPermit(t *testing.T) {
+func TestAJobIsDispatchedWhenItHasItsPermit(t *testing.T) {
 	tb := keyed(t, `{start: a, nodes: {a: {service: s, timeout_ms: 500, concurrency: {key: $params.customer, limit: 3, fair: $params.user}, priority: $params.p}}}`,
 		`{"customer":"c7","user":"u1","p":7}`)
 	require.Empty(t, tb.jobs)
@@ -53,7 +53,7 @@ func TestAJobIsDispatchedOnceItIsGivenItsPermit(t *testing.T) {
 	require.Empty(t, tb.held, "who is over holds nothing")
 }
 
-func TestEachAttemptAsksAnewAndARetrysPauseHoldsNothing(t *testing.T) {
+func TestEachAttemptRequestsItsPermitAndRetryDelaysHoldNone(t *testing.T) {
 	tb := keyed(t, `{start: a, nodes: {a: {service: third, max_retries: 2, wait_ms: 100, concurrency: {limit: 1}, rate: {limit: 5, per: 1s}}}}`, `{}`)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
 	for attempt := 1; attempt <= 3; attempt++ {
@@ -92,7 +92,7 @@ func TestUnitsWithOneKeyAreOneEvent(t *testing.T) {
 	require.Equal(t, "jobs:f/a:c", tb.asks[499].Key)
 }
 
-func TestATaskAsksBeforeItsFirstNode(t *testing.T) {
+func TestATaskRequestsItsPermitBeforeItsFirstNode(t *testing.T) {
 	tb := keyed(t, `{concurrency: {key: $params.customer, limit: 2}, start: a, nodes: {a: {service: s}}}`, `{"customer":"c"}`)
 	require.Equal(t, flow.TaskPending, tb.state.Status)
 	require.Len(t, tb.events, 1)
@@ -108,7 +108,7 @@ func TestATaskAsksBeforeItsFirstNode(t *testing.T) {
 	require.Empty(t, tb.held)
 }
 
-func TestATaskThatIsRetriedAsksAnew(t *testing.T) {
+func TestARetriedTaskRequestsItsPermitAgain(t *testing.T) {
 	tb := keyed(t, `{concurrency: {limit: 2}, start: a, nodes: {a: {service: boom, on_error: fail}}}`, `{}`)
 	first := tb.asks[0].Address
 	tb.work()
@@ -122,7 +122,7 @@ func TestATaskThatIsRetriedAsksAnew(t *testing.T) {
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
 }
 
-func TestAPermitOfATaskThatIsCanceledGentlyBeginsNothing(t *testing.T) {
+func TestAPermitStartsNothingDuringAGentleCancel(t *testing.T) {
 	for _, profile := range []string{"troupe", "pgflow"} {
 		tb := keyed(t, `{profile: `+profile+`, concurrency: {limit: 2}, nodes: {a: {service: s}}}`, `{}`)
 		ask := tb.asks[0]
@@ -154,7 +154,7 @@ func TestATaskThatWaitsIsCanceledAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedFailsAndWhatIsEvictedIsCanceled(t *testing.T) {
+func TestRefusedAttemptsFailAndEvictedOnesAreCanceled(t *testing.T) {
 	tb := keyed(t, `{start: a, nodes: {a: {service: s, on_error: fail, concurrency: {key: k, limit: 2, when_full: refuse}}}}`, `{}`)
 	require.Equal(t, flow.FullRefuse, tb.asks[0].Full)
 	tb.tell(flow.Granted{Address: tb.asks[0].Address, Key: tb.asks[0].Key, Refused: true})
@@ -182,7 +182,7 @@ func TestWhatIsRefusedFailsAndWhatIsEvictedIsCanceled(t *testing.T) {
 	require.Equal(t, flow.TaskCanceled, tb.state.Status)
 }
 
-func TestLongKeysAreToldApart(t *testing.T) {
+func TestLongKeysStayDistinct(t *testing.T) {
 	long := string(make([]byte, 300))
 	for i := range 300 {
 		long = long[:i] + "x" + long[i+1:]
@@ -198,9 +198,9 @@ func TestLongKeysAreToldApart(t *testing.T) {
 	}
 }
 
-// A task is retried whose undoing was cut short, so it has something to undo before it has begun
+// The compensations of the retried task were cut short, so it has units to undo before it has begun
 // again.
-func TestARefusalThatIsToldAgainWhileATaskUndoesChangesNothing(t *testing.T) {
+func TestARepeatedRefusalDuringCompensationChangesNothing(t *testing.T) {
 	tb := keyed(t, `{concurrency: {limit: 1, when_full: refuse}, nodes: {a: {service: s, compensate: undo}, b: {service: s, compensate: undo},
 		c: {service: boom, depends_on: [a, b]}, undo: {service: s}}}`, `{}`)
 	tb.grant()
@@ -226,7 +226,7 @@ func TestARefusalThatIsToldAgainWhileATaskUndoesChangesNothing(t *testing.T) {
 	require.Empty(t, tb.asks)
 }
 
-func TestWhoHasHisPlaceAndWaitsForHisTurnIsEvicted(t *testing.T) {
+func TestAHolderThatWaitsForItsRateIsEvicted(t *testing.T) {
 	tb := keyed(t, `{start: a, nodes: {a: {service: s, on_error: fail, concurrency: {limit: 1, when_full: cancel_running}, rate: {limit: 1, per: 1h}}}}`, `{}`)
 	at := tb.asks[0].Address
 	tb.tell(flow.Granted{Address: at, Key: "jobs:f/a"})

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// carried is a task with a job that the member m has dispatched.
+// carried returns a task with a job that member m has dispatched.
 func carried(t *testing.T) (s *flow.State, do func(flow.Command) []flow.Effect) {
 	s = flow.NewState("t", flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"http","service":"s"}}}`))
 	do = func(c flow.Command) []flow.Effect {
@@ -31,7 +31,7 @@ func dispatched(effects []flow.Effect) (jobs []flow.Job) {
 	return jobs
 }
 
-func TestAJobWhoseCarrierIsGoneIsDispatchedAgainUntilThatIsTooOften(t *testing.T) {
+func TestAJobOfALostCarrierIsRedeliveredUpToTheLimit(t *testing.T) {
 	s, do := carried(t)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
 	for lost := range flow.DefaultLimits.Deliveries - 1 {
@@ -48,7 +48,7 @@ func TestAJobWhoseCarrierIsGoneIsDispatchedAgainUntilThatIsTooOften(t *testing.T
 	require.Contains(t, s.Error, "given up after 5 deliveries")
 }
 
-func TestWhatGoesOnWithoutItsCarrierIsTakenOverHoweverOftenThatIsLost(t *testing.T) {
+func TestAdoptedWorkIsRedeliveredWithoutLimit(t *testing.T) {
 	for name, node := range map[string]string{
 		"work outside": `{"exec_type":"outside","service":"s"}`,
 		"a container":  `{"exec":{"type":"container","image":"i","command":["x"]}}`,
@@ -76,7 +76,7 @@ func TestWhatGoesOnWithoutItsCarrierIsTakenOverHoweverOftenThatIsLost(t *testing
 	}
 }
 
-func TestAJobThatNobodyHasBegunIsDispatchedAgainWithoutALoss(t *testing.T) {
+func TestAnUnbegunJobIsRedeliveredWithoutCountingALoss(t *testing.T) {
 	_, do := carried(t)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
 	for given := range 2 * flow.DefaultLimits.Deliveries {
@@ -87,7 +87,7 @@ func TestAJobThatNobodyHasBegunIsDispatchedAgainWithoutALoss(t *testing.T) {
 	}
 }
 
-func TestAJobThatNobodyHasBegunMayBePassedToAnotherMember(t *testing.T) {
+func TestAnUnbegunJobCanPassToAnotherMember(t *testing.T) {
 	s, do := carried(t)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
 	pass := flow.Report{Address: at, Lost: true, Unbegun: true, To: "n"}
@@ -109,7 +109,7 @@ func TestAJobThatNobodyHasBegunMayBePassedToAnotherMember(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, s.Status)
 }
 
-func TestAJobThatItsLivingCarrierDoesNotKnowIsGivenBackOnce(t *testing.T) {
+func TestAJobUnknownToItsLiveCarrierIsReturnedOnce(t *testing.T) {
 	s := flow.NewState("t", flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"}}}`))
 	do := func(member string, c flow.Command) []flow.Job {
 		d, err := flow.Decide(s, c, flow.Env{Now: 1_000, Member: member})
@@ -138,7 +138,7 @@ func TestAPassedJobIsWithdrawnWhereItIsCarriedOut(t *testing.T) {
 	require.Equal(t, flow.TaskCanceled, s.Status)
 }
 
-func TestACarrierIsToldWhetherAnybodyWaitsForWhatItWasGiven(t *testing.T) {
+func TestInquireRejectsObsoleteDeliveries(t *testing.T) {
 	s, do := carried(t)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
 	inquire := func(carrier string, given int) error {

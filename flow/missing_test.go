@@ -25,7 +25,7 @@ edges:
   - {from: size, action: small, to: little}
 `
 
-// visited says which nodes have been entered.
+// visited returns the nodes that were entered.
 func (tb *table) visited() (nodes []string) {
 	for _, e := range tb.events {
 		if e.Type == flow.StepEntered {
@@ -42,9 +42,10 @@ func TestAConditionThatComparesSomethingMissingFailsItsStep(t *testing.T) {
 		status  flow.TaskStatus
 		visited []string
 	}{
-		"nothing is said":            {"", flow.TaskFailed, []string{"size"}},
-		"on_missing says fail":       {"on_missing: fail\n", flow.TaskFailed, []string{"size"}},
-		"it is followed":             {"on_error: follow\n", flow.TaskFailed, []string{"size"}}, // without an action there is no edge
+		"nothing is said":      {"", flow.TaskFailed, []string{"size"}},
+		"on_missing says fail": {"on_missing: fail\n", flow.TaskFailed, []string{"size"}},
+		// without an action no edge matches
+		"it is followed":             {"on_error: follow\n", flow.TaskFailed, []string{"size"}},
 		"an error edge handles it":   {"x: {}\n", flow.TaskCompleted, []string{"size", "help"}},
 		"what is missing is coerced": {"on_missing: coerce\n", flow.TaskCompleted, []string{"size", "little"}},
 	} {
@@ -64,7 +65,7 @@ func TestAConditionThatComparesSomethingMissingFailsItsStep(t *testing.T) {
 	}
 }
 
-func TestAFailedConditionIsNotTriedAgain(t *testing.T) {
+func TestAFailedConditionIsNotRetried(t *testing.T) {
 	for name, inside := range map[string]string{
 		"graph": `start: x, nodes: {x: {kind: choice, choice_cases: [{action: a, expr: {eq: [$shared.none, 1]}}]}}`,
 		"dag":   `mode: dag, nodes: {x: {service: echo, when: {expr: "run.none == 1"}}}`,
@@ -79,12 +80,13 @@ func TestAFailedConditionIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAFlowInsideTakesMissingThingsAsTheOneAroundItDoes(t *testing.T) {
+func TestANestedFlowTreatsMissingValuesLikeItsParent(t *testing.T) {
 	const inside = `s: {kind: subflow, flow: {%s start: x, nodes: {x: {kind: choice, choice_cases: [{action: a, expr: {eq: [$shared.none, null]}}]}}}}`
 	for say, want := range map[string]flow.TaskStatus{
-		``:                     flow.TaskCompleted,
-		`on_missing: fail,`:    flow.TaskFailed,
-		`embedded: published,`: flow.TaskFailed, // that one would say coerce itself
+		``:                  flow.TaskCompleted,
+		`on_missing: fail,`: flow.TaskFailed,
+		// the embedded flow would have to set coerce itself
+		`embedded: published,`: flow.TaskFailed,
 	} {
 		tb := newTable(t, flowtest.Plan(t, "start: s\non_missing: coerce\nnodes:\n  "+fmt.Sprintf(inside, say)+"\n"))
 		tb.toTheEnd()
@@ -114,7 +116,7 @@ nodes:
 	}
 }
 
-func TestWhatASkippedDependencyLacksIsMissing(t *testing.T) {
+func TestFieldsOfASkippedDependencyAreMissing(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `
 mode: dag
 nodes:

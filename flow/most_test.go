@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// wide is a dag of so many nodes that wait for nothing.
+// wide returns a dag of independent nodes.
 func wide(nodes int) string {
 	var list []string
 	for i := range nodes {
@@ -21,7 +21,7 @@ func wide(nodes int) string {
 	return `{"mode":"dag","nodes":{` + strings.Join(list, ",") + `}}`
 }
 
-func TestADecisionBeginsNoMoreNodesThanItIsTo(t *testing.T) {
+func TestADecisionBeginsNoMoreNodesThanItsLimit(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, wide(10)))
 	tb.env.Most = 3
 	d, err := tb.decide("", flow.Start{Version: "v", Params: json.RawMessage(`{}`)})
@@ -45,7 +45,7 @@ func TestADecisionBeginsNoMoreNodesThanItIsTo(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, tb.state.Status)
 }
 
-func TestAGraphGoesOnHoweverManyAttemptsADecisionIsToBegin(t *testing.T) {
+func TestAGraphIgnoresTheLimitOfAttempts(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `{"start":"a","nodes":{"a":{"service":"echo"},"b":{"service":"echo"}},"edges":[{"from":"a","action":"default","to":"b"}]}`))
 	tb.env.Most = 1
 	d, err := tb.decide("", flow.Start{Version: "v", Params: json.RawMessage(`{}`)})
@@ -55,7 +55,7 @@ func TestAGraphGoesOnHoweverManyAttemptsADecisionIsToBegin(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, tb.state.Status)
 }
 
-func TestATaskThatEndsLeavesNothingToGoOnWith(t *testing.T) {
+func TestAnEndedTaskHasNoContinuation(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, strings.Replace(wide(4), `"mode":"dag"`, `"mode":"dag","on_error":"fail_fast"`, 1)))
 	tb.env.Most = 2
 	d, err := tb.decide("", flow.Start{Version: "v", Params: json.RawMessage(`{}`)})

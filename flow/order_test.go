@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// TestTheOrderOfCompletionsDoesNotMatter plays the same random dag in several orders. All of them
-// end with the same statuses, outputs and result; nothing begins before what it waits for has
-// ended, and nothing that could run is left.
+// TestTheOrderOfCompletionsDoesNotMatter runs the same random dag in several orders. All of them
+// end with the same statuses, outputs and result. No node begins before its dependencies have
+// ended, and no node that could run is left.
 func TestTheOrderOfCompletionsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { orderDoesNotMatter(rt, flowtest.Rapid{T: rt}) })
 }
@@ -32,8 +32,8 @@ func orderDoesNotMatter(t require.TestingT, d flowtest.Dice) {
 	}
 }
 
-// tame takes out of a definition what depends on time or on who comes first on purpose: deadlines,
-// failing fast, and flows of graph mode, whose shared state says who wrote last.
+// tame removes the parts of a definition that depend on time or order by design: timeouts,
+// fail_fast, and flows of graph mode, whose shared state shows the last writer.
 func tame(part any) any {
 	n, ok := part.(flowtest.Object)
 	if !ok {
@@ -58,25 +58,24 @@ func tame(part any) any {
 	return n
 }
 
-// oneOfKeys chooses by how large an object is.
+// oneOfKeys chooses by the size of an object.
 func oneOfKeys(n flowtest.Object, from ...string) string {
 	return from[len(n["nodes"].(flowtest.Object))%len(from)]
 }
 
-// ended is what comes out of a task.
+// ended is the outcome of a task.
 type ended struct {
 	Status flow.TaskStatus
 	Result string
 	Nodes  []string
 }
 
-// playInOrder plays a task to its end; next chooses who of those in flight comes next.
+// playInOrder runs a task to its end; next chooses the next attempt in flight.
 func playInOrder(t require.TestingT, plan *flow.Plan, next func(n int) int) ended {
 	return playBy(t, plan, func(tb *table, open []flow.Address) flow.Command { return tb.completion(open[next(len(open))]) })
 }
 
-// playTogether has several of those in flight reported at once, each as often as chance will have
-// it.
+// playTogether reports several attempts at once, each a random number of times.
 func playTogether(t require.TestingT, plan *flow.Plan, next func(n int) int) ended {
 	return playBy(t, plan, func(tb *table, open []flow.Address) flow.Command {
 		var all flow.Reports
@@ -87,7 +86,7 @@ func playTogether(t require.TestingT, plan *flow.Plan, next func(n int) int) end
 	})
 }
 
-// completion is the report of an attempt in flight.
+// completion returns the report of an attempt in flight.
 func (tb *table) completion(a flow.Address) flow.Report {
 	if job, ok := tb.jobs[a]; ok {
 		return tb.hands(job)
@@ -95,7 +94,7 @@ func (tb *table) completion(a flow.Address) flow.Report {
 	return tb.finishDirectly(a, "")
 }
 
-// playBy plays a task to its end; next says what happens while attempts are in flight.
+// playBy runs a task to its end; next returns the next command while attempts are in flight.
 func playBy(t require.TestingT, plan *flow.Plan, next func(tb *table, open []flow.Address) flow.Command) ended {
 	tb := newTable(t, plan)
 	_, err := tb.do(flow.Start{Params: paramsFor(plan)})
@@ -112,7 +111,7 @@ func playBy(t require.TestingT, plan *flow.Plan, next func(tb *table, open []flo
 			return endOf(tb.state)
 		case len(open) == 0:
 			before := len(tb.events)
-			if tb.wait(1_000); len(tb.events) == before { // a step that waits again, in another visit
+			if tb.wait(1_000); len(tb.events) == before { // a step waits again in another visit
 				tb.signalAll()
 			}
 			continue
@@ -132,7 +131,7 @@ func endOf(s *flow.State) ended {
 	return e
 }
 
-// startedInTime says that everything a step waits for had ended when it began.
+// startedInTime checks that all dependencies of a step had ended when it began.
 func startedInTime(plan *flow.Plan, events []flow.Event) error {
 	s := flow.NewState("t", plan)
 	for i := range events {

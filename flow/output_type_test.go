@@ -17,7 +17,7 @@ func TestAnOutputOfAnotherTypeFailsItsAttempt(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, tb.state.Status, "each unit has the type")
 }
 
-func TestAnAttemptWithAnOutputOfAnotherTypeIsTriedAgain(t *testing.T) {
+func TestAnAttemptWithAnOutputOfAnotherTypeIsRetried(t *testing.T) {
 	tb := played(t, `{"profile":"ork","nodes":{"a":{"service":"third","input":{"x":1},"output_type":"object","retry":{"max_attempts":3}}}}`, `{}`)
 	require.Equal(t, flow.TaskCompleted, tb.state.Status)
 }

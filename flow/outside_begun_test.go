@@ -16,7 +16,7 @@ nodes:
   a: {exec_type: outside, service: svc, post: {output_key: out}}
 `
 
-// handedOver is a task whose attempt waits for jobs outside, each of them pending or not.
+// handedOver returns a task whose attempt waits for external jobs, each of them pending or not.
 func handedOver(t *testing.T, pending ...bool) *table {
 	tb := defers(t, begunOutside)
 	r := flow.Report{Address: first()}
@@ -28,7 +28,7 @@ func handedOver(t *testing.T, pending ...bool) *table {
 	return tb
 }
 
-// begins are the events of a decision that tell that somebody is at an attempt.
+// begins returns the times of the events in a decision that record the begin of an attempt.
 func begins(d flow.Decision) (since []int64) {
 	for i := range d.Events {
 		if e := &d.Events[i]; e.Type == flow.AttemptBegun {
@@ -38,10 +38,10 @@ func begins(d flow.Decision) (since []int64) {
 	return since
 }
 
-// unit is the only one of the task's only step.
+// unit returns the only unit of the task's only step.
 func (tb *table) unit() flow.Unit { return tb.state.Active()[0].Units[0] }
 
-func TestAnAttemptIsDispatchedUntilItsJobOutsideIsUnderWay(t *testing.T) {
+func TestAnAttemptIsDispatchedUntilItsExternalJobRuns(t *testing.T) {
 	for name, tt := range map[string]struct {
 		pending []bool
 		want    flow.UnitStatus
@@ -65,7 +65,7 @@ func TestAnAttemptIsDispatchedUntilItsJobOutsideIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestThatAJobOutsideIsUnderWayIsStoredOnceAndWithinItsTime(t *testing.T) {
+func TestTheStartOfAnExternalJobIsStoredOnceAndInRange(t *testing.T) {
 	for name, tt := range map[string]struct{ at, want int64 }{
 		"as it says":                    {-300, -300},
 		"its clock is behind":           {-3_600_000, -500},
@@ -88,11 +88,11 @@ func TestThatAJobOutsideIsUnderWayIsStoredOnceAndWithinItsTime(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotSeenToBeginHasBegunIfItEndedWellOrSaysSo(t *testing.T) {
+func TestAnUnseenExternalJobHasBegunIfItSucceedsOrReportsIt(t *testing.T) {
 	for name, tt := range map[string]struct {
 		failure string
-		began   int64 // before its end; 0 = it does not say
-		begun   int64 // likewise; -1 = it has not
+		began   int64 // reported before its end; 0 if not reported
+		begun   int64 // recorded time; -1 if none
 	}{
 		"it ends well and says when it began":   {"", 200, 200},
 		"it ends well":                          {"", 0, 500},
@@ -116,7 +116,7 @@ func TestWhatWasNotSeenToBeginHasBegunIfItEndedWellOrSaysSo(t *testing.T) {
 	}
 }
 
-func TestNobodyIsAtAnAttemptBeforeItIsHandedOver(t *testing.T) {
+func TestAnAttemptIsNotWorkedOnBeforeItsHandOver(t *testing.T) {
 	tb := defers(t, begunOutside)
 	require.Nil(t, tb.must(t, flow.Working{Address: first(), At: 1}).Events)
 	tb.must(t, flow.Report{Address: first(), Deferred: []flow.External{{Service: "svc", ID: "j", Pending: true}}})
@@ -131,7 +131,7 @@ nodes:
   a: {exec: {type: process, command: ls, report: object_store}}
 `
 
-func TestAProgramThatTellsByFilesIsAtItWithItsFirstWord(t *testing.T) {
+func TestAProgramWithFilesBeginsWithItsFirstReport(t *testing.T) {
 	tb := defers(t, byFiles)
 	require.Nil(t, tb.must(t, flow.Working{Address: first(), At: 1}).Events, "it has yet to be started")
 	require.Equal(t, []int64{0}, begins(tb.must(t, flow.Begin{Address: first(), Carrier: tb.env.Member})))
@@ -143,11 +143,11 @@ func TestAProgramThatTellsByFilesIsAtItWithItsFirstWord(t *testing.T) {
 	require.Equal(t, flow.ProgramLost, tb.state.Error[len(tb.state.Error)-len(flow.ProgramLost):], "it was lost with its member")
 }
 
-func TestAHistoryTellsSinceWhenSomebodyElsewhereIsAtAnAttempt(t *testing.T) {
+func TestAHistoryHasTheStartOfWorkElsewhere(t *testing.T) {
 	for name, tt := range map[string]struct {
 		definition string
 		handed     func(*table)
-		want       []int64 // after it was handed over, after the first word, after the end
+		want       []int64 // after the hand-over, after the first report, after the end
 	}{
 		"of work outside that is pending": {begunOutside, func(tb *table) {
 			tb.do(flow.Report{Address: first(), Deferred: []flow.External{{Service: "svc", ID: "j", Pending: true}}})
@@ -186,7 +186,7 @@ func TestAHistoryTellsSinceWhenSomebodyElsewhereIsAtAnAttempt(t *testing.T) {
 	}
 }
 
-func TestEventsTellWhetherSomebodyBeginsWithAnAttempt(t *testing.T) {
+func TestEventsThatBeginAnAttemptAreRecognized(t *testing.T) {
 	outside, program := flowtest.Plan(t, begunOutside).Root.Nodes["a"].Exec, flowtest.Plan(t, byFiles).Root.Nodes["a"].Exec
 	jobs := func(text string) flow.Event {
 		return flow.Event{Type: flow.AttemptDeferred, Input: json.RawMessage(text)}

@@ -18,24 +18,24 @@ nodes:
   a: {service: svc, exec_type: local_func, func: f, deferred: true, timeout_ms: 500, retry: {max_attempts: 2, delay: 10ms}, post: {output_key: out}}
 `
 
-// twoJobs is an output that names two jobs outside.
+// twoJobs is an output with two external jobs.
 const twoJobs = `{"deferred": [{"service_type": "s", "job_id": "j1"}, {"service_type": "s", "job_id": 2}], "data": {"n": 1}}`
 
-// deferred is a task whose attempt waits for what an output names.
+// deferred returns a task whose attempt waits for the external jobs of an output.
 func deferred(t *testing.T, output string) *table {
 	tb := defers(t, deferring)
 	tb.must(t, flow.Report{Address: first(), Output: json.RawMessage(output)})
 	return tb
 }
 
-// defers is a task that has begun.
+// defers returns a started task.
 func defers(t *testing.T, definition string) *table {
 	tb := newTable(t, flowtest.Plan(t, definition))
 	tb.must(t, flow.Start{})
 	return tb
 }
 
-// must decides what is not refused.
+// must runs a command that must not be rejected.
 func (tb *table) must(t *testing.T, c flow.Command) flow.Decision {
 	t.Helper()
 	d, err := tb.do(c)
@@ -43,14 +43,14 @@ func (tb *table) must(t *testing.T, c flow.Command) flow.Decision {
 	return d
 }
 
-// first is the first attempt of node a.
+// first returns the first attempt of node a.
 func first() flow.Address { return flow.Address{Node: "a", Visit: 1, Attempt: 1} }
 
 func outsideEnded(index int, output, failure string) flow.ExternalEnded {
 	return flow.ExternalEnded{Address: first(), Index: index, Output: json.RawMessage(output), Error: failure}
 }
 
-func TestAnAttemptWaitsForAllJobsOutsideAndEndsWithItsData(t *testing.T) {
+func TestAnAttemptWaitsForAllExternalJobsAndEndsWithItsData(t *testing.T) {
 	tb := deferred(t, twoJobs)
 	wait := flow.Waiting(tb.state)
 	require.Len(t, wait, 1)
@@ -60,7 +60,7 @@ func TestAnAttemptWaitsForAllJobsOutsideAndEndsWithItsData(t *testing.T) {
 	require.Equal(t, tb.state.Live(first()).Due, due)
 
 	tb.must(t, outsideEnded(1, `7`, ""))
-	tb.must(t, outsideEnded(1, `8`, "late")) // the same again changes nothing
+	tb.must(t, outsideEnded(1, `8`, "late")) // a repetition changes nothing
 	tb.must(t, outsideEnded(5, ``, "no such job"))
 	require.Equal(t, flow.TaskRunning, tb.state.Status)
 	tb.must(t, outsideEnded(0, ``, ""))
@@ -68,7 +68,7 @@ func TestAnAttemptWaitsForAllJobsOutsideAndEndsWithItsData(t *testing.T) {
 	require.JSONEq(t, `{"n": 1}`, string(tb.state.Root.Shared["out"]))
 }
 
-func TestWhatAProgramOutsideHasToldIsKept(t *testing.T) {
+func TestDetailsAndMetricsOfExternalJobsAreKept(t *testing.T) {
 	tb := deferred(t, twoJobs)
 	failed := outsideEnded(0, ``, "it broke")
 	failed.Details, failed.Metrics = json.RawMessage(`{"k":1}`), json.RawMessage(`[{"name":"rows"}]`)
@@ -84,7 +84,7 @@ func TestWhatAProgramOutsideHasToldIsKept(t *testing.T) {
 	require.JSONEq(t, `[{"name":"rows"}]`, string(told[0].Metrics))
 }
 
-func TestTheFirstJobOutsideThatFailsFailsTheAttemptAndCallsOffTheOthers(t *testing.T) {
+func TestTheFirstFailedExternalJobFailsTheAttempt(t *testing.T) {
 	tb := deferred(t, twoJobs)
 	d := tb.must(t, outsideEnded(0, ``, "it broke"))
 	require.Contains(t, d.Effects, flow.Recall{Address: first(), Indexes: []int{1}})
@@ -94,7 +94,7 @@ func TestTheFirstJobOutsideThatFailsFailsTheAttemptAndCallsOffTheOthers(t *testi
 	require.Equal(t, flow.TaskRunning, tb.state.Status, "it is tried again")
 }
 
-func TestATimeoutAndACancelCallOffWhatIsOutside(t *testing.T) {
+func TestATimeoutAndACancelRecallExternalJobs(t *testing.T) {
 	tb := deferred(t, twoJobs)
 	tb.must(t, outsideEnded(0, ``, ""))
 	d := tb.must(t, flow.Cancel{})
@@ -109,7 +109,7 @@ func TestATimeoutAndACancelCallOffWhatIsOutside(t *testing.T) {
 	require.Contains(t, tb.state.Active()[0].Units[0].Error.Text, "timeout")
 }
 
-func TestACancelThatIsGentleWaitsForWhatIsOutside(t *testing.T) {
+func TestAGentleCancelWaitsForExternalJobs(t *testing.T) {
 	tb := deferred(t, twoJobs)
 	tb.must(t, flow.Cancel{Gently: true})
 	require.Equal(t, flow.TaskCanceling, tb.state.Status)
@@ -118,7 +118,7 @@ func TestACancelThatIsGentleWaitsForWhatIsOutside(t *testing.T) {
 	require.Equal(t, flow.TaskCanceled, tb.state.Status)
 }
 
-func TestWhoCarriedOutAnAttemptThatWaitsOutsideHasNoMoreToSay(t *testing.T) {
+func TestTheFormerCarrierCannotReportOnAWaitingAttempt(t *testing.T) {
 	tb := deferred(t, twoJobs)
 	require.Nil(t, tb.must(t, flow.Report{Address: first(), Error: "late"}).Events)
 	require.Nil(t, tb.must(t, flow.Report{Address: first(), Lost: true}).Events)
@@ -130,7 +130,7 @@ func TestWhoCarriedOutAnAttemptThatWaitsOutsideHasNoMoreToSay(t *testing.T) {
 	}
 }
 
-func TestWhatAnOutputMeansThatMayNameJobsOutside(t *testing.T) {
+func TestOutputsThatMayNameExternalJobs(t *testing.T) {
 	for name, tt := range map[string]struct{ output, out, err string }{
 		"an empty list is a plain output":      {output: `{"deferred": []}`, out: `{"deferred": []}`},
 		"a list of texts is a plain output":    {output: `{"deferred": ["a"]}`, out: `{"deferred": ["a"]}`},
@@ -153,7 +153,7 @@ func TestWhatAnOutputMeansThatMayNameJobsOutside(t *testing.T) {
 	}
 }
 
-func TestJobsOutsideAreTrackedWithAllThatIsKnownOfThem(t *testing.T) {
+func TestExternalJobsAreTrackedWithAllTheirData(t *testing.T) {
 	tb := defers(t, deferring)
 	d := tb.must(t, flow.Report{Address: first(), Output: json.RawMessage(`{"deferred": [{"job_id": "j", "url": "mock://success"}], "note": 1}`)})
 	var track flow.Track
@@ -168,7 +168,7 @@ func TestJobsOutsideAreTrackedWithAllThatIsKnownOfThem(t *testing.T) {
 	require.JSONEq(t, `{"deferred": [{"job_id": "j", "url": "mock://success"}], "note": 1}`, string(tb.state.Root.Shared["out"]), "without data all of it is the output")
 }
 
-func TestInTheProfileOfOrkEveryAttemptMayWaitAndOnlyATimeoutThatIsWrittenGoesOn(t *testing.T) {
+func TestOrkAttemptsMayWaitAndOnlyExplicitTimeoutsContinue(t *testing.T) {
 	for definition, due := range map[string]bool{
 		"profile: ork\nnodes: {a: {service: svc, exec_type: local_func, func: f}}":               false,
 		"profile: ork\nnodes: {a: {service: svc, exec_type: local_func, func: f, timeout: 10s}}": true,
@@ -180,7 +180,7 @@ func TestInTheProfileOfOrkEveryAttemptMayWaitAndOnlyATimeoutThatIsWrittenGoesOn(
 	}
 }
 
-func TestWithoutAnOutputTheAttemptHasThatOfItsJobsOutside(t *testing.T) {
+func TestWithoutAnOutputAnAttemptGetsThatOfItsExternalJobs(t *testing.T) {
 	for n, want := range map[int]string{1: `"o0"`, 2: `["o0", "o1"]`} {
 		tb := defers(t, strings.ReplaceAll(deferring, "deferred: true, ", ""))
 		r := flow.Report{Address: first()}

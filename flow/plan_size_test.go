@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// heldBy is what a plan takes of the heap, without the definition that it was made of.
+// heldBy returns the heap size of a plan, without the definition from which it was compiled.
 func heldBy(t *testing.T, text string) (plan *flow.Plan, bytes int) {
 	t.Helper()
 	heap := func() int {
@@ -33,7 +33,7 @@ func heldBy(t *testing.T, text string) (plan *flow.Plan, bytes int) {
 	return plan, after - before
 }
 
-func TestThePlanIsAboutAsLargeAsItSays(t *testing.T) {
+func TestTheSizeOfAPlanIsAboutItsMemory(t *testing.T) {
 	many := func(n int, node func(i int) string) string {
 		nodes := make([]string, n)
 		for i := range nodes {
@@ -41,7 +41,8 @@ func TestThePlanIsAboutAsLargeAsItSays(t *testing.T) {
 		}
 		return strings.Join(nodes, ",")
 	}
-	heldBy(t, `{"nodes":{"a":{"kind":"timer","params":{"delay_ms":0},"when":{"expr":"true"}}}}`) // what is made once
+	// creates the data that is only allocated once
+	heldBy(t, `{"nodes":{"a":{"kind":"timer","params":{"delay_ms":0},"when":{"expr":"true"}}}}`)
 	for name, text := range map[string]string{
 		"a chain":     flowtest.LargeDag(2_122, func(i int) string { return strings.Repeat(fmt.Sprintf(`"n%d"`, i-1), min(i, 1)) }),
 		"a graph":     string(flowtest.Chain(2_122)),

@@ -13,12 +13,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// TestPromisesHoldForAnyFlow drives random flows by random commands.
+// TestPromisesHoldForAnyFlow runs random commands on random flows.
 func TestPromisesHoldForAnyFlow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { promisesHold(rt, flowtest.Rapid{T: rt}) })
 }
 
-// FuzzDecide lets coverage find flows and commands that chance does not.
+// FuzzDecide finds flows and commands by coverage that random choice does not reach.
 func FuzzDecide(f *testing.F) {
 	for seed := range uint64(32) {
 		bytes := make([]byte, 1<<10)
@@ -28,7 +28,7 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bytes []byte) { promisesHold(t, &flowtest.Bytes{Left: bytes}) })
 }
 
-// promisesHold plays one random history. The table holds the promises after each command; in the
+// promisesHold runs one random history. The table checks the promises after each command; in the
 // end nothing may be stuck.
 func promisesHold(t require.TestingT, d flowtest.Dice) {
 	tb := newTable(t, flowtest.Plan(t, flowtest.RandomDefinition(d)))
@@ -51,7 +51,7 @@ func promisesHold(t require.TestingT, d flowtest.Dice) {
 	tb.runs()
 }
 
-// TestEventsSurviveTheJournal holds the encoder written by hand against encoding/json.
+// TestEventsSurviveTheJournal compares the encoder written by hand with encoding/json.
 func TestEventsSurviveTheJournal(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		events := rapid.SliceOfN(rapid.Custom(randomEvent), 0, 4).Draw(rt, "events")
@@ -70,14 +70,13 @@ func TestEventsSurviveTheJournal(t *testing.T) {
 		require.NoError(rt, err)
 		_, quick := flow.DecodeRow(nil, row)
 		require.True(rt, quick, "what we write is read by hand")
-		got, err = flow.DecodeEvents([]byte(compact(rt, row))) // as encoding/json writes values
+		got, err = flow.DecodeEvents([]byte(compact(rt, row))) // in the form of encoding/json
 		require.NoError(rt, err)
 		require.Equal(rt, want, got)
 	})
 }
 
-// randomEvent fills every field it can, as reflection sees them, so that a new one is not
-// forgotten.
+// randomEvent fills all fields through reflection, so that no new field is missed.
 func randomEvent(rt *rapid.T) flow.Event {
 	e := rapid.Make[flow.Event]().Draw(rt, "event")
 	for _, v := range []*json.RawMessage{&e.Input, &e.Output, &e.Details, &e.Metrics, &e.Params, &e.Permits} {
@@ -91,7 +90,7 @@ func randomEvent(rt *rapid.T) flow.Event {
 	return e
 }
 
-func TestRowsThatCannotBeReadAreTold(t *testing.T) {
+func TestUnreadableRowsAreErrors(t *testing.T) {
 	for row, want := range map[string]string{
 		``:                   "cannot be read",
 		`{"f":1,"e":{}}`:     "cannot be read",
@@ -105,7 +104,7 @@ func TestRowsThatCannotBeReadAreTold(t *testing.T) {
 	}
 }
 
-func TestSnapshotsThatCannotBeUsedAreOfNoUse(t *testing.T) {
+func TestUnusableSnapshotsAreRejected(t *testing.T) {
 	plan := flowtest.Plan(t, "start: a\nnodes: {a: {service: s}}")
 	s := flow.NewState("task-1", plan)
 	_, err := flow.Decide(s, flow.Start{}, flow.Env{Now: epoch})
@@ -138,8 +137,8 @@ func TestSnapshotsThatCannotBeUsedAreOfNoUse(t *testing.T) {
 	}
 }
 
-// TestEventsThatDoNotFitAreNotApplied folds journals out of order, with gaps and repeats: nothing
-// panics, also not in what reads the state.
+// TestEventsThatDoNotFitAreNotApplied applies journals out of order, with gaps and repetitions.
+// Nothing may panic, including the readers of the state.
 func TestEventsThatDoNotFitAreNotApplied(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := flowtest.Rapid{T: rt}

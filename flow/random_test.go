@@ -13,7 +13,7 @@ import (
 
 const randomParams = `{"val": 3, "list":[1, 2, 3,{"x": 4}], "text":"h\u00e9 <&>\u2028", "big": 12345678901234567890, "action":"go"}`
 
-// paramsFor are what a task of a plan begins with.
+// paramsFor returns params for a task of the plan.
 func paramsFor(p *flow.Plan) json.RawMessage {
 	if p.Root.Dag != nil && p.Root.Dag.RootMap != "" {
 		return json.RawMessage(`[1, {"x": 2},null, 3]`)
@@ -21,7 +21,7 @@ func paramsFor(p *flow.Plan) json.RawMessage {
 	return json.RawMessage(randomParams)
 }
 
-// randomCommand draws what may happen to a task next: also what is late, repeated or nonsense.
+// randomCommand draws the next command, including late, repeated and invalid ones.
 func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 	request := flowtest.OneOf(d, "request", "", "", "r1", "r2")
 	if len(tb.asks) > 0 && flowtest.Chance(d, 40) {
@@ -101,7 +101,7 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 	return request, tb.randomReport(d)
 }
 
-// randomReport is mostly that of a job in flight.
+// randomReport usually reports on a job in flight.
 func (tb *table) randomReport(d flowtest.Dice) flow.Report {
 	r := flow.Report{Address: tb.randomAddress(d), Token: tb.token(d), Fatal: flowtest.Chance(d, 10), TimedOut: flowtest.Chance(d, 10)}
 	if job, ok := tb.jobs[r.Address]; ok && flowtest.Chance(d, 70) {
@@ -117,7 +117,7 @@ func (tb *table) randomReport(d flowtest.Dice) flow.Report {
 	return r
 }
 
-// outside are the attempts that wait for work outside.
+// outside returns the attempts that wait for external jobs.
 func (tb *table) outside() (list []flow.Address) {
 	for _, w := range flow.Waiting(tb.state) {
 		if w.For == flow.WaitsOutside {
@@ -129,7 +129,7 @@ func (tb *table) outside() (list []flow.Address) {
 
 func (tb *table) token(d flowtest.Dice) string { return flowtest.OneOf(d, "token", "", "", "t1", "t2") }
 
-// randomAddress is mostly that of a job in flight, else one nearby or a nonsense one.
+// randomAddress usually returns a job in flight, else a similar or an invalid address.
 func (tb *table) randomAddress(d flowtest.Dice) flow.Address {
 	var known []flow.Address
 	for _, e := range tb.events {
@@ -145,7 +145,7 @@ func (tb *table) randomAddress(d flowtest.Dice) flow.Address {
 		Visit: flowtest.Between(d, "visit", -1, 2), Unit: flowtest.Between(d, "unit", -1, 9), Attempt: flowtest.Between(d, "attempt", -1, 2)}
 }
 
-// enqueued is when an attempt was, or another time.
+// enqueued returns when an attempt was enqueued, or another time.
 func (tb *table) enqueued(d flowtest.Dice, at flow.Address) int64 {
 	if live := tb.state.Live(at); live != nil && flowtest.Chance(d, 80) {
 		return live.StartedAt
@@ -153,7 +153,7 @@ func (tb *table) enqueued(d flowtest.Dice, at flow.Address) int64 {
 	return tb.env.Now
 }
 
-// randomFanout is a step that takes further units, if there is one.
+// randomFanout returns a step that accepts more units, if there is one.
 func (tb *table) randomFanout(d flowtest.Dice) flow.Address {
 	for _, st := range tb.state.Active() {
 		if st.Node.Kind == flow.KindFanout && flowtest.Chance(d, 80) {
@@ -163,13 +163,13 @@ func (tb *table) randomFanout(d flowtest.Dice) flow.Address {
 	return tb.randomAddress(d)
 }
 
-// happen makes something happen: a command, time, an alarm out of turn, a crash.
+// happen runs one random action: a command, time passing, an alarm out of order, or a crash.
 func (tb *table) happen(d flowtest.Dice, i int) {
 	switch flowtest.Between(d, "what", 0, 9) {
 	case 0:
 		tb.wait(int64(flowtest.Between(d, "ms", 0, 250)))
 	case 1:
-		if len(tb.alarms) > 0 { // also before its time
+		if len(tb.alarms) > 0 { // may be too early
 			tb.ring(flowtest.Between(d, "alarm", 0, len(tb.alarms)-1))
 		}
 	case 2:
@@ -181,13 +181,12 @@ func (tb *table) happen(d flowtest.Dice, i int) {
 	}
 }
 
-// drain lets the world do its duty until the task ends: jobs are carried out, alarms ring, signals
-// come.
+// drain continues until the task ends: it carries out jobs, rings alarms and sends signals.
 func (tb *table) drain() bool {
 	if tb.state.Paused() && !tb.state.Status.Ended() {
 		tb.do(flow.Resume{})
 	}
-	for range 4_000 { // to undo the units of 60 steps, with retries, takes the most
+	for range 4_000 { // the longest case undoes the units of 60 steps with retries
 		if tb.state.Status.Ended() {
 			return true
 		}
@@ -208,7 +207,7 @@ func (tb *table) drain() bool {
 	return tb.state.Status.Ended()
 }
 
-// signalAll signals what the steps of the task wait for.
+// signalAll sends the signals that steps of the task wait for.
 func (tb *table) signalAll() {
 	signals := map[string]json.RawMessage{}
 	eachStep(tb.state, func(st *flow.Step) {
@@ -221,7 +220,7 @@ func (tb *table) signalAll() {
 	}
 }
 
-// giveUp cancels a task in which somebody waits for what nobody can send.
+// giveUp cancels a task that waits for a signal that cannot be sent.
 func (tb *table) giveUp() {
 	for _, w := range flow.Waiting(tb.state) {
 		if strings.Contains(w.Text, "$params.") {
@@ -231,7 +230,7 @@ func (tb *table) giveUp() {
 	}
 }
 
-// orderedEvents says that what belongs to an attempt lies between its beginning and its end.
+// orderedEvents checks that all events of an attempt are between its start and its end.
 func orderedEvents(events []flow.Event) error {
 	var started []flow.Address
 	for i := range events {

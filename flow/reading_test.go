@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// readable are states with something of every kind under way, each folded from its journal as often
-// as somebody asks, and reloaded from a snapshot.
+// readable returns states with active steps of every kind. Each call of a function rebuilds its
+// state from the journal, or from a snapshot.
 func readable(t *testing.T) map[string]func() *flow.State {
 	states := map[string]func() *flow.State{}
 	for name, tc := range map[string]struct{ definition, params string }{
@@ -48,7 +48,7 @@ func readable(t *testing.T) map[string]func() *flow.State {
 	return states
 }
 
-// readers are what people and members do with a state, by the names of the methods and functions.
+// readers lists the methods and functions that only read a state, by name.
 var readers = map[string]func(s *flow.State){
 	"State.Scope": func(s *flow.State) {
 		eachScope(s, func(sc *flow.Scope) { s.Scope(sc.Path) })
@@ -162,7 +162,7 @@ func eachAttempt(s *flow.State, f func(flow.Address)) {
 	})
 }
 
-// onlyTests are methods that the package has for its tests.
+// onlyTests lists methods that the package has for its tests.
 var onlyTests = []string{"State.Canceling", "Scope.Node", "Scope.Passes", "Scope.NodesLeft", "Step.ExecOf"}
 
 func TestEveryReaderOfAStateIsKnown(t *testing.T) {
@@ -189,7 +189,7 @@ func TestReadingAStateChangesNothing(t *testing.T) {
 	}
 }
 
-// TestManyMayReadAStateAtOnce is about what the race detector says.
+// TestManyMayReadAStateAtOnce relies on the race detector.
 func TestManyMayReadAStateAtOnce(t *testing.T) {
 	for _, fold := range readable(t) {
 		s := fold()
@@ -201,7 +201,7 @@ func TestManyMayReadAStateAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatClosesHasTheSameInputAfterAReload(t *testing.T) {
+func TestAClosingStepHasTheSameInputAfterAReload(t *testing.T) {
 	for name, fold := range readable(t) {
 		s := fold()
 		if s.Closing == nil {

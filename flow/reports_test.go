@@ -22,7 +22,7 @@ func typesOf(events []flow.Event) (types []flow.EventType) {
 	return types
 }
 
-func TestReportsAreOneDecisionThatFillsTheirPlacesOnce(t *testing.T) {
+func TestSeveralReportsAreOneDecisionAndFillPlacesOnce(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, foreachInWindow))
 	_, err := tb.do(flow.Start{Params: json.RawMessage(`{"list":[1,2,3,4,5,6]}`)})
 	require.NoError(t, err)

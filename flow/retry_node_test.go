@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// twoFail is a dag in which a and x fail, and what follows from each is skipped.
+// twoFail is a dag in which a and x fail, and their dependents are skipped.
 const twoFail = `{"profile":"ork","nodes":{"a":{"service":"boom"},"b":{"service":"echo","depends_on":["a"]},"n":{"service":"echo","depends_on":["a"],"run_on":"always"},
 	"x":{"service":"boom"},"y":{"service":"echo","depends_on":["x"]},"ok":{"service":"echo"}}}`
 
@@ -22,7 +22,7 @@ func statuses(tb *table) map[string]flow.StepStatus {
 	return all
 }
 
-func TestOneNodeIsRetriedWithWhatFollowsFromIt(t *testing.T) {
+func TestOneNodeIsRetriedWithItsDependents(t *testing.T) {
 	tb := played(t, twoFail, `{}`)
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
 	tb.hands = func(j flow.Job) flow.Report { return flow.Report{Address: j.Address, Output: json.RawMessage("1")} }
@@ -43,7 +43,7 @@ func TestOneNodeIsRetriedWithWhatFollowsFromIt(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, tb.state.Status)
 }
 
-func TestOnlyANodeThatFailedIsRetriedByItself(t *testing.T) {
+func TestOnlyAFailedNodeCanBeRetriedAlone(t *testing.T) {
 	tb := played(t, twoFail, `{}`)
 	for node, kind := range map[string]flow.ErrorKind{"ok": flow.Conflict, "b": flow.Conflict, "none": flow.NotFound} {
 		_, err := tb.do(flow.RetryTask{Node: node})

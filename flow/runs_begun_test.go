@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-func TestAHistoryTellsWhenAProgramHasBegun(t *testing.T) {
+func TestAHistoryHasTheStartOfAProgram(t *testing.T) {
 	plan := flowtest.Plan(t, `{"profile":"ork","nodes":{"a":{"exec":{"type":"process","command":"ls"},"retry":{"max_attempts":2}}}}`)
 	state, now := flow.NewState("t", plan), int64(0)
 	told := flow.NewHistory("t", plan)

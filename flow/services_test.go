@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-func TestServicesOfTheQueueAreKnown(t *testing.T) {
+func TestQueueServicesAreListed(t *testing.T) {
 	p := flowtest.Plan(t, `
 profile: pgflow
 nodes:

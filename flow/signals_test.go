@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// does has commands happen, none of which is refused.
+// does runs commands, none of which may be rejected.
 func (tb *table) does(t *testing.T, commands ...flow.Command) {
 	t.Helper()
 	for _, c := range commands {
@@ -24,7 +24,7 @@ func signal(key, value string) flow.Signal {
 	return flow.Signal{Key: key, Value: json.RawMessage(value)}
 }
 
-// askAgain asks before each payment.
+// askAgain asks for approval before each payment.
 const askAgain = `start: next
 nodes:
   next: {kind: choice}
@@ -36,7 +36,7 @@ edges:
   - {from: ask, action: rejected, to: next}
   - {from: pay, action: default, to: next}`
 
-// visitOf returns the visit of the one approval that is open.
+// visitOf returns the visit of the only open approval.
 func visitOf(t *testing.T, tb *table) int {
 	t.Helper()
 	open := tb.state.Approvals()
@@ -44,7 +44,7 @@ func visitOf(t *testing.T, tb *table) int {
 	return open[0].Visit
 }
 
-func TestEachVisitOfAnApprovalAsksAnew(t *testing.T) {
+func TestEachVisitOfAnApprovalNeedsAnAnswer(t *testing.T) {
 	for name, answer := range map[string]func(visit int, value string) flow.Command{
 		"by an answer": func(visit int, value string) flow.Command {
 			return flow.Answer{Address: flow.Address{Node: "ask", Visit: visit}, Value: json.RawMessage(value)}
@@ -67,7 +67,7 @@ func TestEachVisitOfAnApprovalAsksAnew(t *testing.T) {
 	}
 }
 
-func TestAnAnswerToAQuestionThatIsOverAnswersNoOther(t *testing.T) {
+func TestALateAnswerDoesNotCountForAnotherVisit(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, askAgain))
 	first := flow.Answer{Address: flow.Address{Node: "ask", Visit: 1}, Action: "approved"}
 	tb.does(t, flow.Start{}, first)
@@ -78,7 +78,7 @@ func TestAnAnswerToAQuestionThatIsOverAnswersNoOther(t *testing.T) {
 	require.NotEqual(t, flow.ApprovalID("t", first.Address), flow.ApprovalID("t", tb.state.Approvals()[0].Address), "links name the visit")
 }
 
-func TestAWaitThatIsVisitedAgainWaitsForAnotherSignal(t *testing.T) {
+func TestARepeatedWaitNeedsAnotherSignal(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `start: w
 nodes: {w: {kind: wait_event, params: {signal_key: go}}, a: {exec_type: queue, service: a}}
 edges: [{from: w, action: default, to: a}, {from: a, action: default, to: w}]`))
@@ -99,7 +99,7 @@ edges: [{from: w, action: default, to: a}, {from: a, action: default, to: w}]`))
 	require.Empty(t, tb.state.Signals)
 }
 
-func TestSignalsThatNothingTakesAreBounded(t *testing.T) {
+func TestUnconsumedSignalsAreBounded(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `start: a
 nodes: {a: {exec_type: queue, service: a}, w: {kind: wait_event, params: {signal_key: go}}, v: {kind: wait_event, params: {signal_key: go}}}
 edges: [{from: a, action: default, to: w}, {from: w, action: default, to: v}]`))
@@ -119,7 +119,7 @@ edges: [{from: a, action: default, to: w}, {from: w, action: default, to: v}]`))
 	require.Equal(t, "v", tb.state.Root.Cursor, "one signal ends one wait of a graph")
 }
 
-func TestEachNodeOfADagTakesASignalOnce(t *testing.T) {
+func TestEachNodeOfADagConsumesASignalOnce(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `mode: dag
 nodes:
   a: {kind: wait_event, params: {signal_key: go}}
@@ -142,7 +142,7 @@ func firstWaiting(tb *table) string {
 	return flow.Address{Scope: first.Scope, Node: first.Node}.Step()
 }
 
-func TestASubflowThatIsVisitedAgainAsksAnew(t *testing.T) {
+func TestARepeatedSubflowNeedsAnotherAnswer(t *testing.T) {
 	for name, inner := range map[string]string{
 		"a graph": `subflow: {start: ask, nodes: {ask: {kind: approval, params: {approval_key: ok}}}}`,
 		"a dag":   `flow: {mode: dag, nodes: {ask: {kind: approval, params: {approval_key: ok}}}}`,
@@ -159,7 +159,7 @@ func TestASubflowThatIsVisitedAgainAsksAnew(t *testing.T) {
 	}
 }
 
-func TestAFlowOfPocketFlowFindsTheFirstAnswerAgain(t *testing.T) {
+func TestAPocketFlowFlowReusesTheFirstAnswer(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, "profile: pocketflow\n"+askAgain))
 	tb.env.Limits = flow.Limits{Steps: 100}
 	tb.does(t, flow.Start{}, signal("decision", "false"))
@@ -187,7 +187,7 @@ func TestALoopWithoutWorkOrTimeEndsEarly(t *testing.T) {
 	require.Greater(t, tb.state.Steps, 20_000)
 }
 
-func TestATaskDoesNotControlWhatANodeObeys(t *testing.T) {
+func TestTaskParamsCannotSetControlParams(t *testing.T) {
 	params := json.RawMessage(`{"delay_ms":1,"timeout_ms":2,"signal_key":"$params.z","approval_key":"$params.z","z":true,"wait":70}`)
 	for definition, due := range map[string]int64{
 		"{start: n, nodes: {n: {kind: timer, params: {delay_ms: 50}}}}":                                 50,

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-func TestAClaimIsKeptByAWorkerThatLivesAndHasIt(t *testing.T) {
+func TestAClaimIsKeptByALiveWorkerThatHasTheJob(t *testing.T) {
 	const claimed, until = int64(1_000), int64(2_000)
 	for name, tt := range map[string]struct {
 		signs flow.Signs
@@ -48,10 +48,10 @@ func TestAClaimIsKeptByAWorkerThatLivesAndHasIt(t *testing.T) {
 	}
 }
 
-// TestAClaimIsNotBeforeWhatLedToIt: members take the store's time for a little less than it is, and
-// not by the same amount.
-func TestAClaimIsNotBeforeWhatLedToIt(t *testing.T) {
-	const registered, until = int64(1_100), int64(2_000) // by another member
+// TestAClaimIsNotEarlierThanItsRequest covers members whose clocks lag behind the time of the store
+// by different amounts.
+func TestAClaimIsNotEarlierThanItsRequest(t *testing.T) {
+	const registered, until = int64(1_100), int64(2_000) // at another member
 	for name, tt := range map[string]struct {
 		joined int64
 		keeps  bool

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// TestSnapshotsHoldEveryField fills all that a snapshot keeps, as reflection sees it, so that a new
-// field is not forgotten.
+// TestSnapshotsHoldEveryField fills all fields of a snapshot through reflection, so that no new
+// field is missed.
 func TestSnapshotsHoldEveryField(t *testing.T) {
 	var s State
 	n := 0
@@ -28,8 +28,8 @@ func TestSnapshotsHoldEveryField(t *testing.T) {
 	require.Equal(t, s, again)
 }
 
-// TestANodeOfOneUnitHasNothingAside holds for what a dag has most of: the parts that a snapshot has
-// of it come back, too.
+// TestANodeOfOneUnitHasNothingAside covers the most common node of a dag, and checks that a
+// snapshot restores its fields.
 func TestANodeOfOneUnitHasNothingAside(t *testing.T) {
 	n := NodeState{Output: json.RawMessage("1"), StartedAt: 5, EndedAt: 6, Visit: 1}
 	n.status, _ = StepCompleted.statusIndex()
@@ -46,7 +46,7 @@ func TestANodeOfOneUnitHasNothingAside(t *testing.T) {
 	require.Equal(t, UnitCount{Total: 2, Initial: 1, Done: 2, Failed: 1}, n.unitCounts(), "others are told in full")
 }
 
-func TestASnapshotWithAStatusThatNoNodeHasIsOfNoUse(t *testing.T) {
+func TestASnapshotWithAnInvalidStatusIsRejected(t *testing.T) {
 	status := StepStatus("nonsense")
 	written := codec.Write(nil)
 	codec.Text(written, &status)
@@ -55,8 +55,8 @@ func TestASnapshotWithAStatusThatNoNodeHasIsOfNoUse(t *testing.T) {
 	require.NotEmpty(t, read.Broken())
 }
 
-// fill gives a value and all below it a content that is not zero, and no other field has. Scopes
-// and steps are inside each other, so it ends at some depth.
+// fill sets a value and everything below it to distinct contents that are not zero. Scopes and
+// steps contain each other, so it stops at a maximum depth.
 func fill(v reflect.Value, n *int, depth int) {
 	*n++
 	switch v.Interface().(type) {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// twin is the state after a reload; nil before the first event, when there is none to reload.
+// twin returns the state after a reload; nil before the first event.
 func (tb *table) twin(snapshot []byte) *flow.State {
 	if tb.state.Status == "" {
 		return nil
@@ -38,8 +38,7 @@ func (tb *table) oncePerAttempt(e *flow.Event) {
 	}
 }
 
-// checkDags counts anew what scopes of dag mode count as they go, and looks for what could run and
-// does not.
+// checkDags recomputes the counters of dag scopes, and looks for nodes that could run but do not.
 func (tb *table) checkDags(sc *flow.Scope) {
 	s := tb.state
 	if s.Status == "" || s.Status.Ended() {
@@ -87,7 +86,7 @@ func below(scope string, step flow.Address) bool {
 	return scope == child || strings.HasPrefix(scope, child+"/")
 }
 
-// checkOwed compares what the effects said with what is outstanding.
+// checkOwed compares the collected effects with the outstanding ones.
 func (tb *table) checkOwed() {
 	if tb.state.Status.Ended() {
 		require.True(tb.t, tb.state.CancelAt == 0 || tb.state.Status == flow.TaskCanceled, "what is canceled is %s", tb.state.Status)
@@ -128,7 +127,7 @@ func (tb *table) checkOwed() {
 	require.Equal(tb.t, tb.carried, carried, "what is carried apart from the task; the last events: %s", tb.rows[max(0, len(tb.rows)-4):])
 }
 
-// checkReaders holds those who read a state against what is outstanding.
+// checkReaders compares the results of readers of a state with the outstanding effects.
 func (tb *table) checkReaders(outstanding []flow.Effect) {
 	due, idle := flow.Idle(tb.state)
 	parkedUntil, parked := flow.Parked(tb.state)

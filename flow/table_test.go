@@ -12,31 +12,36 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// epoch is when every test begins, in Unix milliseconds.
+// epoch is the start time of every test, in Unix milliseconds.
 const epoch = 1_700_000_000_000
 
-// table is a whole engine on a workbench: it drives one task by commands, keeps the journal and
-// what the effects asked of the world, in virtual time. After every command it holds the promises
-// of the package: folding the journal gives the state, a reloaded snapshot decides the same, a
-// refusal changes nothing, and what is outstanding is what the effects said and nobody has ended.
+// table runs one task by commands, in virtual time. It keeps the journal, and the effects that are
+// still to be carried out.
+//
+// After every command it checks the promises of the package:
+//
+// - Applying the journal gives the state.
+// - A reloaded snapshot decides the same.
+// - A rejected command changes nothing.
+// - The outstanding effects are the collected ones that have not ended.
 type table struct {
 	t      require.TestingT
 	state  *flow.State
 	env    flow.Env
 	rows   [][]byte
 	events []flow.Event
-	hands  func(flow.Job) flow.Report // of whoever carries out jobs
+	hands  func(flow.Job) flow.Report // carries out jobs
 
-	shadow  *flow.State // folded from the rows
+	shadow  *flow.State // rebuilt from the rows
 	jobs    map[flow.Address]flow.Job
 	claimed map[flow.Address]bool
 	alarms  []flow.Alarm
-	asks    []flow.Ask                     // that have not been answered
+	asks    []flow.Ask                     // not answered yet
 	held    []flow.Held                    // permits
-	carried map[flow.Address]bool          // steps with an actor of their own
-	ended   map[flow.Address]bool          // attempts
-	asked   map[flow.Address]flow.Approval // told of by decisions
-	over    int                            // times that Ended was said
+	carried map[flow.Address]bool          // steps with an actor
+	ended   map[flow.Address]bool          // ended attempts
+	asked   map[flow.Address]flow.Approval // open approvals, from decisions
+	over    int                            // number of Ended effects
 }
 
 func newTable(t require.TestingT, plan *flow.Plan) *table {
@@ -44,7 +49,7 @@ func newTable(t require.TestingT, plan *flow.Plan) *table {
 		jobs: map[flow.Address]flow.Job{}, claimed: map[flow.Address]bool{}, carried: map[flow.Address]bool{}, ended: map[flow.Address]bool{}, asked: map[flow.Address]flow.Approval{}}
 }
 
-// do decides a command and all that it leaves to proceed with.
+// do runs a command and its continuations.
 func (tb *table) do(c flow.Command) (flow.Decision, error) { return tb.ask("", c) }
 
 func (tb *table) ask(request string, c flow.Command) (flow.Decision, error) {
@@ -83,7 +88,7 @@ func (tb *table) decide(request string, c flow.Command) (flow.Decision, error) {
 	return d, err
 }
 
-// keep stores a decision's events and notes what its effects ask for.
+// keep stores the events of a decision and collects its effects.
 func (tb *table) keep(d flow.Decision) {
 	if len(d.Events) > 0 {
 		row := flow.AppendEvents(nil, d.Events)
@@ -107,7 +112,7 @@ func (tb *table) keep(d flow.Decision) {
 	}
 }
 
-// keepApprovals holds what decisions tell of approvals against those that the state has.
+// keepApprovals compares the approvals in decisions with those of the state.
 func (tb *table) keepApprovals(changes []flow.Approval) {
 	for _, a := range changes {
 		delete(tb.asked, a.Address)
@@ -156,7 +161,7 @@ func (tb *table) note(e flow.Effect) {
 	}
 }
 
-// wait lets time pass and rings what becomes due, in order of time.
+// wait lets time pass and rings the alarms that become due, in order.
 func (tb *table) wait(ms int64) flow.Decision {
 	var all flow.Decision
 	until := tb.env.Now + ms
@@ -183,7 +188,7 @@ func (tb *table) nextAlarm(until int64) int {
 	return next
 }
 
-// ring rings an alarm; one that is not outstanding has no effect.
+// ring rings an alarm. An alarm that is not outstanding must have no effect.
 func (tb *table) ring(i int) flow.Decision {
 	a := tb.alarms[i]
 	tb.alarms = slices.Delete(tb.alarms, i, i+1)
@@ -196,12 +201,12 @@ func (tb *table) ring(i int) flow.Decision {
 	return d
 }
 
-// crash forgets everything but the store; another member takes over what was carried.
+// crash drops everything except the store; another member takes over the attempts.
 func (tb *table) crash(member string, visibility int64) flow.Decision {
 	return tb.move(member, visibility)
 }
 
-// move takes the task to another member. Those named alive go on with what they carry.
+// move moves the task to another member. The members named in alive continue with their attempts.
 func (tb *table) move(member string, visibility int64, alive ...string) flow.Decision {
 	tb.state = tb.twin(flow.EncodeSnapshot(tb.state).Bytes())
 	tb.jobs, tb.claimed, tb.carried, tb.alarms, tb.asks = map[flow.Address]flow.Job{}, map[flow.Address]bool{}, map[flow.Address]bool{}, nil, nil
@@ -219,7 +224,7 @@ func (tb *table) move(member string, visibility int64, alive ...string) flow.Dec
 	return tb.tell(flow.Recover{Since: tb.env.Now, Visibility: visibility, Alive: alive})
 }
 
-// tell does what is never refused.
+// tell runs a command that is never rejected.
 func (tb *table) tell(c flow.Command) flow.Decision {
 	d, err := tb.do(c)
 	require.NoError(tb.t, err)
@@ -231,7 +236,7 @@ func (tb *table) open() []flow.Address {
 	return slices.SortedFunc(maps.Keys(tb.jobs), flow.Address.Compare)
 }
 
-// direct lists the units that somebody has to finish through the API, in a fixed order.
+// direct lists the units that must be finished through the API, in a fixed order.
 func (tb *table) direct() []flow.Address {
 	var list []flow.Address
 	var below func(sc *flow.Scope)
@@ -260,7 +265,7 @@ func (tb *table) finishDirectly(a flow.Address, text string) flow.Report {
 	return flow.Report{Address: a, Output: json.RawMessage(`{"x":[1,"done"]}`), Error: text, Direct: true}
 }
 
-// work has the scripted workers carry out everything in flight until nothing is.
+// work lets the scripted workers carry out all jobs until none is in flight.
 func (tb *table) work() flow.Decision {
 	all := tb.grant()
 	for jobs := tb.open(); len(jobs) > 0; jobs = tb.open() {
@@ -278,7 +283,7 @@ func (tb *table) work() flow.Decision {
 	return all
 }
 
-// grant gives everybody what he asks for.
+// grant grants all requested permits.
 func (tb *table) grant() flow.Decision {
 	var all flow.Decision
 	for len(tb.asks) > 0 {
@@ -288,7 +293,7 @@ func (tb *table) grant() flow.Decision {
 	return all
 }
 
-// carryOut is what a scripted worker makes of a job.
+// carryOut returns the report of a scripted worker on a job.
 func carryOut(j flow.Job) flow.Report {
 	r := flow.Report{Address: j.Address, Worker: "w-" + j.Exec.Service, URL: "http://w"}
 	n, _ := expr.Number(j.Input)

@@ -99,5 +99,5 @@ func oneLine(v json.RawMessage) string {
 	return strconv.Quote(string(v))
 }
 
-// clockText is a time as its distance from the beginning.
+// clockText returns a time relative to the start of the test.
 func clockText(at int64) string { return fmt.Sprintf("%+d", at-epoch) }

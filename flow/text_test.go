@@ -15,13 +15,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// sameState says that two states are the same, but for blanks in values, which a journal does not
+// sameState checks that two states are equal, except for blanks in values, which a journal does not
 // keep.
 func sameState(t require.TestingT, want, got *flow.State, because ...any) {
 	require.Equal(t, stateText(want), stateText(got), because...)
 }
 
-// stateText is a state for people: what is not zero in it, without what follows from the rest.
+// stateText returns a readable form of a state: its fields that are not zero, without derived ones.
 func stateText(s *flow.State) string {
 	var b strings.Builder
 	writeFields(&b, reflect.ValueOf(s).Elem(), "\n")
@@ -37,7 +37,7 @@ func writeFields(b *strings.Builder, v reflect.Value, indent string) {
 	}
 }
 
-// nothing says that there is nothing to show; an empty list is as good as none.
+// nothing reports whether a value is empty; an empty list counts as none.
 func nothing(v reflect.Value) bool {
 	if v.Kind() == reflect.Slice || v.Kind() == reflect.Map {
 		return v.Len() == 0
@@ -80,7 +80,7 @@ func sortedKeys(m reflect.Value) []reflect.Value {
 	return keys
 }
 
-func TestAStateIsShownWithAllThatIsInIt(t *testing.T) {
+func TestTheTextOfAStateIsComplete(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `{"start":"a","nodes":{"a":{"kind":"foreach","service":"x","exec_type":"queue","prep":{"input_key":"$params.list"}}}}`))
 	_, err := tb.do(flow.Start{Params: json.RawMessage(`{"list":[7,8]}`)})
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/compile"
 )
 
-func TestMillisecondsAreADurationHoweverManyThereAre(t *testing.T) {
+func TestAnyNumberOfMillisecondsBecomesADuration(t *testing.T) {
 	century := 100 * 365 * 24 * time.Hour
 	for ms, want := range map[int64]time.Duration{
 		0: 0, 1: time.Millisecond, -1: 0, math.MinInt64: 0,
@@ -26,7 +26,7 @@ func TestMillisecondsAreADurationHoweverManyThereAre(t *testing.T) {
 	}
 }
 
-func TestABackoffNeverWaitsForLessThanNothing(t *testing.T) {
+func TestABackoffIsNeverNegative(t *testing.T) {
 	for _, r := range []flow.Retry{{}, {WaitMS: 1}, {WaitMS: 0, MaxWaitMS: 5}, {WaitMS: flow.MaxDelay}, {WaitMS: 2 * flow.MaxDelay, Jitter: 1}, {WaitMS: 7, MaxWaitMS: flow.MaxDelay, Jitter: 0.5}} {
 		r.Exponential = true
 		for _, attempt := range []int{1, 2, 60, 1024, 1025, 1100, math.MaxInt32} {
@@ -50,14 +50,14 @@ func FuzzTimes(f *testing.F) {
 		for _, text := range timedFlows(ms, other, seconds, attempts, kind) {
 			plan, _ := compile.Text([]byte(text), flow.Limits{})
 			if plan == nil {
-				continue // it is refused
+				continue // rejected
 			}
 			timesAreAhead(t, plan, ms)
 		}
 	})
 }
 
-// timedFlows are flows with such times in all places that take one.
+// timedFlows returns flows with the given durations in all places that accept one.
 func timedFlows(ms, other int64, seconds float64, attempts uint16, kind uint8) []string {
 	route := []string{"push", "queue", "direct", "push"}[kind%4]
 	work := `"service":"s",`
@@ -83,8 +83,8 @@ func timedFlows(ms, other int64, seconds float64, attempts uint16, kind uint8) [
 	}
 }
 
-// timesAreAhead plays a flow in which everything fails, and goes to the time of the next alarm now
-// and then.
+// timesAreAhead runs a flow in which everything fails, and sometimes advances to the time of the
+// next alarm.
 func timesAreAhead(t *testing.T, plan *flow.Plan, ms int64) {
 	s, env := flow.NewState("t", plan), flow.Env{Now: epoch, Member: "m"}
 	alarms, jobs := []flow.Alarm(nil), []flow.Job(nil)

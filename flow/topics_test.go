@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// TestTopicsEndAsTheyShould plays one flow for each topic of the graph form to its end.
+// TestTopicsEndAsTheyShould runs one flow for each topic of the graph form to its end.
 func TestTopicsEndAsTheyShould(t *testing.T) {
 	for _, tt := range []struct {
 		topic, params, signals string
@@ -72,10 +72,10 @@ func topic(t *testing.T, number string) string {
 	require.Len(t, files, 1)
 	text, err := os.ReadFile(files[0])
 	require.NoError(t, err)
-	return "profile: pocketflow\n" + string(text) // as the clients expect whose flows these are
+	return "profile: pocketflow\n" + string(text) // as clients of these flows expect
 }
 
-// demoWorker offers what the original workers and server do.
+// demoWorker offers the services of the original workers and server.
 func demoWorker(j flow.Job) flow.Report {
 	r := flow.Report{Address: j.Address}
 	text, isText := expr.String(j.Input)

@@ -11,7 +11,7 @@ import (
 
 const above = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-func TestHeadersOfATraceAreReadAsTheirStandardSays(t *testing.T) {
+func TestTraceHeadersAreParsedAsStandardized(t *testing.T) {
 	for _, good := range []string{above, "01" + above[2:], "cc" + above[2:] + "-what-the-future-brings"} {
 		require.Equal(t, &flow.Traced{Parent: above, State: "a=1"}, flow.ReadTraced(good, " a=1 "), good)
 	}
@@ -26,7 +26,7 @@ func TestHeadersOfATraceAreReadAsTheirStandardSays(t *testing.T) {
 	}
 }
 
-func TestWhereATaskBelongsIsInItsJournalAndItsSnapshot(t *testing.T) {
+func TestTracedSurvivesTheJournalAndTheSnapshot(t *testing.T) {
 	traced := &flow.Traced{Parent: above, State: `a="1"`, Link: true, Unsampled: true}
 	row := flow.AppendEvents(nil, []flow.Event{{Type: flow.TaskCreated, At: 1, Traced: traced, Request: "r"}})
 	events, err := flow.DecodeEvents(row)

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts in testdata anew")
 
-// TestTranscripts plays the scripts in testdata. A script is a definition, `---`, and lines of
-// commands; the indented lines below a command are what happened, written by `go test -update`.
+// TestTranscripts runs the scripts in testdata. A script is a definition, `---`, and lines of
+// commands. The indented lines below a command are its results, written by `go test -update`.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play runs a script and returns it with what happened. `===` begins another definition.
+// play runs a script and returns it with its results. `===` begins another definition.
 func play(t *testing.T, script string) string {
 	var out strings.Builder
 	for i, part := range strings.Split(script, "\n===\n") {
@@ -63,7 +63,7 @@ func playPart(t *testing.T, part string, out *strings.Builder) *table {
 	return s.table
 }
 
-// stage plays the lines of a script.
+// stage runs the lines of a script.
 type stage struct {
 	*table
 	test *testing.T
@@ -72,7 +72,7 @@ type stage struct {
 
 func (s *stage) line(line string) {
 	if strings.HasPrefix(line, "  ") {
-		return // what happened the last time
+		return // results of the last run
 	}
 	s.out.WriteString(line + "\n")
 	if line == "" || strings.HasPrefix(line, "#") {
@@ -115,7 +115,7 @@ func (s *stage) perform(request, verb, rest string) (flow.Decision, error) {
 		return s.work(), nil
 	case "crash":
 		member, visibility, _ := strings.Cut(rest, " ")
-		ms, _ := strconv.ParseInt(visibility, 10, 64) // 0 when left out
+		ms, _ := strconv.ParseInt(visibility, 10, 64) // 0 if missing
 		return s.crash(member, ms), nil
 	case "move":
 		names := strings.Fields(rest)
@@ -193,7 +193,8 @@ func (s *stage) in(ms string) int64 {
 	return s.env.Now + n
 }
 
-// address reads scope/node#visit.unit!attempt; visit and attempt are 1 and unit 0 when left out.
+// address parses scope/node#visit.unit!attempt. The default of visit and attempt is 1, and of unit
+// 0.
 func (s *stage) address(text string) flow.Address {
 	a := flow.Address{Visit: 1, Attempt: 1}
 	number := func(mark string, to *int) {
@@ -211,7 +212,7 @@ func (s *stage) address(text string) flow.Address {
 		return a
 	}
 	i := strings.LastIndexByte(text, '/')
-	// The key of a node that undoes nodes of a subflow has the path of that.
+	// The key of a node that compensates nodes of a subflow contains the path of the subflow.
 	if strings.HasPrefix(text, "~") && !strings.Contains(text, "#") {
 		i = strings.IndexByte(text, '/')
 	}
@@ -244,7 +245,7 @@ func (s *stage) show(what string) {
 	}
 }
 
-// runs are the history as it is read: from the rows alone, in order.
+// runs returns the history, built from the rows alone.
 func (tb *table) runs() []flow.NodeRun {
 	h := flow.NewHistory(tb.state.Task, tb.state.Plan)
 	for _, row := range tb.rows {

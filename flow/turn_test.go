@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTextsOfNumbersHaveTheOrderOfNumbers(t *testing.T) {
+func TestOrderedTextsSortLikeNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Int64Min(0).Draw(t, "a"), rapid.Int64Min(0).Draw(t, "b")
 		require.Equal(t, a < b, string(appendOrdered(nil, a)) < string(appendOrdered(nil, b)))

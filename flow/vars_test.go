@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// filled starts a task in which everybody puts out the same, and tells the variables that each
-// attempt had.
+// filled runs a task in which every job has the same output, and returns the variables of each
+// attempt.
 func filled(t *testing.T, definition, params, output string) (tb *table, envs map[string]map[string]string) {
 	envs = map[string]map[string]string{}
 	tb = newTable(t, flowtest.Plan(t, "# in YAML\n"+definition))
@@ -36,7 +36,7 @@ func filled(t *testing.T, definition, params, output string) (tb *table, envs ma
 
 const program = `exec: {type: process, command: x, `
 
-func TestValuesStandInVariables(t *testing.T) {
+func TestVariablesContainValues(t *testing.T) {
 	const params = `{"day":"monday","n":2.50,"list":[{"id":"x"},{"id":7}],"deep":{"a":[1, {"b":true}]}}`
 	for name, tt := range map[string]struct{ definition, env string }{
 		"a param":            {`{nodes: {z: {` + program + `env: {A: "on ${params.day}, ${ params.day }"}}}}}`, `{"A":"on monday, monday"}`},
@@ -86,7 +86,7 @@ func TestEachUnitHasVariablesOfItsItem(t *testing.T) {
 	}
 }
 
-// many are variables with the same value.
+// many returns variables with the same value.
 func many(n int, value string) (vars []string) {
 	for i := range n {
 		vars = append(vars, fmt.Sprintf("V%02d: \"%s\"", i, value))
@@ -94,8 +94,8 @@ func many(n int, value string) (vars []string) {
 	return vars
 }
 
-// Nobody is given an attempt whose variable cannot be filled in, and it is of no use to try again.
-func TestAnAttemptFailsWhoseVariableHasNoValue(t *testing.T) {
+// An attempt with a missing variable is never dispatched, and a retry cannot succeed.
+func TestAnAttemptWithAMissingVariableFails(t *testing.T) {
 	for name, tt := range map[string]struct{ definition, params, want string }{
 		"nothing there":      {`{nodes: {a: {retry: {max_attempts: 3}, ` + program + `env: {A: "${params.no}"}}}}}`, `{}`, "env.A: there is no ${params.no}"},
 		"null":               {`{start: a, nodes: {a: {max_retries: 3, ` + program + `env: {A: "${params.no}"}}}}}`, `{"no":null}`, "env.A: there is no ${params.no}"},
@@ -117,7 +117,7 @@ func TestAnAttemptFailsWhoseVariableHasNoValue(t *testing.T) {
 	}
 }
 
-func TestOfManyUnitsThoseGoOnWhoseVariablesHaveValues(t *testing.T) {
+func TestUnitsWithCompleteVariablesContinue(t *testing.T) {
 	tb, envs := filled(t, `{nodes: {a: {each: {items: $run.list, concurrency: 2, on_error: continue}, `+program+`env: {A: "${item.id}"}}}}}`,
 		`{"list":[{"no":1},{"no":1},{"id":1},{"no":1},{"id":2}]}`, "1")
 	require.Equal(t, flow.TaskCompleted, tb.state.Status)
@@ -129,7 +129,7 @@ func TestOfManyUnitsThoseGoOnWhoseVariablesHaveValues(t *testing.T) {
 	require.Empty(t, envs)
 }
 
-func TestAnAttemptWhoseVariableHasNoValueTakesNoPlace(t *testing.T) {
+func TestAnAttemptWithAMissingVariableTakesNoPlace(t *testing.T) {
 	tb := keyed(t, `{nodes: {a: {concurrency: {limit: 1}, `+program+`env: {A: "${shared.x}"}}}}}`, `{}`)
 	require.Empty(t, tb.jobs)
 	require.Empty(t, tb.held)
@@ -137,9 +137,8 @@ func TestAnAttemptWhoseVariableHasNoValueTakesNoPlace(t *testing.T) {
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
 }
 
-// A signal may write to shared at any time, but whoever is given an attempt once more finds what it
-// had at first.
-func TestAnAttemptKeepsWhatStoodInItsVariables(t *testing.T) {
+// A signal may write to shared at any time, but a redelivered attempt keeps its first values.
+func TestAnAttemptKeepsTheValuesOfItsVariables(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, "# in YAML\n"+`{nodes: {a: {start_delay: 1s, `+program+`env: {A: "${shared.x}"}}}}}`))
 	_, err := tb.do(flow.Start{Version: "v", Params: json.RawMessage(`{}`)})
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-func TestWhatIsUnderWayIsNamedIfItHasAName(t *testing.T) {
+func TestJobsInFlightAreDescribedByName(t *testing.T) {
 	for node, want := range map[string]string{
 		"{service: s}":                                   "a http job of service s is being carried out",
 		"{exec_type: local_func, func: mul}":             "a local_func job of service mul is being carried out",
@@ -23,7 +23,7 @@ func TestWhatIsUnderWayIsNamedIfItHasAName(t *testing.T) {
 	}
 }
 
-func TestATaskThatEndedIsNotPausedAnyLonger(t *testing.T) {
+func TestAnEndedTaskIsNotPaused(t *testing.T) {
 	for node, status := range map[string]flow.TaskStatus{
 		"{kind: approval, params: {approval_key: $shared.go}}": flow.TaskCompleted,
 		"{kind: timer, params: {delay_ms: 9000}}":              flow.TaskCanceled,
@@ -45,8 +45,8 @@ func TestATaskThatEndedIsNotPausedAnyLonger(t *testing.T) {
 	}
 }
 
-// It is asked with every row of a task, so it must not cost what the task holds.
-func TestATaskIsParkedIfFewPlainStepsOfItWait(t *testing.T) {
+// Parked is called with every row of a task, so its cost must not depend on the size of the task.
+func TestATaskWithFewWaitingPlainStepsIsParked(t *testing.T) {
 	waits := func(n int) string {
 		nodes := "profile: pgflow\nnodes:\n"
 		for i := range n {
@@ -74,7 +74,7 @@ func TestATaskIsParkedIfFewPlainStepsOfItWait(t *testing.T) {
 	}
 }
 
-func TestASignalEndsWhatWaitsForItInTheOrderOfTheDefinition(t *testing.T) {
+func TestASignalEndsWaitingStepsInDefinitionOrder(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `
 profile: pgflow
 nodes:
@@ -86,7 +86,8 @@ nodes:
 		_, err := tb.do(c)
 		require.NoError(t, err)
 	}
-	d, err := tb.do(flow.Signal{Key: "both", Value: []byte("1")}) // which the table has a reloaded state decide, too
+	// table also lets a reloaded state decide this
+	d, err := tb.do(flow.Signal{Key: "both", Value: []byte("1")})
 	require.NoError(t, err)
 	var ended []string
 	for _, e := range d.Events {

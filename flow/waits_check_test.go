@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// sameWaits holds what a state keeps of its waits against the same read from a snapshot, and
-// against what Waiting tells.
+// sameWaits compares the waits of a state with those of its snapshot, and with the result of
+// Waiting.
 func sameWaits(t require.TestingT, s *flow.State) {
 	if s.Status == "" {
 		return
@@ -29,7 +29,7 @@ func sameWaits(t require.TestingT, s *flow.State) {
 	require.Equal(t, first, firstAgain)
 }
 
-func TestATaskTellsWhatItWaitsForUntilThatIsOver(t *testing.T) {
+func TestATaskShowsItsWaitsUntilTheyEnd(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `mode: dag
 nodes:
   ask: {kind: approval, params: {approval_key: go}}

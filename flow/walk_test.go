@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// walk gives a table's journal to a walker from before a row on. Checkpoints come after rows as the
-// dice fall; it begins at the last one before that row, and skips to another as far as nothing
-// concerns the walker.
+// walk passes a table's journal to a walker, from before a given row on. Checkpoints follow random
+// rows. The walk begins at the last checkpoint before that row, and skips to later ones while the
+// walker is idle.
 func (tb *table) walk(d flowtest.Dice, from int64, w flow.Walker) {
 	states := tb.checkpoints(d)
 	at := int64(0)
@@ -40,7 +40,7 @@ func (tb *table) walk(d flowtest.Dice, from int64, w flow.Walker) {
 	}
 }
 
-// checkpoints are the states after some rows.
+// checkpoints returns the states after some rows.
 func (tb *table) checkpoints(d flowtest.Dice) map[int64][]byte {
 	s, states := flow.NewState(tb.state.Task, tb.state.Plan), map[int64][]byte{}
 	for i, row := range tb.rows {
@@ -52,7 +52,7 @@ func (tb *table) checkpoints(d flowtest.Dice) map[int64][]byte {
 	return states
 }
 
-// furthest is the last checkpoint of those in a row until which nothing concerns the walker.
+// furthest returns the last checkpoint of a sequence until which the walker is idle.
 func (tb *table) furthest(states map[int64][]byte, at int64, w flow.Walker) int64 {
 	if w.Busy() {
 		return at
@@ -70,9 +70,9 @@ func (tb *table) furthest(states map[int64][]byte, at int64, w flow.Walker) int6
 	return found
 }
 
-// TestPagesAreTheWhole holds the parts of a task's history, however they are cut and from whichever
-// checkpoint they are read, against the whole.
-func TestPagesAreTheWhole(t *testing.T) {
+// TestPagesMatchTheWholeHistory compares pages of a task's history, cut at any place and read from
+// any checkpoint, with the whole history.
+func TestPagesMatchTheWholeHistory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := flowtest.Rapid{T: rt}
 		tb := newTable(rt, flowtest.Plan(rt, flowtest.RandomDefinition(d)))
@@ -107,7 +107,7 @@ func (tb *table) sameRuns(d flowtest.Dice) {
 	tb.sameRun(d, whole)
 }
 
-// sameRun looks for each by its address; a step and its first attempt may have the same.
+// sameRun finds each run by its address. A step and its first attempt may have the same address.
 func (tb *table) sameRun(d flowtest.Dice, whole []flow.NodeRun) {
 	seen := map[flow.Address]bool{}
 	for i := range whole {
@@ -123,7 +123,7 @@ func (tb *table) sameRun(d flowtest.Dice, whole []flow.NodeRun) {
 	}
 }
 
-// scopes are those in which a step has ever begun.
+// scopes returns the scopes in which a step has begun.
 func (tb *table) scopes() []string {
 	list, seen := []string{}, map[string]bool{}
 	for i := range tb.events {
@@ -156,17 +156,17 @@ func (tb *table) sameUnits(d flowtest.Dice, v *flow.StepView) {
 	}
 	l := flow.NewUnitList(v.Address)
 	tb.walk(d, 0, l)
-	if l.Step != nil { // a node of a dag may have ended without having begun
+	if l.Step != nil { // a node of a dag may end without having begun
 		require.Equal(tb.t, v.Units.Total, l.Len())
 	}
 }
 
-// steps are all that a query means.
+// steps returns all steps that match a query.
 func (tb *table) steps(q flow.StepQuery, d flowtest.Dice) []flow.StepView {
 	return tb.stepPage(q, d).Steps
 }
 
-// stepPage is what a reader tells. Without dice there are no checkpoints.
+// stepPage returns the page of a query. Without dice there are no checkpoints.
 func (tb *table) stepPage(q flow.StepQuery, d flowtest.Dice) *flow.StepPage {
 	if d == nil {
 		d = never{}
@@ -195,7 +195,7 @@ func (tb *table) stepPage(q flow.StepQuery, d flowtest.Dice) *flow.StepPage {
 	return closing
 }
 
-// never are dice that always fall on the last side.
+// never is a Dice that always chooses the last option.
 type never struct{}
 
 func (never) Pick(_ string, n int) int { return n - 1 }

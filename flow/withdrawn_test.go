@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// stepsOf are those of a scope as people read them, by their nodes.
+// stepsOf returns the views of a scope's steps by node.
 func (tb *table) stepsOf(scope string) map[string]flow.StepView {
 	views := map[string]flow.StepView{}
 	for _, v := range tb.steps(flow.StepQuery{Scope: scope, Most: 1_000, Bytes: 1 << 20}, nil) {
@@ -19,7 +19,7 @@ func (tb *table) stepsOf(scope string) map[string]flow.StepView {
 	return views
 }
 
-// cutShort insists on steps that were cut short at a time.
+// cutShort checks that steps were interrupted at the given time.
 func (tb *table) cutShort(views map[string]flow.StepView, at int64, keys ...string) {
 	for _, key := range keys {
 		v := views[key]
@@ -33,7 +33,7 @@ func (tb *table) cutShort(views map[string]flow.StepView, at int64, keys ...stri
 	}
 }
 
-// unitsCanceled insists on the units of a step that was cut short.
+// unitsCanceled checks that the units of an interrupted step are canceled.
 func (tb *table) unitsCanceled(at flow.Address, total int) {
 	at.Visit = tb.state.Scope(at.Scope).Entered(at.Node)
 	l := flow.NewUnitList(at)
@@ -61,7 +61,7 @@ func (tb *table) fails(t *testing.T) int64 {
 	return tb.env.Now
 }
 
-func TestWhatAFailureCutsShortIsSkipped(t *testing.T) {
+func TestStepsInterruptedByAFailureAreSkipped(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, cutDag+`}`))
 	at := tb.fails(t)
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
@@ -79,7 +79,7 @@ func TestWhatAFailureCutsShortIsSkipped(t *testing.T) {
 	require.Equal(t, flow.StepStarted, tb.stepsOf("")["many"].Status, "the retry has them begin again")
 }
 
-func TestWhatClosingCutsShortIsSkipped(t *testing.T) {
+func TestStepsInterruptedByTheClosingAreSkipped(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, cutDag[:len(cutDag)-1]+`,"last":{"kind":"timer","params":{"delay_ms":1000}}},"finally":"last"}`))
 	at := tb.fails(t)
 	require.NotNil(t, tb.state.Closing)
@@ -95,7 +95,7 @@ func TestWhatClosingCutsShortIsSkipped(t *testing.T) {
 	tb.cutShort(tb.stepsOf(""), at, "one", "many", "soon", "graph", "dag")
 }
 
-func TestWhatTheEndOfAnInnerFlowCutsShortIsSkipped(t *testing.T) {
+func TestStepsInterruptedByTheEndOfASubflowAreSkipped(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `{"start":"s","edges":[{"from":"s","action":"default","to":"t"}],"nodes":{
 		"s":{"kind":"subflow","failure_strategy":"continue","flow":{"mode":"dag","on_error":"fail_fast","nodes":{"bad":{"service":"boom"},"one":{"route":"direct"},
 			"deep":{"kind":"branch","flow":{"start":"x","nodes":{"x":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}}}}},
@@ -112,8 +112,8 @@ func TestWhatTheEndOfAnInnerFlowCutsShortIsSkipped(t *testing.T) {
 	tb.cutShort(views, tb.state.EndedAt, "t")
 }
 
-// A graph that waits for its turn after a retry still shows what its end has cut short.
-func TestWhatATimeoutCutShortKeepsItsEndWhenTheTaskIsRetried(t *testing.T) {
+// A graph that waits for its permit after a retry still shows its interrupted steps.
+func TestStepsInterruptedByATimeoutKeepTheirEndAfterARetry(t *testing.T) {
 	tb := keyed(t, `{timeout: 1s, concurrency: {limit: 1}, start: a, nodes: {a: {service: s}}}`, `{}`)
 	tb.grant()
 	tb.wait(1_000)
