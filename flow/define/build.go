@@ -8,8 +8,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Builder puts a definition together in Go. Nodes are named by what Node returns, so that none can
-// be misspelled; everything else is checked as it is in a text, when the definition is published.
+// Builder builds a definition in Go. Nodes are referenced by the values that Node returns, so their
+// names cannot be misspelled. Everything else is checked when the definition is published, as for a
+// text.
 //
 //	b := define.NewDag("report")
 //	fetch := b.Node("fetch").Service("fetch")
@@ -20,12 +21,12 @@ type Builder struct {
 	problem    error
 }
 
-// NewDag begins a flow whose nodes wait for each other.
+// NewDag starts a flow whose nodes depend on each other.
 func NewDag(name string) *Builder {
 	return &Builder{definition: &Definition{Name: name, Mode: string(flow.ModeDag), Nodes: map[string]*Node{}}}
 }
 
-// NewGraph begins a flow whose nodes are joined by edges. A task begins at the first of them,
+// NewGraph starts a flow whose nodes are connected by edges. A task begins at the first node,
 // unless Start names another one.
 func NewGraph(name string) *Builder {
 	return &Builder{definition: &Definition{Name: name, Mode: string(flow.ModeGraph), Nodes: map[string]*Node{}}}
@@ -33,10 +34,10 @@ func NewGraph(name string) *Builder {
 
 func (b *Builder) isDag() bool { return b.definition.Mode == string(flow.ModeDag) }
 
-// Describe says what the flow is for.
+// Describe sets the description of the flow.
 func (b *Builder) Describe(text string) *Builder { b.definition.Description = text; return b }
 
-// Profile takes the defaults of a profile.
+// Profile sets the profile, which defines the defaults.
 func (b *Builder) Profile(p flow.Profile) *Builder { b.definition.Profile = string(p); return b }
 
 // FailFast ends the task, or in graph mode the scope, at the first failed step.
@@ -48,43 +49,43 @@ func (b *Builder) FailFast() *Builder {
 	return b
 }
 
-// OnError says what a failed step means for the others: OnErrorFail or OnErrorFollow in a graph,
+// OnError sets the effect of a failed step on the others: OnErrorFail or OnErrorFollow in a graph,
 // OnErrorContinue or OnErrorFailFast in a dag.
 func (b *Builder) OnError(word string) *Builder { b.definition.OnError = word; return b }
 
-// OnMissing says what a comparison with something missing does, in conditions in JSON:
-// OnMissingFail or OnMissingCoerce. Of graphs.
+// OnMissing sets the result of a comparison with a missing value, in JSON conditions of graphs:
+// OnMissingFail or OnMissingCoerce.
 func (b *Builder) OnMissing(word string) *Builder { b.definition.OnMissing = word; return b }
 
-// Defaults are what the nodes of a dag take that say nothing themselves.
+// Defaults sets the defaults of the nodes of a dag.
 func (b *Builder) Defaults(d Defaults) *Builder { b.definition.Defaults = d; return b }
 
-// Timeout bounds the whole task.
+// Timeout limits the whole task.
 func (b *Builder) Timeout(d time.Duration) *Builder {
 	b.definition.TimeoutMS = b.milliseconds(d, "the timeout")
 	return b
 }
 
-// Shape says what handlers get.
+// Shape sets the form of the input of handlers.
 func (b *Builder) Shape(s flow.Shape) *Builder { b.definition.InputShape = string(s); return b }
 
-// Result names the key of shared that is the task's result, in graph mode.
+// Result sets the key of shared that is the task's result, in graph mode.
 func (b *Builder) Result(key string) *Builder { b.definition.Result = key; return b }
 
-// Start is where a task of graph mode begins.
+// Start sets the node where a task of graph mode begins.
 func (b *Builder) Start(n *NodeBuilder) *Builder {
 	b.definition.Start = b.keyOf(n, "the start")
 	return b
 }
 
-// Finally runs when everything else is over, whatever happened.
+// Finally sets the node that runs after everything else, however the task ends.
 func (b *Builder) Finally(n *NodeBuilder) *Builder {
 	b.definition.Finally = b.keyOf(n, "the last node")
 	return b
 }
 
-// keyOf returns the key of a node of this flow. A missing node, or one of another flow, is a
-// mistake in the role that is given.
+// keyOf returns the key of a node of this flow. It records an error that names the given role if
+// the node is nil or belongs to another flow.
 func (b *Builder) keyOf(n *NodeBuilder, role string, args ...any) string {
 	switch role = fmt.Sprintf(role, args...); {
 	case n == nil:
@@ -97,8 +98,8 @@ func (b *Builder) keyOf(n *NodeBuilder, role string, args ...any) string {
 	return ""
 }
 
-// milliseconds returns a duration in milliseconds, the smallest part that is kept. A finer one is a
-// mistake in the field that is given.
+// milliseconds returns a duration in milliseconds, the smallest unit of a definition. It records an
+// error for the given field if the duration is finer.
 func (b *Builder) milliseconds(d time.Duration, field string) int64 {
 	if d%time.Millisecond != 0 {
 		b.recordError("%s, %s, is finer than a millisecond: round it", field, d)
@@ -112,7 +113,7 @@ func (b *Builder) recordError(format string, args ...any) {
 	}
 }
 
-// Definition is what has been built, or the first mistake in how that was done.
+// Definition returns the definition, or the first error of a builder method.
 func (b *Builder) Definition() (*Definition, error) {
 	if b.problem != nil {
 		return nil, b.problem
@@ -120,7 +121,7 @@ func (b *Builder) Definition() (*Definition, error) {
 	return b.definition, nil
 }
 
-// JSON is the definition as a text that can be published.
+// JSON returns the definition as a text that can be published.
 func (b *Builder) JSON() ([]byte, error) {
 	d, err := b.Definition()
 	if err != nil {
@@ -129,7 +130,7 @@ func (b *Builder) JSON() ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// MarshalJSON writes a definition with its nodes in their order, which encoding/json would sort.
+// MarshalJSON encodes a definition with its nodes in their order, which encoding/json would sort.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	type plain Definition
 	return json.Marshal(struct {
@@ -140,7 +141,7 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 
 type orderedNodes map[string]*Node
 
-// MarshalJSON writes the nodes in their order.
+// MarshalJSON encodes the nodes in their order.
 func (nodes orderedNodes) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, key := range InOrder(nodes) {

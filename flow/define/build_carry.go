@@ -6,30 +6,30 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Who carries a node out, and how its units are.
+// Methods that define how a node and its units are carried out.
 
-// Service has workers carry it out that offer the service.
+// Service lets workers that offer the service carry it out.
 func (n *NodeBuilder) Service(name string) *NodeBuilder { n.n.Service = name; return n }
 
-// Func has a function of the member carry it out.
+// Func lets a function of the member carry it out.
 func (n *NodeBuilder) Func(name string) *NodeBuilder {
 	n.n.ExecType, n.n.Func = string(flow.ExecFunc), name
 	return n
 }
 
-// Script has the member run a program.
+// Script makes the member run a program.
 func (n *NodeBuilder) Script(s flow.Script) *NodeBuilder {
 	n.n.ExecType, n.n.Script = string(flow.ExecScript), &s
 	return n
 }
 
-// Exec has the member run a program: of type process, python or container.
+// Exec makes the member run a program of type process, python or container.
 func (n *NodeBuilder) Exec(e ExecOf) *NodeBuilder { n.n.Exec = &e; return n }
 
-// ExecType says how its jobs travel.
+// ExecType sets how its jobs are delivered.
 func (n *NodeBuilder) ExecType(t flow.ExecType) *NodeBuilder { n.n.ExecType = string(t); return n }
 
-// Queue has its jobs wait until a worker asks for them.
+// Queue makes its jobs wait until a worker polls for them.
 func (n *NodeBuilder) Queue() *NodeBuilder {
 	if !n.b.isDag() {
 		return n.ExecType(flow.ExecQueue)
@@ -38,71 +38,71 @@ func (n *NodeBuilder) Queue() *NodeBuilder {
 	return n
 }
 
-// Direct leaves it to be completed through the API. Of dags.
+// Direct makes its units complete through the API. For dags only.
 func (n *NodeBuilder) Direct() *NodeBuilder { n.n.Route = flow.RouteDirect; return n }
 
-// Deferred has an attempt wait for the jobs of other systems that its output names.
+// Deferred makes an attempt wait for the external jobs that its output names.
 func (n *NodeBuilder) Deferred() *NodeBuilder { n.n.Deferred = true; return n }
 
-// Labels are what a worker has to have.
+// Labels sets the labels that a worker must have.
 func (n *NodeBuilder) Labels(labels ...string) *NodeBuilder { n.n.Labels = labels; return n }
 
-// Weighted prefers the worker with the least load. Of graphs.
+// Weighted prefers the worker with the lowest load. For graphs only.
 func (n *NodeBuilder) Weighted() *NodeBuilder { n.n.WeightedByLoad = true; return n }
 
-// Visibility is how long a worker may hold a job of the queue without a sign of life.
+// Visibility sets how long a worker may hold a queue job without a heartbeat.
 func (n *NodeBuilder) Visibility(d time.Duration) *NodeBuilder {
 	n.n.VisibilityMS = n.milliseconds(d, "the visibility")
 	return n
 }
 
-// HeartbeatTimeout is how long a worker may be silent. Of dags.
+// HeartbeatTimeout sets how long a worker may be silent. For dags only.
 func (n *NodeBuilder) HeartbeatTimeout(d time.Duration) *NodeBuilder {
 	n.n.HeartbeatTimeout = writtenDuration(d)
 	return n
 }
 
-// StartTimeout is how long a job may wait for a worker. Of dags.
+// StartTimeout sets how long a job may wait for a worker. For dags only.
 func (n *NodeBuilder) StartTimeout(d time.Duration) *NodeBuilder {
 	n.n.StartTimeout = writtenDuration(d)
 	return n
 }
 
-// Branches are those of a parallel node, each carried out in its own way.
+// Branches sets the branches of a parallel node, each with its own way to be carried out.
 func (n *NodeBuilder) Branches(execs ...ExecSpec) *NodeBuilder { n.n.ParallelExecs = execs; return n }
 
-// Items are those of a foreach, by Index, that are carried out differently.
+// Items sets how some items of a foreach, by Index, are carried out differently.
 func (n *NodeBuilder) Items(execs ...ExecSpec) *NodeBuilder { n.n.ForeachExecs = execs; return n }
 
-// Children are those of a subflow, by Node, that are carried out differently.
+// Children sets how some children of a subflow, by Node, are carried out differently.
 func (n *NodeBuilder) Children(execs ...ExecSpec) *NodeBuilder { n.n.SubflowExecs = execs; return n }
 
-// Concurrent has the units of a parallel or foreach node at work at once, no more than so many; 0 =
-// all of them.
+// Concurrent makes the units of a parallel or foreach node run concurrently, up to the given
+// number; 0 means all.
 func (n *NodeBuilder) Concurrent(most int) *NodeBuilder {
 	n.n.ParallelMode, n.n.MaxParallel = "concurrent", most
 	return n
 }
 
-// Failures says what a failed unit or child means: fail_fast, collect_errors, continue,
-// ignore_errors or retry. Of graphs.
+// Failures sets the effect of a failed unit or child: fail_fast, collect_errors, continue,
+// ignore_errors or retry. For graphs only.
 func (n *NodeBuilder) Failures(strategy string) *NodeBuilder {
 	n.n.FailureStrategy = strategy
 	return n
 }
 
-// OnError says what its failure means where no edge leads on from it: OnErrorFail or OnErrorFollow.
-// Of graphs.
+// OnError sets the effect of its failure if no error edge handles it: OnErrorFail or OnErrorFollow.
+// For graphs only.
 func (n *NodeBuilder) OnError(word string) *NodeBuilder { n.n.OnError = word; return n }
 
-// Retry tries so many times in all, with a pause in between.
+// Retry sets the total number of attempts, and the delay between them.
 func (n *NodeBuilder) Retry(attempts int, delay time.Duration) *NodeBuilder {
 	n.n.Retry = &RetrySpec{MaxAttempts: attempts, Delay: writtenDuration(delay)}
 	return n
 }
 
-// Backoff doubles the pause each time, up to a longest one, and leaves a part of it, 0 to 1, to
-// chance. It belongs after Retry.
+// Backoff doubles the delay each time, up to a maximum, with a random part of 0 to 1. It must
+// follow Retry.
 func (n *NodeBuilder) Backoff(longest time.Duration, jitter float64) *NodeBuilder {
 	if n.n.Retry == nil {
 		n.b.recordError("node %q: Backoff belongs after Retry", n.key)
@@ -112,33 +112,33 @@ func (n *NodeBuilder) Backoff(longest time.Duration, jitter float64) *NodeBuilde
 	return n
 }
 
-// Retries tries so many times after the first one, of a subflow so many times in all, with a pause
-// in between: max_retries and wait_ms.
+// Retries sets the number of retries (for a subflow the total number of tries), and the delay
+// between them: max_retries and wait_ms.
 func (n *NodeBuilder) Retries(most int, pause time.Duration) *NodeBuilder {
 	n.n.MaxRetries, n.n.WaitMS = most, n.milliseconds(pause, "the pause of Retries")
 	return n
 }
 
-// Workers asks so many workers at most within one attempt, with a pause in between: max_attempts
-// and attempt_delay_ms.
+// Workers sets how many workers one attempt may ask, and the delay between them: max_attempts and
+// attempt_delay_ms.
 func (n *NodeBuilder) Workers(most int, pause time.Duration) *NodeBuilder {
 	n.n.MaxAttempts, n.n.AttemptDelayMS = most, n.milliseconds(pause, "the pause of Workers")
 	return n
 }
 
-// Timeout bounds each attempt; of a flow inside, all of it; of a wait, that.
+// Timeout limits each attempt, for a nested flow the whole flow, and for a wait the wait.
 func (n *NodeBuilder) Timeout(d time.Duration) *NodeBuilder {
 	n.n.TimeoutMS = n.milliseconds(d, "the timeout")
 	return n
 }
 
-// Delay has its units start later. Of dags.
+// Delay delays the start of its units. For dags only.
 func (n *NodeBuilder) Delay(d time.Duration) *NodeBuilder {
 	n.n.StartDelay = writtenDuration(d)
 	return n
 }
 
-// Compensate names the node that undoes the completed units of this one when the task fails or is
+// Compensate sets the node that undoes the completed units of this one when the task fails or is
 // canceled.
 func (n *NodeBuilder) Compensate(by *NodeBuilder) *NodeBuilder {
 	n.n.Compensate = n.b.keyOf(by, "the node that undoes %q", n.key)

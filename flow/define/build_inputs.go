@@ -6,10 +6,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Input declares one of the things that a task is started with. The form is a text such as "int",
-// "optional text" or "int = 3 (how many at once)", or what becomes the JSON of a form that
-// describes it, such as map[string]any{"type": "int", "min": 1}. A flow that declares one takes no
-// others.
+// Input declares one input of the flow's tasks. The form is a text such as "int", "optional text"
+// or "int = 3 (how many at once)". It may also be a value whose JSON describes the input, such as
+// map[string]any{"type": "int", "min": 1}. A flow that declares inputs accepts no others.
 func (b *Builder) Input(name string, form any) *Builder {
 	text, err := json.Marshal(form)
 	if err != nil {
@@ -21,7 +20,7 @@ func (b *Builder) Input(name string, form any) *Builder {
 	return b
 }
 
-// Inputs declares all of them at once: a JSON Schema, or an object of forms by name.
+// Inputs declares all inputs at once: a JSON Schema, or an object from names to forms.
 func (b *Builder) Inputs(schema json.RawMessage) *Builder {
 	if b.definition.Inputs.raw = expr.Compact(schema); b.definition.Inputs.raw == nil {
 		b.recordError("the inputs are no JSON")

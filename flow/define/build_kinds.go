@@ -8,7 +8,7 @@ import (
 
 const kindChoice = string(flow.KindChoice)
 
-// Node adds a node that has one job: an executor, unless something else is said of it.
+// Node adds a node with one job: an executor, unless its methods make it another kind.
 func (b *Builder) Node(key string) *NodeBuilder {
 	if b.definition.Nodes[key] != nil {
 		b.recordError("there is a node %q already", key)
@@ -21,54 +21,55 @@ func (b *Builder) Node(key string) *NodeBuilder {
 	return &NodeBuilder{b: b, key: key, n: n}
 }
 
-// Choice adds a node that decides by the first of its cases that is true, see Case and Otherwise.
-// Of graphs.
+// Choice adds a node that decides by its first case that is true, see Case and Otherwise. For
+// graphs only.
 func (b *Builder) Choice(key string) *NodeBuilder { return b.Node(key).Kind(flow.KindChoice) }
 
-// Parallel adds a node with a branch for each service. Of graphs.
+// Parallel adds a node with a branch for each service. For graphs only.
 func (b *Builder) Parallel(key string, services ...string) *NodeBuilder {
 	n := b.Node(key).Kind(flow.KindParallel)
 	n.n.ParallelServices = services
 	return n
 }
 
-// Foreach adds a node with a unit for each item of a list. Of graphs.
+// Foreach adds a node with a unit for each item of a list. For graphs only.
 func (b *Builder) Foreach(key string, items Ref) *NodeBuilder {
 	return b.Node(key).Kind(flow.KindForeach).From(items)
 }
 
-// Fanout adds a node with a unit for each item of a list. Of dags.
+// Fanout adds a node with a unit for each item of a list. For dags only.
 func (b *Builder) Fanout(key string, items Ref) *NodeBuilder {
 	return b.Node(key).Kind(flow.KindFanout).Each(items)
 }
 
-// Map adds a node with a unit for each item of its one dependency's output, or of what the task was
-// started with. Of dags.
+// Map adds a node with a unit for each item of its only dependency's output, or of the task's
+// input. For dags only.
 func (b *Builder) Map(key string) *NodeBuilder { return b.Node(key).Kind("map") }
 
-// Timer adds a node that waits for a time.
+// Timer adds a node that waits for a duration.
 func (b *Builder) Timer(key string, d time.Duration) *NodeBuilder {
 	n := b.Node(key).Kind(flow.KindTimer)
 	return n.Params(map[string]int64{"delay_ms": n.milliseconds(d, "the delay")})
 }
 
-// WaitEvent adds a node that waits until there is something under a reference, such as
-// Shared("paid"), which a signal sets.
+// WaitEvent adds a node that waits until a signal sets the value of a reference, such as
+// Shared("paid").
 func (b *Builder) WaitEvent(key string, signal Ref) *NodeBuilder {
 	return b.Node(key).Kind(flow.KindWaitEvent).Params(map[string]Ref{"signal_key": signal})
 }
 
-// Approval adds a node that waits for a decision under a reference, such as Shared("approved"),
-// which a signal sets: true leads on by the action approved, false by rejected, a text by that.
+// Approval adds a node that waits until a signal sets the decision at a reference, such as
+// Shared("approved"). The value true leads to the action approved, false to rejected, and a text to
+// the action of that name.
 func (b *Builder) Approval(key string, decision Ref) *NodeBuilder {
 	return b.Node(key).Kind(flow.KindApproval).Params(map[string]Ref{"approval_key": decision})
 }
 
-// Subflow adds a node of a graph with a flow of its own inside, of either mode; Branch one of
-// either.
+// Subflow adds a node to a graph with a nested flow of either mode. Branch does the same in a flow
+// of either mode.
 func (b *Builder) Subflow(key string, inside *Builder) *NodeBuilder { return b.Branch(key, inside) }
 
-// Branch adds a node with a flow of its own inside.
+// Branch adds a node with a nested flow.
 func (b *Builder) Branch(key string, inside *Builder) *NodeBuilder {
 	n := b.addNested(key)
 	switch {
@@ -84,8 +85,8 @@ func (b *Builder) Branch(key string, inside *Builder) *NodeBuilder {
 	return n
 }
 
-// Published adds a node with a published flow inside, of which the newest version is put in when
-// this one is published.
+// Published adds a node with a published flow inside. Publishing this flow embeds the newest
+// version of that one.
 func (b *Builder) Published(key, slug string) *NodeBuilder {
 	n := b.addNested(key)
 	n.n.Flow = &Inner{Name: slug}
@@ -99,7 +100,7 @@ func (b *Builder) addNested(key string) *NodeBuilder {
 	return b.Node(key).Kind(flow.KindSubflow)
 }
 
-// containsDefinition reports whether a definition is another one, or has it inside.
+// containsDefinition reports whether a definition is or contains another one.
 func (d *Definition) containsDefinition(other *Definition) bool {
 	if d == other {
 		return true
@@ -112,5 +113,5 @@ func (d *Definition) containsDefinition(other *Definition) bool {
 	return false
 }
 
-// Output adds the node of a dag whose output is the flow's.
+// Output adds the node of a dag whose output is that of the flow.
 func (b *Builder) Output(key string) *NodeBuilder { return b.Node(key).Kind(flow.KindOutput) }

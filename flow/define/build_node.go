@@ -8,35 +8,36 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// NodeBuilder says what a node is. Its methods return it, so that they can be chained.
+// NodeBuilder defines a node. Its methods return it, so that they can be chained.
 type NodeBuilder struct {
 	b   *Builder
 	key string
 	n   *Node
 }
 
-// Kind makes it a node of a kind.
+// Kind sets the kind of the node.
 func (n *NodeBuilder) Kind(k flow.Kind) *NodeBuilder { n.n.Kind = string(k); return n }
 
-// Params of the node; an object.
+// Params sets the params of the node; an object.
 func (n *NodeBuilder) Params(v any) *NodeBuilder { n.n.Params = n.marshalValue("params", v); return n }
 
-// Then leads on to another node, whatever the action, and returns that. Of graphs.
+// Then adds an edge to another node for all actions, and returns that node. For graphs only.
 func (n *NodeBuilder) Then(next *NodeBuilder) *NodeBuilder {
 	n.On("default", next)
 	if next == nil {
-		return &NodeBuilder{b: n.b, n: &Node{}} // so that the chain can go on to the error
+		return &NodeBuilder{b: n.b, n: &Node{}} // so that the chain can continue to the error
 	}
 	return next
 }
 
-// On leads on to another node for an action; "error" is the one after a failure. Of graphs.
+// On adds an edge to another node for an action; "error" is the action of a failure. For graphs
+// only.
 func (n *NodeBuilder) On(action string, next *NodeBuilder) *NodeBuilder {
 	n.b.definition.Edges = append(n.b.definition.Edges, Edge{From: n.key, Action: action, To: n.b.keyOf(next, "the node after %q", n.key)})
 	return n
 }
 
-// After has it wait for other nodes. Of dags.
+// After makes it depend on other nodes. For dags only.
 func (n *NodeBuilder) After(nodes ...*NodeBuilder) *NodeBuilder {
 	for _, other := range nodes {
 		n.n.DependsOn = append(n.n.DependsOn, n.b.keyOf(other, "a node before %q", n.key))
@@ -44,47 +45,47 @@ func (n *NodeBuilder) After(nodes ...*NodeBuilder) *NodeBuilder {
 	return n
 }
 
-// Called gives it a name that its key will not do for. Of dags.
+// Called sets a name in addition to the key. For dags only.
 func (n *NodeBuilder) Called(name string) *NodeBuilder { n.n.Name = name; return n }
 
-// Returns says what its handler has to return: a type such as "int", or what describes one. Of
-// dags.
+// Returns sets the type of its handler's output: a text such as "int", or a value that describes
+// the type. For dags only.
 func (n *NodeBuilder) Returns(v any) *NodeBuilder {
 	n.n.OutputType = n.marshalValue("output_type", v)
 	return n
 }
 
-// Always runs it also after nodes that failed or were skipped. Of dags.
+// Always runs it also after nodes that failed or were skipped. For dags only.
 func (n *NodeBuilder) Always() *NodeBuilder { n.n.RunOn = "always"; return n }
 
-// Each makes it one unit for each item of a list. Of dags.
+// Each gives it a unit for each item of a list. For dags only.
 func (n *NodeBuilder) Each(items Ref) *NodeBuilder {
 	n.eachOf().Items = Source{Ref: string(items)}
 	return n
 }
 
-// EachOf makes it one unit for each item of the list that a service returns. Of dags.
+// EachOf gives it a unit for each item of the list that a service returns. For dags only.
 func (n *NodeBuilder) EachOf(service string) *NodeBuilder {
 	n.eachOf().Items = Source{Handler: Handler{Service: service}}
 	return n
 }
 
-// Times makes it so many units. Of dags.
+// Times gives it the given number of units. For dags only.
 func (n *NodeBuilder) Times(count int) *NodeBuilder {
 	n.eachOf().Count = Source{Number: count, Literal: true}
 	return n
 }
 
-// TimesOf makes it as many units as a reference says. Of dags.
+// TimesOf gives it the number of units that a reference contains. For dags only.
 func (n *NodeBuilder) TimesOf(count Ref) *NodeBuilder {
 	n.eachOf().Count = Source{Ref: string(count)}
 	return n
 }
 
-// EachOnError says what a failed unit means: fail_fast, collect or continue. Of dags.
+// EachOnError sets the effect of a failed unit: fail_fast, collect or continue. For dags only.
 func (n *NodeBuilder) EachOnError(word string) *NodeBuilder { n.eachOf().OnError = word; return n }
 
-// Concurrency bounds the units in flight at once. Of dags.
+// Concurrency limits the units in flight. For dags only.
 func (n *NodeBuilder) Concurrency(most int) *NodeBuilder { n.eachOf().Concurrency = most; return n }
 
 func (n *NodeBuilder) eachOf() *EachOf {
@@ -94,22 +95,22 @@ func (n *NodeBuilder) eachOf() *EachOf {
 	return n.n.Each
 }
 
-// If runs it only if its input contains a pattern. Of dags.
+// If runs it only if its input contains a pattern. For dags only.
 func (n *NodeBuilder) If(pattern any) *NodeBuilder {
 	n.whenOf().If = n.marshalValue("when.if", pattern)
 	return n
 }
 
-// IfNot runs it only if its input does not contain a pattern. Of dags.
+// IfNot runs it only if its input does not contain a pattern. For dags only.
 func (n *NodeBuilder) IfNot(pattern any) *NodeBuilder {
 	n.whenOf().IfNot = n.marshalValue("when.if_not", pattern)
 	return n
 }
 
-// When runs it only if an expression in CEL is true. Of dags.
+// When runs it only if a CEL expression is true. For dags only.
 func (n *NodeBuilder) When(cel string) *NodeBuilder { n.whenOf().Expr = cel; return n }
 
-// SkipIf asks a service whether to skip it. Of dags.
+// SkipIf asks a service whether to skip it. For dags only.
 func (n *NodeBuilder) SkipIf(service string) *NodeBuilder {
 	n.whenOf().Cond = &Handler{Service: service}
 	return n
@@ -122,18 +123,18 @@ func (n *NodeBuilder) whenOf() *When {
 	return n.n.When
 }
 
-// Shape says what its handler gets. Of dags.
+// Shape sets the form of its handler's input. For dags only.
 func (n *NodeBuilder) Shape(s flow.Shape) *NodeBuilder { n.n.InputShape = string(s); return n }
 
-// Skipping says what it means for others when it is skipped. Of dags.
+// Skipping sets the effect on dependents when it is skipped. For dags only.
 func (n *NodeBuilder) Skipping(m flow.SkipMode) *NodeBuilder { n.n.SkipMode = string(m); return n }
 
-// Exhausted says what its last failed attempt means: SkipFail, SkipOptional or SkipPropagate. Of
-// dags.
+// Exhausted sets the effect of its last failed attempt: SkipFail, SkipOptional or SkipPropagate.
+// For dags only.
 func (n *NodeBuilder) Exhausted(m flow.SkipMode) *NodeBuilder { n.n.Exhausted = string(m); return n }
 
-// writtenDuration returns a duration as it is written in a definition. One that is finer than a
-// millisecond stays, so that reading it is an error.
+// writtenDuration returns a duration in the form of a definition. It keeps a duration finer than a
+// millisecond, so that reading the definition reports the error.
 func writtenDuration(d time.Duration) Duration {
 	written := Duration{MS: d.Milliseconds()}
 	if d%time.Millisecond != 0 {

@@ -60,7 +60,7 @@ func TestAGraphInGoIsTheGraphInText(t *testing.T) {
 	require.Equal(t, "refund", plan.Root.Nodes["book"].Undo)
 }
 
-func TestWhatIsBuiltIsCheckedAsATextIs(t *testing.T) {
+func TestABuiltDefinitionIsCheckedLikeAText(t *testing.T) {
 	b := define.NewDag("bad")
 	a, c := b.Node("a").Service("s"), b.Node("c").Service("s")
 	a.After(c)
@@ -73,7 +73,7 @@ func TestWhatIsBuiltIsCheckedAsATextIs(t *testing.T) {
 	require.ErrorContains(t, problems.Err(), "a direct node has no handler")
 }
 
-func TestABuilderTellsWhatNoTextCouldSay(t *testing.T) {
+func TestABuilderReportsErrorsThatATextCannotContain(t *testing.T) {
 	b := define.NewDag("twice")
 	b.Node("a")
 	b.Node("a")
@@ -110,7 +110,7 @@ func TestKeysInGoAreThoseInText(t *testing.T) {
 		[]any{each.Concurrency.Name, each.Concurrency.Key.Text, each.Concurrency.Fair.Text, each.Concurrency.Full, each.Priority.Text, each.PerUnit})
 }
 
-// fieldsInGo has a method for every field that a text may have, and shows what it sets.
+// fieldsInGo maps every field of a text to a method that sets it.
 var fieldsInGo = map[string]func(b *define.Builder, n, other *define.NodeBuilder){
 	"Definition.name":        func(_ *define.Builder, _, _ *define.NodeBuilder) {},
 	"Definition.mode":        func(_ *define.Builder, _, _ *define.NodeBuilder) {},
@@ -208,7 +208,7 @@ var fieldsInGo = map[string]func(b *define.Builder, n, other *define.NodeBuilder
 	"RetrySpec.jitter":       func(_ *define.Builder, n, _ *define.NodeBuilder) { n.Retry(2, time.Second).Backoff(time.Minute, 0.5) },
 }
 
-// saidOtherwise are fields that say in another way what a method says.
+// saidOtherwise lists fields that are other notations for the effect of a method.
 var saidOtherwise = map[string]string{
 	"Definition.timeout": "Timeout", "Definition.embedded": "Branch", "Node.exec_mode": "ExecType", "Node.timeout": "Timeout", "Node.subflow": "Branch",
 	"Node.choice_key": "nothing: it has no meaning", "Node.whenUnmet": "Skipping", "Node.exec": "Service and Func", "Node.delay": "Timer", "Node.signal": "WaitEvent and Approval",
@@ -301,7 +301,7 @@ func TestEveryKindHasAMethodInGo(t *testing.T) {
 	}
 }
 
-// kinds are the words that a text may have for a node's kind.
+// kinds lists the words for a node's kind in a text.
 func kinds(t *testing.T) []string {
 	var schema struct {
 		Defs map[string]struct {

@@ -9,27 +9,27 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Mount shows a container a folder or a file of the member's host.
+// Mount makes a folder or file of the member's host visible in a container.
 type Mount struct {
-	From     string `json:"from,omitempty"` // what is shown, below root
-	To       string `json:"to,omitempty"`   // where it is in the container, such as /data
-	ReadOnly bool   `json:"ro,omitempty"`   // whether it cannot be changed there
+	From     string `json:"from,omitempty"` // path of the source below root
+	To       string `json:"to,omitempty"`   // path in the container, such as /data
+	ReadOnly bool   `json:"ro,omitempty"`   // the container cannot change it
 }
 
-// Resources are what a program may use at most.
+// Resources are the limits of a program.
 type Resources struct {
-	CPU    Plain `json:"cpu,omitempty"`    // processors, such as 2, 0.5 or 500m
-	Memory Plain `json:"memory,omitempty"` // such as 512Mi or 4Gi, or bytes
+	CPU    Plain `json:"cpu,omitempty"`    // number of processors, such as 2, 0.5 or 500m
+	Memory Plain `json:"memory,omitempty"` // amount such as 512Mi or 4Gi, or bytes
 }
 
-// toContainer is what the object says of an image; nil when it is of another type.
+// toContainer returns the container of the object; nil if it is of another type.
 func (e *ExecOf) toContainer() *flow.Container {
 	if flow.ExecType(e.Type) != flow.ExecContainer {
 		return nil
 	}
 	c := &flow.Container{Image: e.Image, Pull: e.Pull, Network: e.Network, User: e.User, ToFile: e.ToFile, FromFile: e.FromFile}
 	c.GPUs, _ = e.GPUCount()
-	c.CPUs, _ = e.Resources.MilliCPU() // what is wrong with them the compiler tells
+	c.CPUs, _ = e.Resources.MilliCPU() // the compiler reports errors in these fields
 	c.Memory, _ = e.Resources.Bytes()
 	for _, m := range e.Mounts {
 		c.Mounts = append(c.Mounts, flow.Mount{From: m.From, To: m.To, ReadOnly: m.ReadOnly})
@@ -37,7 +37,7 @@ func (e *ExecOf) toContainer() *flow.Container {
 	return c
 }
 
-// GPUCount is how many graphics processors are written; 0 = nothing is.
+// GPUCount returns the number of graphics processors; 0 if not set.
 func (e *ExecOf) GPUCount() (int, error) {
 	const most = 1000
 	switch e.GPUs {
@@ -53,7 +53,7 @@ func (e *ExecOf) GPUCount() (int, error) {
 	return n, nil
 }
 
-// MilliCPU is how many thousandths of a processor are written; 0 = nothing is.
+// MilliCPU returns the processor limit in thousandths; 0 if not set.
 func (r *Resources) MilliCPU() (int64, error) {
 	if r == nil || r.CPU == "" {
 		return 0, nil
@@ -69,7 +69,7 @@ func (r *Resources) MilliCPU() (int64, error) {
 	return int64(math.Round(n)), nil
 }
 
-// memoryUnits of memory, those with the longer names first.
+// memoryUnits lists the units of memory. A longer name comes before its suffixes.
 var memoryUnits = []struct {
 	name  string
 	bytes float64
@@ -77,7 +77,7 @@ var memoryUnits = []struct {
 	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40}, {"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"", 1},
 }
 
-// Bytes is how much memory is written; 0 = nothing is.
+// Bytes returns the memory limit; 0 if not set.
 func (r *Resources) Bytes() (int64, error) {
 	if r == nil || r.Memory == "" {
 		return 0, nil

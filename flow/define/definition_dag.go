@@ -12,45 +12,58 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// DagNode are the fields of a node that have a meaning in dag mode alone.
+// DagNode holds the fields of a node that only apply in dag mode.
 type DagNode struct {
-	DependsOn  []string `json:"depends_on,omitempty"`   // keys of nodes that have to end first
-	RunOn      string   `json:"run_on,omitempty"`       // "always": also after dependencies that failed or were skipped
-	Route      string   `json:"route,omitempty"`        // push, queue, or direct: finished through the API, by nobody's handler
-	Each       *EachOf  `json:"each,omitempty"`         // makes it a fan-out
-	When       *When    `json:"when,omitempty"`         // decides whether it runs
-	SkipMode   string   `json:"skip_mode,omitempty"`    // what an unmet condition means: dependents are skipped, too, run without it, or the node fails
-	WhenUnmet  string   `json:"whenUnmet,omitempty"`    // skip_mode in pgflow's words
-	Exhausted  string   `json:"on_exhausted,omitempty"` // fail, skip, skip-cascade: after the last attempt
-	InputShape string   `json:"input_shape,omitempty"`  // what its handler gets
+	DependsOn []string `json:"depends_on,omitempty"` // keys of nodes that must end first
+	// "always": run also after dependencies that failed or were skipped
+	RunOn string `json:"run_on,omitempty"`
+	// push, queue, or direct: completed through the API without a handler
+	Route string  `json:"route,omitempty"`
+	Each  *EachOf `json:"each,omitempty"` // makes it a fan-out
+	When  *When   `json:"when,omitempty"` // condition under which it runs
+	// effect of an unmet condition: dependents are skipped too, or run without it, or the node
+	// fails
+	SkipMode  string `json:"skip_mode,omitempty"`
+	WhenUnmet string `json:"whenUnmet,omitempty"` // skip_mode in the words of pgflow
+	// fail, skip or skip-cascade, after the last attempt
+	Exhausted  string `json:"on_exhausted,omitempty"`
+	InputShape string `json:"input_shape,omitempty"` // form of its handler's input
 
-	Name       string          `json:"name,omitempty"`        // what the node is called where its key will not do, such as extract-orders: in merged inputs, and by whoever shows it
-	OutputType json.RawMessage `json:"output_type,omitempty"` // what its handler has to return: a type such as int, [text] or {type: object, fields: {id: int}}; an attempt with anything else has failed
+	// name in addition to the key, such as extract-orders: used in merged inputs and for display
+	Name string `json:"name,omitempty"`
+	// type of its handler's output, such as int, [text] or {type: object, fields: {id: int}}; an
+	// attempt with another output fails
+	OutputType json.RawMessage `json:"output_type,omitempty"`
 
 	Input  json.RawMessage    `json:"input,omitempty"`  // static fields of a merged input
-	Inputs map[string]Binding `json:"inputs,omitempty"` // the input, field by field
+	Inputs map[string]Binding `json:"inputs,omitempty"` // fields of the input
 
-	Delay  Duration  `json:"delay,omitzero"`   // timer: how long; another way to write params.delay_ms
-	Signal *SignalOf `json:"signal,omitempty"` // wait_event, approval: what for; another way to write params
+	// timer: how long it waits; params.delay_ms in another notation
+	Delay Duration `json:"delay,omitzero"`
+	// wait_event, approval: the signal to wait for; params in another notation
+	Signal *SignalOf `json:"signal,omitempty"`
 
-	StartDelay       Duration `json:"start_delay,omitzero"`       // its units wait so long
-	StartTimeout     Duration `json:"start_timeout,omitzero"`     // how long a queued job may wait for a worker, or one of exec.report: object_store
-	HeartbeatTimeout Duration `json:"heartbeat_timeout,omitzero"` // how long a worker may be silent, of a queue or of exec.report: object_store
+	StartDelay Duration `json:"start_delay,omitzero"` // delay of the start of its units
+	// how long a queue job, or one with exec.report: object_store, may wait for a worker
+	StartTimeout Duration `json:"start_timeout,omitzero"`
+	// how long a worker may be silent, for a queue or exec.report: object_store
+	HeartbeatTimeout Duration `json:"heartbeat_timeout,omitzero"`
 }
 
-// SignalOf says what a node waits for.
+// SignalOf is the signal that a node waits for.
 type SignalOf struct {
-	Key     string   `json:"key,omitempty"`    // the reference that a signal sets, such as $shared.paid
-	Timeout Duration `json:"timeout,omitzero"` // how long
+	Key     string   `json:"key,omitempty"`    // reference that a signal sets, such as $shared.paid
+	Timeout Duration `json:"timeout,omitzero"` // how long to wait
 }
 
-// Handler is who carries out a job.
+// Handler defines what carries out a job.
 type Handler struct {
-	Service  string       `json:"service,omitempty"`   // whose workers carry it out
-	ExecType string       `json:"exec_type,omitempty"` // how its jobs travel
-	Route    string       `json:"route,omitempty"`     // the same, or direct: somebody answers through the API
-	Func     string       `json:"func,omitempty"`      // name of the local function
-	Script   *flow.Script `json:"script,omitempty"`    // program of a local_script
+	Service  string `json:"service,omitempty"`   // service whose workers carry it out
+	ExecType string `json:"exec_type,omitempty"` // how its jobs are delivered
+	// exec_type in other words, or direct: answered through the API
+	Route  string       `json:"route,omitempty"`
+	Func   string       `json:"func,omitempty"`   // name of the local function
+	Script *flow.Script `json:"script,omitempty"` // program of a local_script
 }
 
 // Given reports whether the definition names a handler.
@@ -58,70 +71,76 @@ func (h Handler) Given() bool {
 	return h.Service != "" || h.Func != "" || h.Script != nil || h.Route != ""
 }
 
-// EachOf makes a node one of many units. Items is a reference to an array or a handler that returns
-// one; Count a number or a reference to one. With both there are that many units for each item.
+// EachOf gives a node many units. Items is a reference to an array, or a handler that returns one.
+// Count is a number or a reference to one. With both, each item gets that number of units.
 type EachOf struct {
-	Items       Source `json:"items,omitzero"`        // a reference to a list, or a handler that returns one
-	Count       Source `json:"count,omitzero"`        // how many units, or how many for each item: a number or a reference to one
-	Concurrency int    `json:"concurrency,omitempty"` // units in flight at once; 0 = all
-	OnError     string `json:"on_error,omitempty"`    // what a failed unit means
+	// reference to a list, or a handler that returns one
+	Items Source `json:"items,omitzero"`
+	// number of units, or units per item: a number or a reference to one
+	Count       Source `json:"count,omitzero"`
+	Concurrency int    `json:"concurrency,omitempty"` // maximum number of units in flight; 0 = all
+	OnError     string `json:"on_error,omitempty"`    // effect of a failed unit
 }
 
-// When decides whether a node runs. Of the patterns, If must be contained in the node's input and
-// IfNot must not; Expr must be true; Cond is a handler that returns true if the node is to be
-// skipped.
+// When is the condition of a node. The input must contain the pattern If and must not contain
+// IfNot; Expr must be true; Cond is a handler that returns true to skip the node.
 type When struct {
-	If    json.RawMessage `json:"if,omitempty"`     // pattern that must be contained in the input, as by @> of PostgreSQL
-	IfNot json.RawMessage `json:"if_not,omitempty"` // pattern that must not be
-	Expr  string          `json:"expr,omitempty"`   // CEL that must be true
-	Cond  *Handler        `json:"cond,omitempty"`   // handler that returns true if the node is to be skipped
+	// pattern that the input must contain, as with @> of PostgreSQL
+	If    json.RawMessage `json:"if,omitempty"`
+	IfNot json.RawMessage `json:"if_not,omitempty"` // pattern that the input must not contain
+	Expr  string          `json:"expr,omitempty"`   // CEL expression that must be true
+	Cond  *Handler        `json:"cond,omitempty"`   // handler that returns true to skip the node
 }
 
-// Binding is one field of an input: exactly one of a constant and a reference.
+// Binding is one field of an input: a constant or a reference.
 type Binding struct {
-	Const json.RawMessage `json:"const,omitempty"` // the value
-	Ref   string          `json:"ref,omitempty"`   // what to take it from, such as $run.customer or $deps.fetch.rows
+	Const json.RawMessage `json:"const,omitempty"` // constant value
+	// reference such as $run.customer or $deps.fetch.rows
+	Ref string `json:"ref,omitempty"`
 }
 
-// RetrySpec says how often and how far apart units are tried.
+// RetrySpec defines how often and with which delays units are retried.
 type RetrySpec struct {
-	MaxAttempts int      `json:"max_attempts,omitempty"` // all tries, the first one included
-	Delay       Duration `json:"delay,omitzero"`         // before the second try
-	Backoff     string   `json:"backoff,omitempty"`      // exponential: each wait is twice the one before
-	MaxDelay    Duration `json:"max_delay,omitzero"`     // longest wait
-	Jitter      float64  `json:"jitter,omitempty"`       // 0 to 1: how much of the delay is left to chance
+	// total number of tries, including the first
+	MaxAttempts int      `json:"max_attempts,omitempty"`
+	Delay       Duration `json:"delay,omitzero"` // delay before the second try
+	// exponential: each delay is twice the previous one
+	Backoff  string   `json:"backoff,omitempty"`
+	MaxDelay Duration `json:"max_delay,omitzero"` // maximum delay
+	Jitter   float64  `json:"jitter,omitempty"`   // 0 to 1: random part of the delay
 
-	noAttempts bool // max_attempts was written, as 0
+	noAttempts bool // max_attempts was written as 0
 }
 
-// NoAttempts says that max_attempts was written, as 0.
+// NoAttempts reports whether max_attempts was written as 0.
 func (r *RetrySpec) NoAttempts() bool { return r.noAttempts }
 
-// Defaults are what nodes take that say nothing themselves.
+// Defaults apply to nodes that do not set these fields.
 type Defaults struct {
-	Retry    *RetrySpec `json:"retry,omitempty"`     // how often and how far apart units are tried
+	// how often and with which delays units are retried
+	Retry    *RetrySpec `json:"retry,omitempty"`
 	Timeout  Duration   `json:"timeout,omitzero"`    // of an attempt
-	ExecType string     `json:"exec_type,omitempty"` // how its jobs travel
-	Route    string     `json:"route,omitempty"`     // how jobs travel
-	SkipMode string     `json:"skip_mode,omitempty"` // what an unmet condition means
+	ExecType string     `json:"exec_type,omitempty"` // how jobs are delivered
+	Route    string     `json:"route,omitempty"`     // how jobs are delivered
+	SkipMode string     `json:"skip_mode,omitempty"` // effect of an unmet condition
 }
 
-// Duration is a time in a definition: a text such as "1m30s", or, in the profiles that have it so,
-// a number of seconds.
+// Duration is a duration in a definition: a text such as "1m30s", or, in profiles that allow it, a
+// number of seconds.
 type Duration struct {
 	MS      int64
 	seconds bool          // it was written as a number
-	none    bool          // it was written, as no time at all
-	exact   time.Duration // by a builder, finer than what is kept
+	none    bool          // it was written with the value zero
+	exact   time.Duration // set by a builder if finer than a millisecond
 }
 
-// IsZero says that nothing was written.
+// IsZero reports whether nothing was written.
 func (d Duration) IsZero() bool { return d == Duration{} }
 
-// InSeconds says that it was written as a number.
+// InSeconds reports whether it was written as a number.
 func (d Duration) InSeconds() bool { return d.seconds }
 
-// MarshalJSON writes the text.
+// MarshalJSON encodes the duration as written.
 func (d Duration) MarshalJSON() ([]byte, error) {
 	if d.exact != 0 {
 		return json.Marshal(d.exact.String())
@@ -158,18 +177,18 @@ func (d *Duration) decodeValue(from decoder, v textValue, at *Place) {
 	}
 }
 
-// Source is where a list or a number comes from.
+// Source is the source of a list or a number.
 type Source struct {
-	Ref     string  // a reference
-	Number  int     // itself, when Literal
+	Ref     string  // reference
+	Number  int     // fixed number, if Literal
 	Literal bool    //
-	Handler Handler // who makes it
+	Handler Handler // handler that returns it
 }
 
-// IsZero says that nothing was written.
+// IsZero reports whether nothing was written.
 func (s Source) IsZero() bool { return s.Ref == "" && !s.Literal && !s.Handler.Given() }
 
-// MarshalJSON writes it as it is read.
+// MarshalJSON encodes it as written.
 func (s Source) MarshalJSON() ([]byte, error) {
 	switch {
 	case s.Literal:
@@ -201,18 +220,17 @@ func (s *Source) decodeValue(from decoder, v textValue, at *Place) {
 	}
 }
 
-// Inner is a flow inside a node: written there, or the name of a published one.
+// Inner is a nested flow: its definition, or the name of a published flow.
 type Inner struct {
 	Name string
 	*Definition
 	elsewhere bool
 }
 
-// Elsewhere says that the named flow was not found where it was looked for, which is not
-// everywhere.
+// Elsewhere reports whether the named flow was not found although it may exist in another place.
 func (f Inner) Elsewhere() bool { return f.elsewhere }
 
-// MarshalJSON writes it as it is read.
+// MarshalJSON encodes it as written.
 func (f Inner) MarshalJSON() ([]byte, error) {
 	if f.Definition == nil {
 		return json.Marshal(f.Name)
@@ -229,7 +247,7 @@ func (f *Inner) decodeValue(from decoder, v textValue, at *Place) {
 	from.decodeObject(v, reflect.ValueOf(f.Definition).Elem(), at)
 }
 
-// Empty says that nothing was written.
+// Empty reports whether nothing was written.
 func (p Prep) Empty() bool {
 	return !p.Given() && p.Expr == "" && p.InputMap == nil && p.InputKey == ""
 }

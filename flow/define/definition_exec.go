@@ -10,46 +10,77 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// ExecOf says who does a node's work in one object, instead of the fields service, func and
-// exec_type; and which program, when it is one.
+// ExecOf defines what does the work of a node, in one object instead of the fields service, func
+// and exec_type. It also contains the program, if there is one.
 type ExecOf struct {
-	Type    string `json:"type,omitempty"`    // service, func, process, python, library, container or worker; told by the other fields when absent
-	Service string `json:"service,omitempty"` // whose workers carry it out
+	// service, func, process, python, library, container or worker; derived from the other fields
+	// if absent
+	Type    string `json:"type,omitempty"`
+	Service string `json:"service,omitempty"` // service whose workers carry it out
 	Func    string `json:"func,omitempty"`    // name of the local function
 
-	Command     Command          `json:"command,omitzero"`       // process: a shell line, or a list of a program and its arguments
-	File        string           `json:"file,omitempty"`         // process: file that is started; python: file with the function; library: file that is loaded
-	Module      string           `json:"module,omitempty"`       // python: module with the function, instead of a file
-	Function    string           `json:"function,omitempty"`     // python: name of the function; main when absent
-	Python      string           `json:"python,omitempty"`       // python: interpreter, a name or a path
-	Warm        int              `json:"warm,omitempty"`         // python: so many interpreters are kept warm, each of which forks itself for attempts; up to 16
-	Root        string           `json:"root,omitempty"`         // folder it runs in, inside --script-dir; container: where the paths of mounts begin
-	Env         map[string]Plain `json:"env,omitempty"`          // variables of its environment
-	StdinMode   string           `json:"stdin_mode,omitempty"`   // none: it has nothing to read; else its input is one line of JSON. container: json hands it that, by the image's /bin/sh; else it has nothing to read
-	OutputMode  string           `json:"output_mode,omitempty"`  // marker: only lines that begin with ORK_OUTPUT: are its output; else all that it prints, too, if that is JSON
-	Grace       Duration         `json:"grace,omitzero"`         // between being asked to end and being killed; 10s when absent
-	UpstreamEnv bool             `json:"upstream_env,omitempty"` // it finds the outputs of its dependencies in ORK_UPSTREAM_JSON, too
-	URL         string           `json:"url,omitempty"`          // worker: where an Ork worker is, such as http://127.0.0.1:8081
-	Executor    string           `json:"executor,omitempty"`     // worker: as what it runs it, process, python or library; told by the other fields when absent
-	Report      string           `json:"report,omitempty"`       // who says how it is: exit, its output and exit; object_store, files beside the one that TASK_SPEC_PATH names. exit when absent
+	// process: shell line, or list of a program and its arguments
+	Command Command `json:"command,omitzero"`
+	// process: file to start; python: file with the function; library: file to load
+	File string `json:"file,omitempty"`
+	// python: module with the function, used instead of a file
+	Module string `json:"module,omitempty"`
+	// python: name of the function; main if absent
+	Function string `json:"function,omitempty"`
+	Python   string `json:"python,omitempty"` // python: interpreter, a name or a path
+	// python: number of interpreters that are kept running and fork themselves for attempts; up to
+	// 16
+	Warm int `json:"warm,omitempty"`
+	// folder it runs in, inside --script-dir; container: base of the paths of mounts
+	Root string           `json:"root,omitempty"`
+	Env  map[string]Plain `json:"env,omitempty"` // environment variables
+	// none: stdin is empty; otherwise stdin contains the input as one line of JSON. container: json
+	// passes that through the image's /bin/sh; otherwise stdin is empty
+	StdinMode string `json:"stdin_mode,omitempty"`
+	// marker: only lines that begin with ORK_OUTPUT: are its output; otherwise everything it prints
+	// counts too, if that is JSON
+	OutputMode string `json:"output_mode,omitempty"`
+	// time between the request to end and the kill; 10s if absent
+	Grace Duration `json:"grace,omitzero"`
+	// also pass the outputs of its dependencies in ORK_UPSTREAM_JSON
+	UpstreamEnv bool `json:"upstream_env,omitempty"`
+	// worker: address of an Ork worker, such as http://127.0.0.1:8081
+	URL string `json:"url,omitempty"`
+	// worker: executor to run it with: process, python or library; derived from the other fields if
+	// absent
+	Executor string `json:"executor,omitempty"`
+	// how it reports its status: exit, through its output and exit code; object_store, through
+	// files beside the one that TASK_SPEC_PATH names. exit if absent
+	Report string `json:"report,omitempty"`
 
-	Secrets map[string]SecretOf `json:"secrets,omitempty"` // variables of its environment that have secrets: the name of one, or {secret, file} for a file whose path the variable has
+	// environment variables with secrets: the name of a secret, or {secret, file} for a file whose
+	// path the variable contains
+	Secrets map[string]SecretOf `json:"secrets,omitempty"`
 
-	Image     string     `json:"image,omitempty"`     // container: what it is made of
-	Pull      string     `json:"pull,omitempty"`      // container: when the image is fetched: missing (the default), always or never
-	Network   string     `json:"network,omitempty"`   // container: none, bridge or the name of one, host where the operator allows it; the container host's default when absent
-	User      string     `json:"user,omitempty"`      // container: whom it runs as, a name or number, with a group such as 1000:1000; the image's when absent
-	GPUs      Plain      `json:"gpus,omitempty"`      // container: how many graphics processors of its host it has, or all; none when absent
-	Mounts    []Mount    `json:"mounts,omitempty"`    // container: what it sees of the member's host
-	Resources *Resources `json:"resources,omitempty"` // what it may use at most; only containers are held to all of it
-	ToFile    string     `json:"to_file,omitempty"`   // container: file that its input is in, too
-	FromFile  string     `json:"from_file,omitempty"` // container: file that has its output when it has ended
+	Image string `json:"image,omitempty"` // container: image to run
+	// container: when to fetch the image: missing (the default), always or never
+	Pull string `json:"pull,omitempty"`
+	// container: none, bridge, the name of a network, or host if the operator allows it; the
+	// container host's default if absent
+	Network string `json:"network,omitempty"`
+	// container: user to run as, a name or number, optionally with a group such as 1000:1000; that
+	// of the image if absent
+	User string `json:"user,omitempty"`
+	// container: number of graphics processors of its host, or all; none if absent
+	GPUs Plain `json:"gpus,omitempty"`
+	// container: folders and files of the member's host
+	Mounts    []Mount    `json:"mounts,omitempty"`
+	Resources *Resources `json:"resources,omitempty"` // limits; only containers enforce all of them
+	// container: file that also contains its input
+	ToFile string `json:"to_file,omitempty"`
+	// container: file that contains its output at the end
+	FromFile string `json:"from_file,omitempty"`
 }
 
-// SecretOf is a secret of a variable: its name, or its name and where a file with it is wanted.
+// SecretOf is the secret of a variable: its name, or its name and the path of a file for it.
 type SecretOf flow.Secret
 
-// MarshalJSON writes it as it is read.
+// MarshalJSON encodes it as written.
 func (s SecretOf) MarshalJSON() ([]byte, error) {
 	if s.File == "" {
 		return json.Marshal(s.Secret)
@@ -74,10 +105,10 @@ type Command struct {
 	Args []string
 }
 
-// IsZero says that nothing was written.
+// IsZero reports whether nothing was written.
 func (c Command) IsZero() bool { return c.Line == "" && c.Args == nil }
 
-// MarshalJSON writes it as it is read.
+// MarshalJSON encodes it as written.
 func (c Command) MarshalJSON() ([]byte, error) {
 	if c.Args != nil {
 		return json.Marshal(c.Args)
@@ -101,7 +132,7 @@ func (c *Command) decodeValue(from decoder, v textValue, at *Place) {
 	}
 }
 
-// Plain is a text, or a number or boolean as it is written.
+// Plain is a text, or a number or boolean in its written form.
 type Plain string
 
 func (p *Plain) decodeValue(from decoder, v textValue, at *Place) {
@@ -116,7 +147,7 @@ func (p *Plain) decodeValue(from decoder, v textValue, at *Place) {
 	}
 }
 
-// Program is what the object says is started; nil when it names nothing of the kind.
+// Program returns the program to start; nil if the object names none.
 func (e *ExecOf) Program() *flow.Program {
 	if e == nil || !flow.ExecType(e.Type).Programmed() {
 		return nil
@@ -124,7 +155,7 @@ func (e *ExecOf) Program() *flow.Program {
 	p := &flow.Program{Command: e.Command.Line, Args: slices.Clone(e.Command.Args), File: e.File, Module: e.Module, Function: e.Function, Python: e.Python,
 		Warm: e.Warm, Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.workerExecutor(), Report: e.reportMode(), Container: e.toContainer()}
 	if p.Container == nil {
-		p.Memory, _ = e.Resources.Bytes() // what is wrong with it the compiler tells
+		p.Memory, _ = e.Resources.Bytes() // the compiler reports errors in it
 	}
 	if len(e.Env) > 0 {
 		p.Env = make(map[string]string, len(e.Env))
@@ -141,7 +172,7 @@ func (e *ExecOf) Program() *flow.Program {
 	return p
 }
 
-// reportMode is who says how it is, if not its exit.
+// reportMode returns how it reports its status; "" for exit.
 func (e *ExecOf) reportMode() string {
 	if e.Report == flow.ReportExit {
 		return ""
@@ -149,7 +180,7 @@ func (e *ExecOf) reportMode() string {
 	return e.Report
 }
 
-// workerExecutor is as what an Ork worker runs it: what it says, or what can only be meant.
+// workerExecutor returns the executor for an Ork worker: the written one, or the only possible one.
 func (e *ExecOf) workerExecutor() string {
 	switch {
 	case flow.ExecType(e.Type) != flow.ExecWorker || e.Executor != "":

@@ -8,19 +8,19 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// Inputs say what a task is started with: an object of names, each with a type such as text,
-// optional int, list of text, int = 3 or one of a | b, or with an object that describes it; or one
-// JSON Schema (2020-12) that says type: object and properties.
+// Inputs declare the inputs of a task, either by name or by one JSON Schema (2020-12) with type:
+// object and properties. By name each has a type such as text, optional int, list of text, int = 3
+// or one of a | b, or an object that describes it.
 type Inputs struct{ raw json.RawMessage }
 
-// IsZero says that nothing was written.
+// IsZero reports whether nothing was written.
 func (in Inputs) IsZero() bool { return in.raw == nil }
 
-// MarshalJSON writes them as they are read.
+// MarshalJSON encodes them as written.
 func (in Inputs) MarshalJSON() ([]byte, error) { return in.raw, nil }
 
-// Read says what they mean, and what is wrong with them. Nil: nothing is declared, or what is means
-// nothing.
+// Read returns the parsed declaration and its problems. The declaration is nil if there is none or
+// it is invalid.
 func (in Inputs) Read() (*types.Inputs, []types.Problem) {
 	if in.IsZero() {
 		return nil, nil
@@ -28,8 +28,8 @@ func (in Inputs) Read() (*types.Inputs, []types.Problem) {
 	return types.Read(in.raw)
 }
 
-// Named is what is known of those that Read finds something wrong with: their names. Nil: nothing
-// is declared, or not even that is known.
+// Named returns the declared names alone, for a declaration with problems. It is nil if nothing is
+// declared or not even the names can be read.
 func (in Inputs) Named() *types.Inputs {
 	if in.IsZero() {
 		return nil
@@ -47,7 +47,8 @@ func (in *Inputs) decodeValue(from decoder, v textValue, at *Place) {
 	in.raw = raw
 }
 
-// Below is the place that some keys lead to from another one, elements of lists as [2].
+// Below returns the place at the end of a path of keys below this one. Elements of lists are
+// written as [2].
 func (p *Place) Below(path []string) *Place {
 	for _, key := range path {
 		p = p.childPlace(key)

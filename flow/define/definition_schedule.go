@@ -9,19 +9,32 @@ import (
 	"github.com/troupe-engine/troupe/flow/schedule"
 )
 
-// Schedule says when tasks of the flow begin by the clock: a text is its cron.
+// Schedule defines when tasks of the flow start by the clock. A text is its cron field.
 type Schedule struct {
-	Cron     string          `json:"cron,omitempty"`     // minute, hour, day of the month, month and weekday, such as 30 2 * * 1-5; with seconds a sixth field in front; or a word such as @daily
-	Every    Duration        `json:"every,omitzero"`     // in place of cron: a slot each such time
-	Timezone string          `json:"timezone,omitempty"` // of cron, such as Europe/Berlin; "" = UTC
-	DST      string          `json:"dst,omitempty"`      // what becomes of times that come twice (once, twice) and of those that do not exist (skip, shift) where the clock is put back or forward, such as once,shift; absent = what suits cron
-	Enabled  *bool           `json:"enabled,omitempty"`  // false: it does not fire; absent = as it was, a new one fires
-	CatchUp  string          `json:"catchup,omitempty"`  // what becomes of slots that nobody looked at in time: the last one of them fires (one, the default), none, or all
-	Overlap  string          `json:"overlap,omitempty"`  // what becomes of a slot while a task of the schedule runs: it fires (allow, the default), it is skipped, one waits (queue), or what runs is canceled
-	Params   json.RawMessage `json:"params,omitempty"`   // what its tasks are started with
-	Jitter   Duration        `json:"jitter,omitzero"`    // how much later than its slot a task may begin
-	Start    string          `json:"start,omitempty"`    // no slot is before it, such as 2026-01-31T00:00:00Z; a date is its midnight in the time zone
-	End      string          `json:"end,omitempty"`      // all slots are before it, likewise
+	// minute, hour, day of the month, month and weekday, such as 30 2 * * 1-5; with seconds in a
+	// sixth field at the beginning; or a word such as @daily
+	Cron  string   `json:"cron,omitempty"`
+	Every Duration `json:"every,omitzero"` // instead of cron: interval between slots
+	// time zone of cron, such as Europe/Berlin; "" = UTC
+	Timezone string `json:"timezone,omitempty"`
+	// handling of times that occur twice (once, twice) and times that do not exist (skip, shift)
+	// when the clock changes, such as once,shift; if absent, the default for cron
+	DST string `json:"dst,omitempty"`
+	// false: it does not fire; if absent, it stays as it was, and a new one fires
+	Enabled *bool `json:"enabled,omitempty"`
+	// handling of slots that were missed: the last one fires (one, the default), none, or all
+	CatchUp string `json:"catchup,omitempty"`
+	// handling of a slot while a task of the schedule runs: it fires (allow, the default), it is
+	// skipped, one slot waits (queue), or the running task is canceled
+	Overlap string          `json:"overlap,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"` // params of its tasks
+	// maximum random delay of a task after its slot
+	Jitter Duration `json:"jitter,omitzero"`
+	// first possible time of a slot, such as 2026-01-31T00:00:00Z; a date means its midnight in the
+	// time zone
+	Start string `json:"start,omitempty"`
+	// all slots are before this time, in the same form as start
+	End string `json:"end,omitempty"`
 }
 
 func (s *Schedule) decodeValue(from decoder, v textValue, at *Place) {
@@ -32,13 +45,13 @@ func (s *Schedule) decodeValue(from decoder, v textValue, at *Place) {
 	from.decodeObject(v, reflect.ValueOf(s).Elem(), at)
 }
 
-// Spec returns what it comes to. Its error is schedule.Faults: the times that cannot be read, which
-// the spec leaves out.
+// Spec returns the schedule in the form of package schedule. The error is schedule.Faults: the
+// times that cannot be parsed, which the spec omits.
 func (s *Schedule) Spec() (spec schedule.Spec, err error) {
 	spec = schedule.Spec{Cron: s.Cron, EveryMS: s.Every.MS, Timezone: s.Timezone, DST: s.DST, CatchUp: schedule.CatchUp(s.CatchUp), Overlap: schedule.Overlap(s.Overlap), JitterMS: s.Jitter.MS}
 	zone, err := schedule.Zone(s.Timezone)
 	if err != nil {
-		zone = time.UTC // told by who reads the spec
+		zone = time.UTC // the reader of the spec reports it
 	}
 	var faults schedule.Faults
 	for _, from := range []struct {
@@ -58,5 +71,5 @@ func (s *Schedule) Spec() (spec schedule.Spec, err error) {
 	return spec, faults.Err()
 }
 
-// Schedule has tasks begin by the clock.
+// Schedule makes tasks start by the clock.
 func (b *Builder) Schedule(s Schedule) *Builder { b.definition.Schedule = &s; return b }

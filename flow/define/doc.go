@@ -1,10 +1,10 @@
-// Package define reads definitions: flows as people write them, in JSON, in YAML, or in Go.
+// Package define reads definitions: flows written in JSON, YAML or Go.
 //
-// It knows what a definition can say, not what it means: that is told by package compile, which
-// goes on with the same Problems. Reading goes on after a problem, so that all of them are told at
-// once, each with its place in the text. A definition that embeds published flows says all by
-// itself (Embedding), and stays what it is when those flows get other versions.
+// It knows the fields of a definition but not their meaning: package compile checks that, and adds
+// its findings to the same Problems. Reading continues after a problem, so all problems are
+// reported at once, each with its position in the text. A definition with embedded flows
+// (Embedding) is complete, and does not change when those flows get new versions.
 //
-// Reading order: definition.go and definition_dag.go are what can be said, parse.go how it is read,
-// problem.go how problems are told, embed.go and build.go the rest.
+// Reading order: definition.go and definition_dag.go contain the fields, parse.go reads them,
+// problem.go reports problems; embed.go and build.go do the rest.
 package define

@@ -10,25 +10,25 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Embedding puts published flows in the place of their names, so that a definition says all by
-// itself and stays what it is when those flows get other versions.
+// Embedding replaces the names of published flows by their definitions. The result is complete, and
+// does not change when those flows get new versions.
 type Embedding struct {
-	Self   string // name the definition will have, "" if that is not known; it must not embed itself
+	Self   string // name of the definition, "" if unknown; it must not embed itself
 	Limits flow.Limits
-	// Lookup finds the newest definition of a flow, nil when there is none.
+	// Lookup returns the newest definition of a flow, nil if there is none.
 	Lookup func(name string) ([]byte, error)
-	// Elsewhere says that there may be flows which Lookup does not find: who compiles the
-	// definition tells a note of them in the place of an error.
+	// Elsewhere means that there may be flows that Lookup does not find. Compiling the definition
+	// then reports a note for such a flow instead of an error.
 	Elsewhere bool
 }
 
-// maxEmbedded bounds a definition together with what it embeds, in bytes: flows that embed each
-// other many times would grow without end. So does maxNodes. Both are looked at before anything is
-// put in.
+// maxEmbedded is the maximum size in bytes of a definition with its embedded flows. Without a
+// limit, flows that embed each other many times would grow exponentially. MaxNodes limits the
+// nodes. Both are checked before a flow is inserted.
 const maxEmbedded = 8 << 20
 
-// Embed puts them into a definition that was parsed, and into its text in JSON. What is wrong with
-// the names is told when the definition is compiled. The error is Lookup's.
+// Embed inserts the flows into a parsed definition and into its JSON text. Problems with the names
+// are reported when the definition is compiled. The error is that of Lookup.
 func (e Embedding) Embed(d *Definition, text []byte) ([]byte, error) {
 	w := &embedder{Embedding: e, d: d, found: map[string]*embeddedFlow{}, bytes: len(text), nodes: CountNodes(d.Nodes)}
 	if d.source != nil {
@@ -49,21 +49,21 @@ type embedder struct {
 	d     *Definition
 	found map[string]*embeddedFlow
 	names []embeddedName
-	bytes int // of the text with what is put in so far
-	nodes int // and how many nodes it has
+	bytes int // size of the text with the flows inserted so far
+	nodes int // its number of nodes
 	full  bool
 }
 
-// embeddedFlow is a flow that may be put in at many places: it is read once, and all of them share
-// it. Nil is one that is not there, or cannot be read.
+// embeddedFlow is a published flow. It is read once and shared by all places that embed it. A nil
+// pointer means that it does not exist or cannot be read.
 type embeddedFlow struct {
 	*Definition
-	text  []byte // as it is put in
+	text  []byte // text to insert
 	nodes int
-	depth int // how deep flows are embedded in it
+	depth int // depth of embedding inside it
 }
 
-// embeddedName is a name that stands for a flow.
+// embeddedName is the name of a flow to be replaced.
 type embeddedName struct {
 	at   *Place
 	name string
@@ -129,7 +129,7 @@ func (w *embedder) embedInner(f *Inner, at *Place) error {
 	return nil
 }
 
-// findFlow reads a flow, once. That there is none is told when the definition is checked.
+// findFlow reads a flow once. A missing flow is reported when the definition is checked.
 func (w *embedder) findFlow(name string, at *Place) (*embeddedFlow, error) {
 	if in, known := w.found[name]; known {
 		return in, nil
@@ -149,7 +149,7 @@ func (w *embedder) findFlow(name string, at *Place) (*embeddedFlow, error) {
 	return w.found[name], nil
 }
 
-// countEmbedded counts what is put in, and says once if it is too much.
+// countEmbedded counts an inserted flow, and reports once if the total exceeds a limit.
 func (w *embedder) countEmbedded(in *embeddedFlow, at *Place) bool {
 	w.bytes += len(in.text)
 	w.nodes += in.nodes
@@ -162,7 +162,7 @@ func (w *embedder) countEmbedded(in *embeddedFlow, at *Place) bool {
 		return true
 	}
 	w.full = true
-	for _, n := range w.names { // what is refused need not be looked at
+	for _, n := range w.names { // a rejected definition need not be checked further
 		n.of.Definition = nil
 		w.Mute(n.at)
 	}
@@ -170,7 +170,7 @@ func (w *embedder) countEmbedded(in *embeddedFlow, at *Place) bool {
 	return false
 }
 
-// embeddingDepth is how deep flows are embedded in each other below some nodes.
+// embeddingDepth returns how deep flows are embedded in each other below the given nodes.
 func embeddingDepth(nodes map[string]*Node) (depth int) {
 	for _, n := range nodes {
 		switch {
@@ -190,7 +190,8 @@ func embeddingDepth(nodes map[string]*Node) (depth int) {
 	return depth
 }
 
-// pathToEmbedded is the way from a definition to a flow inside it, nil when it is not there.
+// pathToEmbedded returns the names of the embedded flows that lead to a flow inside the definition,
+// nil if it is not there.
 func (d *Definition) pathToEmbedded(name string) []string {
 	return embedsIn(d.Nodes, name)
 }
@@ -226,8 +227,7 @@ func (n *Node) pathToEmbedded(name string) []string {
 	return way
 }
 
-// spliceFlows writes the flows into the text where their names are; everything else stays byte for
-// byte.
+// spliceFlows replaces the names in the text by the flows. All other bytes stay unchanged.
 func (w *embedder) spliceFlows(text []byte) []byte {
 	if len(w.names) == 0 {
 		return text
@@ -261,11 +261,11 @@ func (w *embedder) spliceFlows(text []byte) []byte {
 	return append(out, root.source.text[from:]...)
 }
 
-// appendEmbedded adds a definition with the name it had, byte for byte but for a name that it says
-// itself.
+// appendEmbedded appends a definition with its name in the field embedded. Apart from an existing
+// field of that name, its bytes stay unchanged.
 func appendEmbedded(b, text []byte, name string) []byte {
 	v := readJSON(trimBOM(text), &Reporter{})
-	if v == nil { // it was kept as YAML
+	if v == nil { // it was stored as YAML
 		json, _ := YAMLToJSON(text)
 		v = readJSON(json, &Reporter{})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// library of published flows.
+// library holds published flows by name.
 type library map[string]string
 
 func (s library) embed(t *testing.T, self, text string) (string, define.Problems) {
@@ -55,7 +55,7 @@ func TestAnEmbeddedFlowIsPutWhereItsNameWas(t *testing.T) {
 	require.NotNil(t, plan.Root.Nodes["a/z"])
 }
 
-func TestAFlowThatSaysItIsEmbeddedGetsTheNameItIsEmbeddedBy(t *testing.T) {
+func TestAnEmbeddedFlowGetsTheNameOfItsEmbedding(t *testing.T) {
 	for _, text := range []string{`{"embedded":"x","mode":"dag","nodes":{"z":{"service":"s"}}}`, `{"mode":"dag","nodes":{"z":{"service":"s"}} , "Embedded" : "x" }`, `{"embedded":"x"}`} {
 		kept, _ := library{"step": text}.embed(t, "mine", `{"mode":"dag","nodes":{"a":{"kind":"subflow","flow":"step","prep":{"service":"p"}}}}`)
 		require.Contains(t, kept, `"embedded":"step"}`)
@@ -74,7 +74,7 @@ nodes:
 	require.Contains(t, kept, `"embedded":"step"`)
 }
 
-func TestAFlowThatIsNotThereIsAProblemAtItsName(t *testing.T) {
+func TestAMissingFlowIsAProblemAtItsName(t *testing.T) {
 	text := "mode: dag\nnodes:\n  a:\n    kind: subflow\n    flow: nobody\n  b: {kind: subflow, flow: {nodes: {c: {kind: subflow, flow: no one}}}}\n"
 	kept, problems := library{}.embed(t, "", text)
 	require.Equal(t, []string{
@@ -91,7 +91,7 @@ func texts(problems define.Problems) (list []string) {
 	return list
 }
 
-func TestAFlowThatEmbedsItselfIsRefusedWithTheWayToItself(t *testing.T) {
+func TestAFlowThatEmbedsItselfIsRejectedWithItsCycle(t *testing.T) {
 	flows := library{}
 	flows["a"] = `{"mode":"dag","nodes":{"x":{"service":"s"}}}`
 	flows["b"], _ = flows.embed(t, "b", `{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":"a"}}}`)
@@ -103,13 +103,13 @@ func TestAFlowThatEmbedsItselfIsRefusedWithTheWayToItself(t *testing.T) {
 	}, texts(problems))
 }
 
-func TestWhatIsWrongInsideAnEmbeddedFlowIsToldAtItsName(t *testing.T) {
+func TestProblemsInsideAnEmbeddedFlowAreReportedAtItsName(t *testing.T) {
 	flows := library{"ends": `{"start":"a","finally":"f","nodes":{"a":{"service":"s"},"f":{"service":"s"}}}`}
 	_, problems := flows.embed(t, "", "mode: dag\nnodes:\n  a:\n    kind: subflow\n    flow: ends\n    prep: {service: p}\n")
 	require.Equal(t, []string{"5:11: nodes.a.flow.finally: has no effect in a flow inside another one: write it in the whole flow"}, texts(problems))
 }
 
-func TestHowDeepFlowsAreEmbeddedHasALimit(t *testing.T) {
+func TestTheDepthOfEmbeddingIsLimited(t *testing.T) {
 	deep, next := step, `{"mode":"dag","nodes":{"n":{"kind":"subflow","flow":"deep","prep":{"service":"p"}}}}`
 	var problems define.Problems
 	for range 16 {
@@ -120,14 +120,14 @@ func TestHowDeepFlowsAreEmbeddedHasALimit(t *testing.T) {
 	require.ErrorContains(t, problems.Err(), "nodes.n.flow: flows are embedded 17 deep, more than the limit of 16")
 }
 
-func TestWhatGrowsByEmbeddingHasABound(t *testing.T) {
+func TestGrowthByEmbeddingIsBounded(t *testing.T) {
 	large := `{"mode":"dag","nodes":{"x":{"service":"s","params":{"p":"` + strings.Repeat("x", define.MaxEmbedded/3) + `"}}}}`
 	text := `{"mode":"dag","nodes":{"a":{"kind":"subflow","flow":"l"},"b":{"kind":"subflow","flow":"l"},"c":{"kind":"subflow","flow":"l"}}}`
 	_, problems := library{"l": large}.embed(t, "", text)
 	require.ErrorContains(t, problems.Err(), "with what it embeds the definition is larger than")
 }
 
-func TestALookupThatFailsIsTold(t *testing.T) {
+func TestAFailedLookupIsAnError(t *testing.T) {
 	text := []byte(`{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":"a"}}}`)
 	d, err := define.Parse(text)
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestALookupThatFailsIsTold(t *testing.T) {
 	require.ErrorIs(t, err, lost)
 }
 
-func TestEmbeddingIsBoundedBeforeMemoryIs(t *testing.T) {
+func TestEmbeddingStopsBeforeItUsesMuchMemory(t *testing.T) {
 	large := `{"mode":"dag","nodes":{"a":{"service":"s","params":{"text":"` + strings.Repeat("x", 120_000) + `"}}}}`
 	many := `{"mode":"dag","nodes":{` + tiny(2_000, `{"service":"s"}`) + `}}`
 	for name, tt := range map[string]struct {
@@ -165,7 +165,7 @@ func TestEmbeddingIsBoundedBeforeMemoryIs(t *testing.T) {
 	}
 }
 
-func TestAFlowThatIsEmbeddedManyTimesIsReadOnce(t *testing.T) {
+func TestAFlowEmbeddedManyTimesIsReadOnce(t *testing.T) {
 	names := make([]string, 20)
 	for i := range names {
 		names[i] = fmt.Sprintf(`"u%d":{"kind":"branch","flow":"step","prep":{"service":"p"}}`, i)
@@ -180,7 +180,7 @@ func TestAFlowThatIsEmbeddedManyTimesIsReadOnce(t *testing.T) {
 	require.Same(t, d.Nodes["u0"].Flow.Definition, d.Nodes["u19"].Flow.Definition)
 }
 
-// tiny are so many nodes.
+// tiny returns n copies of a node, as members of an object.
 func tiny(n int, node string) string {
 	nodes := make([]string, n)
 	for i := range nodes {

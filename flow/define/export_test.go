@@ -1,11 +1,11 @@
 package define
 
-// What tests see of the package beside what everybody does.
+// Internals for tests.
 const (
 	MaxEmbedded = maxEmbedded
 	MaxProblems = maxProblems
 	MaxYAMLText = maxYAMLText
 )
 
-// ForgetText makes it a definition of which nobody knows where it was read from.
+// ForgetText makes it a definition without a known text.
 func (d *Definition) ForgetText() { d.source = nil }

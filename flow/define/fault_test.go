@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-func TestMistakesInTheSyntaxOfYAMLAreToldInPlainWordsWhereTheyAre(t *testing.T) {
+func TestYAMLSyntaxErrorsHavePlainTextsAndPositions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		want []string
@@ -96,7 +96,7 @@ func TestMistakesInTheSyntaxOfYAMLAreToldInPlainWordsWhereTheyAre(t *testing.T) 
 	}
 }
 
-func TestWhatIsBehindAMistakeInTheSyntaxIsToldToo(t *testing.T) {
+func TestProblemsAfterAYAMLSyntaxErrorAreReported(t *testing.T) {
 	require.Equal(t, []string{
 		"3:1: invalid YAML: a tab in the indentation: YAML takes spaces",
 		"4:5: warning: nodes.a.servise: unknown field, ignored: did you mean service?",
@@ -107,7 +107,7 @@ func TestWhatIsBehindAMistakeInTheSyntaxIsToldToo(t *testing.T) {
 	}, withoutIdle(problemsOf("start: a\nnodes:\n\ta:\n    servise: s\n   wait_ms: \"1\"\n    service: b: c\nstart: b\n")))
 }
 
-func TestWhatIsBehindAMistakeInTheSyntaxOfJSONIsToldToo(t *testing.T) {
+func TestProblemsAfterAJSONSyntaxErrorAreReported(t *testing.T) {
 	require.Equal(t, []string{
 		`1:10: invalid JSON: texts are in double quotes: write "a"`,
 		`2:33: invalid JSON: a comma before }: leave it out`,
@@ -117,7 +117,7 @@ func TestWhatIsBehindAMistakeInTheSyntaxOfJSONIsToldToo(t *testing.T) {
 	}, problemsOf("{\"start\":a,\n \"nodes\": {\"a\": {\"service\": \"s\"},},\n edges: {}\n \"timeout_ms\": 5}"))
 }
 
-func TestAStrayWordInJSONIsOneMistakeAndHidesNoOther(t *testing.T) {
+func TestAStrayWordInJSONIsOneErrorAndHidesNoOther(t *testing.T) {
 	for text, want := range map[string][]string{
 		`{"start":"a","nodes":{"a":{"service":"s"},"a":{"service":"s"}}, x}`: {
 			"1:43: nodes.a: the key is there twice, first in line 1",
@@ -142,7 +142,7 @@ func TestAStrayWordInJSONIsOneMistakeAndHidesNoOther(t *testing.T) {
 	}
 }
 
-func TestSeveralMistakesInOneLineOfJSONAreTold(t *testing.T) {
+func TestSeveralErrorsInOneLineOfJSONAreReported(t *testing.T) {
 	require.Equal(t, []string{
 		"1:1: invalid JSON: the { that begins here has no end",
 		"1:46: invalid JSON: a comma is missing behind this",
@@ -150,7 +150,7 @@ func TestSeveralMistakesInOneLineOfJSONAreTold(t *testing.T) {
 	}, problemsOf(`{"start": "a", "nodes": {"a": {"service": "x" "func": 1}}`))
 }
 
-func TestMistakesInTheSyntaxOfJSONAreToldInPlainWords(t *testing.T) {
+func TestJSONSyntaxErrorsHavePlainTexts(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"start": "a" "nodes": {}}`:            "1:14: invalid JSON: a comma is missing behind this",
 		`{"start" "a"}`:                         "1:9: invalid JSON: a colon is missing behind the key",
@@ -169,13 +169,13 @@ func TestMistakesInTheSyntaxOfJSONAreToldInPlainWords(t *testing.T) {
 	}
 }
 
-func TestAMistakeInALargeTextStillHasItsLine(t *testing.T) {
+func TestAnErrorInALargeTextHasItsLine(t *testing.T) {
 	text := strings.Repeat("# a comment\n", 30_000) + "start: a\nnodes:\n  a: [\n"
 	_, err := define.Parse([]byte(text))
 	require.ErrorContains(t, err, "30003:3: invalid YAML: ")
 }
 
-// withoutIdle leaves out what is told about a flow that was cut short for the test.
+// withoutIdle removes the problems that result from the flow being shortened for the test.
 func withoutIdle(problems []string) (rest []string) {
 	for _, p := range problems {
 		if !strings.Contains(p, "is missing: no worker") {

@@ -2,22 +2,22 @@ package define
 
 import "strings"
 
-// NodeField is a field of a node, and where it is obeyed. Elsewhere it means nothing, and
-// validation refuses it.
+// NodeField is a field of a node with the kinds of nodes that use it. Validation rejects it at
+// other kinds, where it would have no effect.
 type NodeField struct {
-	Name  string // with the object that holds it, as in post.action_key
+	Name  string // with the containing object, as in post.action_key
 	Graph Rule   // in graphs
 	Dag   Rule   // in dags
 }
 
-// Rule lists the kinds of nodes that obey a field. A kind stands alone, or with the condition
-// under which it obeys, as in branch:graph; Conditions has their meanings.
+// Rule lists the kinds of nodes that use a field. A kind may have a condition under which it uses
+// the field, as in branch:graph. Conditions describes them.
 type Rule struct {
-	Kinds string // separated by spaces; all = each of the mode
-	Hint  string // what to write where the field is not obeyed
+	Kinds string // separated by spaces; all means every kind of the mode
+	Hint  string // suggestion where the field is not used
 }
 
-// KindsOfGraph and KindsOfDag are the kinds that the rules name.
+// KindsOfGraph and KindsOfDag list the kinds that rules may name.
 var (
 	KindsOfGraph = []string{
 		"executor", "choice", "parallel", "foreach", "subflow", "timer", "wait_event", "approval",
@@ -27,7 +27,7 @@ var (
 	}
 )
 
-// Conditions are those of the rules, and their meanings in the documents.
+// Conditions maps the conditions of rules to their descriptions in the documentation.
 var Conditions = map[string]string{
 	"asked":      "with a handler in `when.cond` or `prep`",
 	"closing":    "`queue`, as `finally` or `compensate` of a dag",
@@ -66,7 +66,7 @@ var Conditions = map[string]string{
 	"workers":    "`http`, `remote` or `queue`",
 }
 
-// Hints that several fields share.
+// Hints for several fields.
 const (
 	hintJobs    = "it has no jobs of its own: give it to a node that has some"
 	hintInside  = "it has no jobs of its own: give it to the nodes inside"
@@ -99,8 +99,8 @@ const (
 		"set route: queue, or exec: {report: object_store}"
 )
 
-// NodeFields is the one table of the fields of nodes: validation, the JSON schema and the
-// documents follow from it.
+// NodeFields is the only table of the fields of nodes. Validation, the JSON schema and the
+// documentation derive from it.
 var NodeFields = []NodeField{
 	{"kind", Rule{"all", ""}, Rule{"all", ""}},
 	{"service",
@@ -306,7 +306,7 @@ var NodeFields = []NodeField{
 		Rule{"executor:claimed fanout:claimed output:claimed", hintReports}},
 }
 
-// Rule returns where a mode obeys the field.
+// Rule returns the rule of the field in a mode.
 func (f *NodeField) Rule(dag bool) Rule {
 	if dag {
 		return f.Dag
@@ -314,8 +314,8 @@ func (f *NodeField) Rule(dag bool) Rule {
 	return f.Graph
 }
 
-// ConditionsOf returns the conditions under which a kind obeys the field, "" among them for
-// always. None = it never does.
+// ConditionsOf returns the conditions under which a kind uses the field; "" means always. An empty
+// result means that it never uses it.
 func (r Rule) ConditionsOf(kind string) (conditions []string) {
 	for word := range strings.FieldsSeq(r.Kinds) {
 		name, condition, _ := strings.Cut(word, ":")
@@ -326,25 +326,26 @@ func (r Rule) ConditionsOf(kind string) (conditions []string) {
 	return conditions
 }
 
-// Flows that obey a field.
+// Flows that use a field.
 const (
 	Nowhere    = ""
 	Outermost  = "the whole flow"
 	Everywhere = "every flow"
 )
 
-// FlowField is a field of a flow, and the flows of each mode that obey it.
+// FlowField is a field of a flow, with the flows of each mode that use it.
 type FlowField struct {
 	Name       string
 	Graph, Dag string
-	Hint       string // what to write instead elsewhere
+	Hint       string // suggestion for other flows
 
-	// Vital is a field that a published flow may not have where it is embedded in another one.
-	// Other fields of it may stand there without an effect.
+	// Vital fields must not be set in a published flow that is embedded in another one. Other
+	// fields may be set there without an effect.
 	Vital bool
 }
 
-// FlowFields is the table of the fields of flows. What every flow obeys in both modes is left out.
+// FlowFields is the table of the fields of flows. Fields that every flow uses in both modes are
+// omitted.
 var FlowFields = []FlowField{
 	{"start", Everywhere, Nowhere, "leave it out, or set mode: graph", false},
 	{"edges", Everywhere, Nowhere, "write depends_on, or set mode: graph", false},
@@ -364,8 +365,8 @@ var FlowFields = []FlowField{
 	{"priority", Outermost, Outermost, "give it to the nodes inside", true},
 }
 
-// OverrideField is a field of an entry that says how a branch, an item or a child is carried out,
-// and the lists whose entries obey it.
+// OverrideField is a field of an override: an entry that defines how a branch, an item or a child
+// is carried out. Lists contains the lists whose entries use it.
 type OverrideField struct {
 	Name  string
 	Lists string // separated by spaces
@@ -391,7 +392,7 @@ var OverrideFields = []OverrideField{
 	{"script", ParallelExecs + " " + ForeachExecs + " " + SubflowExecs, ""},
 }
 
-// ObeyedIn reports whether entries of a list obey the field.
+// ObeyedIn reports whether entries of a list use the field.
 func (f *OverrideField) ObeyedIn(list string) bool {
 	for name := range strings.FieldsSeq(f.Lists) {
 		if name == list {

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 )
 
-// MaxText is how many bytes a file may have that a definition brings in.
+// MaxText is the maximum size in bytes of a file that a definition includes.
 const MaxText = 1 << 20
 
-// Text reads a file that a definition brings in. Where there is none the error is fs.ErrNotExist.
+// Text reads a file that a definition includes. If it does not exist, the error is fs.ErrNotExist.
 func Text(files fs.FS, name string) ([]byte, error) {
 	file, err := files.Open(name)
 	if err != nil {
@@ -27,7 +27,7 @@ func Text(files fs.FS, name string) ([]byte, error) {
 	return text, nil
 }
 
-// Reason is why a file cannot be read, without its name, which is told as the place.
+// Reason returns why a file cannot be read, without its name, which is reported as the place.
 func Reason(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -36,8 +36,8 @@ func Reason(err error) error {
 	return err
 }
 
-// In are the problems as those of another file that a definition brings in, by its path from where
-// that one's files are.
+// In returns the problems with the given file: an included file, by its path relative to the
+// definition's files.
 func (p Problems) In(file string) Problems {
 	in := make(Problems, len(p))
 	for i, problem := range p {

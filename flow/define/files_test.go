@@ -24,7 +24,7 @@ func TestFilesBesideADefinitionAreReadUpToABound(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestProblemsOfAnotherFileAreToldWithItsName(t *testing.T) {
+func TestProblemsOfAnotherFileHaveItsName(t *testing.T) {
 	problems := define.Problems{{Path: "a.b", Line: 2, Column: 3, Severity: define.SeverityError, Msg: "is wrong"}, {Severity: define.SeverityWarning, Msg: "is odd"}}
 	in := problems.In("x/ork.yaml")
 	require.Equal(t, "x/ork.yaml:2:3: a.b: is wrong", in[0].String())

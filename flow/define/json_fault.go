@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonSyntax is the syntax of JSON. Left is how many bytes it may still read for the sake of
+// jsonSyntax is the syntax of JSON. left is the number of bytes that it may still read to locate
 // faults.
 type jsonSyntax struct{ left int }
 
@@ -18,8 +18,8 @@ const jsonBudget = 16 << 20
 
 func (j *jsonSyntax) isExhausted() bool { return j.left < 0 }
 
-// firstError is the offset of the first character that is no JSON, and what the parser says of it;
-// "" = nothing.
+// firstError returns the offset of the first invalid character and the error of the parser; "" if
+// there is none.
 func (j *jsonSyntax) firstError(text []byte) (offset int, problem string) {
 	j.left -= len(text)
 	var whole json.RawMessage
@@ -36,7 +36,7 @@ func (j *jsonSyntax) firstError(text []byte) (offset int, problem string) {
 	return max(int(syntax.Offset)-1, 0), err.Error()
 }
 
-// readableLength counts bytes.
+// readableLength returns a number of bytes.
 func (j *jsonSyntax) readableLength(text []byte) int {
 	offset, problem := j.firstError(text)
 	if problem == "" {
@@ -45,7 +45,7 @@ func (j *jsonSyntax) readableLength(text []byte) int {
 	return offset + 1
 }
 
-// jsonPlace is where a text became wrong.
+// jsonPlace is the place of an error in a text.
 type jsonPlace struct {
 	text   []byte
 	offset int
@@ -59,7 +59,7 @@ func (j *jsonSyntax) explainFault(text []byte) *syntaxFault {
 	return f
 }
 
-// lineColumn counts up to an offset.
+// lineColumn returns the line and column of an offset.
 func (p jsonPlace) lineColumn(offset int) (line, column int) {
 	before := p.text[:offset]
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
@@ -70,14 +70,14 @@ func (p jsonPlace) faultAt(offset int, msg string) *syntaxFault {
 	return &syntaxFault{line: line, column: column, msg: msg}
 }
 
-// editAt is an edit at an offset.
+// editAt returns an edit at an offset.
 func (p jsonPlace) editAt(offset, cut int, text string) lineEdit {
 	line, column := p.lineColumn(offset)
 	return lineEdit{line, column, cut, text}
 }
 
 func (p jsonPlace) explainError(problem string) *syntaxFault {
-	last := len(bytes.TrimRight(p.text[:p.offset], " \t\r\n")) - 1 // the character before
+	last := len(bytes.TrimRight(p.text[:p.offset], " \t\r\n")) - 1 // the previous character
 	switch {
 	case p.offset >= len(p.text), strings.HasPrefix(problem, "unexpected end"):
 		return p.explainUnclosed()
@@ -114,7 +114,7 @@ func (p jsonPlace) missingAt(offset int, what, msg string) *syntaxFault {
 	return f
 }
 
-// explainComment is mended by leaving it out.
+// explainComment repairs a comment by removing it.
 func (p jsonPlace) explainComment() *syntaxFault {
 	line, _, _ := bytes.Cut(p.text[p.offset:], []byte("\n"))
 	f := p.faultAt(p.offset, `JSON has no comments: write the note under a key such as "x-note", or the definition in YAML`)
@@ -122,7 +122,7 @@ func (p jsonPlace) explainComment() *syntaxFault {
 	return f
 }
 
-// explainUnquoted is about a word without quotes, or with single ones.
+// explainUnquoted explains a word without quotes or with single quotes.
 func (p jsonPlace) explainUnquoted(msg string) *syntaxFault {
 	rest := p.text[p.offset:]
 	if rest[0] == '\'' {
@@ -142,7 +142,7 @@ func (p jsonPlace) explainUnquoted(msg string) *syntaxFault {
 	return f
 }
 
-// endOfWord is the length of a word without quotes that a text begins with.
+// endOfWord returns the length of the unquoted word at the start of a text.
 func endOfWord(text []byte) int {
 	end := bytes.IndexFunc(text, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '$' && r != '.'
@@ -153,7 +153,7 @@ func endOfWord(text []byte) int {
 	return end
 }
 
-// explainUnexpected is about a mark in the place of a key or value.
+// explainUnexpected explains a punctuation mark in place of a key or value.
 func (p jsonPlace) explainUnexpected() *syntaxFault {
 	f := p.faultAt(p.offset, fmt.Sprintf("a value or a key is expected here, not %q", firstRune(p.text[p.offset:])))
 	switch p.text[p.offset] {
@@ -170,7 +170,8 @@ func firstRune(text []byte) string {
 	return string(text[:size])
 }
 
-// explainUnclosed is about a text that ends within something, which is told where that begins.
+// explainUnclosed explains a text that ends inside a string, object or array. It reports the start
+// of that.
 func (p jsonPlace) explainUnclosed() *syntaxFault {
 	var open []int
 	inText := -1

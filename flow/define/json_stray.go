@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// keyAlone is where a key ends that has neither colon nor value, with or without quotes; 0 = the
-// fault is another one. Last is the offset of the last character before the fault.
+// keyAlone returns the end of a key without colon and value, quoted or not; 0 if the fault is
+// another one. last is the offset of the last character before the fault.
 func (p jsonPlace) keyAlone(last int, problem string) (end int) {
 	switch {
 	case strings.HasSuffix(problem, "after object key"):
@@ -24,16 +24,15 @@ func (p jsonPlace) keyAlone(last int, problem string) (end int) {
 	return end
 }
 
-// skipSpace is the offset of the next character that is no space.
+// skipSpace returns the offset of the next character that is not a space.
 func (p jsonPlace) skipSpace(i int) int {
 	return len(p.text) - len(bytes.TrimLeft(p.text[i:], " \t\r\n"))
 }
 
-// explainNoValue is about a key that ends so, which is mended by leaving it out with one comma
-// beside it.
+// explainNoValue explains such a key. The repair removes it with one adjacent comma.
 func (p jsonPlace) explainNoValue(end, last int) *syntaxFault {
 	from := p.offset
-	if end == last+1 { // it has quotes, and the fault is behind it
+	if end == last+1 { // the key is quoted, and the fault is after it
 		from = p.beginOfText(last)
 		last = len(bytes.TrimRight(p.text[:from], " \t\r\n")) - 1
 	}
@@ -51,12 +50,12 @@ func (p jsonPlace) explainNoValue(end, last int) *syntaxFault {
 	return f
 }
 
-// blankOut leaves characters out so that what is behind them stays where it is.
+// blankOut replaces characters by spaces, so that later characters keep their positions.
 func (p jsonPlace) blankOut(from, to int) lineEdit {
 	return p.editAt(from, utf8.RuneCount(p.text[from:to]), strings.Repeat(" ", to-from))
 }
 
-// beginOfText is where a text in quotes begins whose closing one is at an offset.
+// beginOfText returns the start of a quoted text by the offset of its closing quote.
 func (p jsonPlace) beginOfText(end int) int {
 	for i := end - 1; i > 0; i-- {
 		slashes := len(p.text[:i]) - len(bytes.TrimRight(p.text[:i], `\`))
@@ -67,7 +66,7 @@ func (p jsonPlace) beginOfText(end int) int {
 	return 0
 }
 
-// explainTrailing is about what follows the whole value, which is mended by leaving it out.
+// explainTrailing explains text after the whole value. The repair removes it.
 func (p jsonPlace) explainTrailing() *syntaxFault {
 	f := p.faultAt(p.offset, "the definition has ended before this: leave it out, or see which bracket closes too early")
 	var all faultRepair

@@ -6,49 +6,49 @@ import (
 	"unicode/utf8"
 )
 
-// One mistake in the syntax must not hide all the others. So a text with one is mended, as its
-// writer probably meant it, and read on. What is mended is an error all the same: a guess is good
-// enough to look at the rest, not to run it.
+// One syntax error must not hide all others. So a text with an error is repaired, in the way that
+// was probably intended, and reading continues. It still counts as an error: a guess is good enough
+// to check the rest, but not to run it.
 
-// syntaxFault is a mistake in the syntax of a text, and what the text may have been meant to say.
+// syntaxFault is a syntax error of a text with its possible repairs.
 type syntaxFault struct {
 	line, column int // from 1, in characters
 	msg          string
-	repairs      []faultRepair // the likeliest first
+	repairs      []faultRepair // most likely first
 }
 
-// faultRepair is a way to do away with a fault.
+// faultRepair is one way to repair a fault.
 type faultRepair []lineEdit
 
-// lineEdit puts a text into a line in the place of some characters. It never adds or takes a line.
+// lineEdit replaces some characters of a line. It never adds or removes a line.
 type lineEdit struct {
 	line, column int // from 1, in characters
-	cut          int // characters
+	cut          int // number of characters
 	text         string
 }
 
-// maxFaults is how many mistakes in the syntax of a text are told.
+// maxFaults is the maximum number of reported syntax errors of a text.
 const maxFaults = 10
 
-// textSyntax is what a kind of text has to be like.
+// textSyntax is the syntax of a kind of text.
 type textSyntax interface {
-	// readableLength is how far a text can be read, in any measure; 0 = to its end.
+	// readableLength returns how far a text can be read, in any unit; 0 means to its end.
 	readableLength(text []byte) int
-	// explainFault explains the first fault of a text that has one.
+	// explainFault explains the first fault of an invalid text.
 	explainFault(text []byte) *syntaxFault
-	// isExhausted says that enough has been read: faults are told no more precisely, and not
-	// mended.
+	// isExhausted reports whether the budget for reading is used up. Then faults are neither
+	// located further nor repaired.
 	isExhausted() bool
 }
 
-// repairedText is a text on its way to one that can be read.
+// repairedText is a text that is being repaired.
 type repairedText struct {
 	textSyntax
 	text  []byte
-	edits []lineEdit // that made it of the original
+	edits []lineEdit // edits applied to the original
 }
 
-// originalPosition is where a position of the mended text is in the one that was written.
+// originalPosition converts a position of the repaired text to one in the original.
 func (m *repairedText) originalPosition(line, column int) (int, int) {
 	for _, e := range slices.Backward(m.edits) {
 		put := utf8.RuneCountInString(e.text)
@@ -63,13 +63,13 @@ func (m *repairedText) originalPosition(line, column int) (int, int) {
 	return line, column
 }
 
-// positionAt is such a position.
+// positionAt returns the original position as a textPosition.
 func (m *repairedText) positionAt(line, column int) textPosition {
 	line, column = m.originalPosition(line, column)
 	return textPosition{line: line, column: column}
 }
 
-// withRepair is the text with a fault mended in one way.
+// withRepair returns the text after one repair.
 func (m *repairedText) withRepair(how faultRepair) []byte {
 	lines := bytes.SplitAfter(bytes.Clone(m.text), []byte("\n"))
 	for _, e := range how {
@@ -84,7 +84,7 @@ func (m *repairedText) withRepair(how faultRepair) []byte {
 	return bytes.Join(lines, nil)
 }
 
-// behindRunes is the offset behind some characters, but not behind the end of the line.
+// behindRunes returns the offset after a number of characters, but at most the end of the line.
 func behindRunes(line []byte, count int) int {
 	i := 0
 	for ; count > 0 && i < len(line) && line[i] != '\n'; count-- {
@@ -94,8 +94,8 @@ func behindRunes(line []byte, count int) int {
 	return i
 }
 
-// repairFault takes the way that leads farthest: to a text without faults, or else to one whose
-// first fault is behind this one. It is false if none leads anywhere.
+// repairFault applies the repair that gets farthest: to a valid text, or else to the latest next
+// fault. It returns false if no repair gets beyond the current fault.
 func (m *repairedText) repairFault(f *syntaxFault) bool {
 	best, farthest := faultRepair(nil), m.readableLength(m.text)
 	for _, how := range f.repairs {
@@ -119,8 +119,8 @@ func (m *repairedText) repairFault(f *syntaxFault) bool {
 	return true
 }
 
-// repairAll tells the faults of a text and mends it until it has none. It is false if one cannot be
-// mended.
+// repairAll reports the faults of a text and repairs them until there are none. It returns false if
+// one cannot be repaired.
 func (m *repairedText) repairAll(r *Reporter) bool {
 	for range maxFaults {
 		f := m.explainFault(m.text)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// InOrder are the keys of nodes as they were written.
+// InOrder returns the keys of nodes in the written order.
 func InOrder(nodes map[string]*Node) []string {
 	return slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
 		if of := nodes[a].writtenOrder() - nodes[b].writtenOrder(); of != 0 {
@@ -16,7 +16,7 @@ func InOrder(nodes map[string]*Node) []string {
 	})
 }
 
-// writtenOrder is a node's place among those of its scope.
+// writtenOrder returns the position of a node in its scope.
 func (n *Node) writtenOrder() int {
 	if n == nil {
 		return 0
@@ -24,7 +24,7 @@ func (n *Node) writtenOrder() int {
 	return n.order
 }
 
-// CountNodes counts nodes and those inside of them.
+// CountNodes returns the number of nodes, including those of nested flows.
 func CountNodes(nodes map[string]*Node) int {
 	count := len(nodes)
 	for _, n := range nodes {

@@ -7,18 +7,18 @@ import (
 
 // Parse reads a definition in JSON, if the text begins with {, or in YAML.
 //
-// The error is of the type Problems and tells all of them. What is wrong with the syntax is mended
-// as it was probably meant, for the sake of what is wrong beside it. The definition is nil if that
-// leads nowhere; else it is what could be understood of it, and compiling it tells the problems of
-// the text together with its own, and what warnings there are.
+// The error is of type Problems and contains all problems. Syntax errors are repaired in the way
+// that was probably intended, so that other problems are found too. The definition is nil if that
+// is impossible; otherwise it contains what could be read. Compiling it reports the problems of the
+// text together with its own, and warnings.
 func Parse(text []byte) (*Definition, error) { return Reading{}.Parse(text) }
 
-// ParsePublished is Parse for a text that was published, which may have any number of nodes.
+// ParsePublished is Parse for a published text, which may have any number of nodes.
 func ParsePublished(text []byte) (*Definition, error) {
 	return Reading{}.parseWith(text, readerFor(text), math.MaxInt)
 }
 
-// readerFor says how to read a text.
+// readerFor returns the function that reads a text.
 func readerFor(text []byte) func([]byte, *Reporter) textValue {
 	if bytes.HasPrefix(bytes.TrimLeft(trimBOM(text), " \t\r\n"), []byte{'{'}) {
 		return mendJSON
@@ -26,23 +26,23 @@ func readerFor(text []byte) func([]byte, *Reporter) textValue {
 	return readYAML
 }
 
-// ParseJSON is Parse for a text that is known to be JSON.
+// ParseJSON is Parse for a JSON text.
 func ParseJSON(text []byte) (*Definition, error) {
 	return Reading{}.parseWith(text, mendJSON, MaxNodes)
 }
 
-// ParseYAML is Parse for a text that is known to be YAML.
+// ParseYAML is Parse for a YAML text.
 func ParseYAML(text []byte) (*Definition, error) {
 	return Reading{}.parseWith(text, readYAML, MaxNodes)
 }
 
-// Reading says how definitions are read that come by a certain route.
+// Reading holds the options for definitions from a certain route.
 type Reading struct {
-	Pgflow bool // a dag that names no profile has pgflow's
-	Known  bool // a field that is not known is an error
+	Pgflow bool // a dag without a profile gets that of pgflow
+	Known  bool // an unknown field is an error
 }
 
-// Parse is the function Parse.
+// Parse reads a definition with these options, see the function Parse.
 func (o Reading) Parse(text []byte) (*Definition, error) {
 	return o.parseWith(text, readerFor(text), MaxNodes)
 }
@@ -64,8 +64,8 @@ func (o Reading) parseWith(text []byte, read func([]byte, *Reporter) textValue, 
 	return d, r.All().Err()
 }
 
-// YAMLToJSON is the JSON of a YAML text, keys in the order written, which is that of the nodes of a
-// dag. The error is of the type Problems.
+// YAMLToJSON converts a YAML text to JSON with keys in the written order, which is the order of the
+// nodes of a dag. The error is of type Problems.
 func YAMLToJSON(text []byte) ([]byte, error) {
 	r := &Reporter{}
 	root := readYAML(trimBOM(text), r)
@@ -75,5 +75,5 @@ func YAMLToJSON(text []byte) ([]byte, error) {
 	return appendJSON(nil, root), nil
 }
 
-// trimBOM is a text without the mark that some editors put before it.
+// trimBOM removes the byte order mark from a text.
 func trimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// decodeDefinition makes a definition of a text. It differs from encoding/json in that it goes
-// on after a problem, knows where each one is, and does not care which kind of text it reads.
+// decodeDefinition decodes the definition of a text. Unlike encoding/json, it continues after a
+// problem, knows the place of each problem, and accepts JSON and YAML.
 func decodeDefinition(r *Reporter, nodes int, known bool) *Definition {
 	if kind := r.root.kind(); kind != expr.KindObject {
 		r.addProblem(SeverityError, nil, r.root.position(), "a definition must be an object, is %s", kind)
@@ -28,23 +28,23 @@ func decodeDefinition(r *Reporter, nodes int, known bool) *Definition {
 
 type decoder struct {
 	*Reporter
-	nodesLeft *int // how many nodes there may still be
-	strict    bool // a field that is not known is an error
+	nodesLeft *int // remaining number of nodes
+	strict    bool // an unknown field is an error
 }
 
-// MaxNodes is how many nodes a flow may have, those inside of it included: each takes about 2 KB of
-// memory while the flow is checked, and 1 KB while tasks of it are running.
+// MaxNodes is the maximum number of nodes of a flow, including nested flows. Each takes about 2 KB
+// of memory while the flow is checked, and 1 KB while tasks of it run.
 const MaxNodes = 50_000
 
-// maxNesting is how deep the fields of a definition may be nested; that of values is up to whoever
-// looks inside. It is far beyond any Limits.Depth of use.
+// maxNesting is the maximum nesting of the fields of a definition. The code that reads a value
+// checks the nesting inside it. The limit is far beyond any useful Limits.Depth.
 const maxNesting = 500
 
 var nodeType = reflect.TypeFor[*Node]()
 
 var rawType = reflect.TypeFor[json.RawMessage]()
 
-// unionField is a field that can be written in several ways.
+// unionField is a field with several notations.
 type unionField interface {
 	decodeValue(from decoder, v textValue, at *Place)
 }
@@ -53,7 +53,7 @@ func (d decoder) decodeHandler(v textValue, to *Handler, at *Place) {
 	d.decodeObject(v, reflect.ValueOf(to).Elem(), at)
 }
 
-// decodeValue sets a field from a value. A null leaves the field as it is.
+// decodeValue sets a field from a value. A null leaves the field unchanged.
 func (d decoder) decodeValue(v textValue, to reflect.Value, at *Place) {
 	switch {
 	case v.kind() == expr.KindNull:
@@ -142,7 +142,7 @@ func (d decoder) decodeMap(v textValue, to reflect.Value, at *Place) {
 	}
 }
 
-// hasNodeRoom reports whether there may be another node, and tells once that there may not.
+// hasNodeRoom reports whether another node is allowed, and reports a problem once if not.
 func (d decoder) hasNodeRoom(m objectMember, at *Place) bool {
 	if *d.nodesLeft--; *d.nodesLeft == -1 {
 		d.addProblem(SeverityError, at.Key(m.key), m.at, "the flow has more than %d nodes: give some of them a flow of their own, and start tasks of it", MaxNodes)
@@ -170,8 +170,8 @@ func (d decoder) decodeObject(v textValue, to reflect.Value, at *Place) {
 	}
 }
 
-// fieldRecorder wants to know which of its fields were written, because a 0 that is written is not
-// one that is absent.
+// fieldRecorder records which fields were written, because a written 0 differs from an absent
+// field.
 type fieldRecorder interface{ recordField(field string) }
 
 func (n *Node) recordField(field string) {
@@ -182,8 +182,7 @@ func (r *RetrySpec) recordField(field string) {
 	r.noAttempts = r.noAttempts || field == "max_attempts" && r.MaxAttempts == 0
 }
 
-// refuseDuplicate refuses a key that is there again: nobody could tell what was lost with the other
-// one.
+// refuseDuplicate reports a repeated key, because its first value would be lost silently.
 func (d decoder) refuseDuplicate(seen map[string]textPosition, key string, m objectMember, at *Place) {
 	if first, twice := seen[key]; twice {
 		line, _ := first.lineColumn()
@@ -193,12 +192,12 @@ func (d decoder) refuseDuplicate(seen map[string]textPosition, key string, m obj
 	seen[key] = m.at
 }
 
-// refuseDuplicatesInside refuses such keys in what is only passed on. In YAML that was done when it
-// was read.
+// refuseDuplicatesInside reports repeated keys inside values that are only passed on. For YAML this
+// was done during reading.
 func (d decoder) refuseDuplicatesInside(v textValue, at *Place) {
 	if v, ok := v.(*jsonValue); ok {
 		kept := v.source.caching
-		v.source.caching = false // nobody looks there again
+		v.source.caching = false // the value is not read again
 		d.refuseDuplicatesBelow(v, at)
 		v.source.caching = kept
 	}
@@ -220,8 +219,8 @@ func (d decoder) refuseDuplicatesBelow(v textValue, at *Place) {
 	}
 }
 
-// reportUnknown warns of a key that is no field, or refuses it. Keys that people use for notes of
-// their own are left alone.
+// reportUnknown reports a key that is no field as a warning or an error. Keys for private notes are
+// ignored.
 func (d decoder) reportUnknown(m objectMember, names fieldNames, at *Place) {
 	if m.key == "" || strings.ContainsRune(".$_", rune(m.key[0])) || strings.HasPrefix(m.key, "x-") {
 		return
@@ -251,7 +250,7 @@ func (d decoder) decodeInt(v textValue, to reflect.Value, at *Place) {
 		to.SetInt(n)
 		return
 	}
-	const exact = 1 << 53 // beyond it a float does not say which integer is meant
+	const exact = 1 << 53 // above this a float is ambiguous
 	f, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil || math.Abs(f) > exact:
@@ -263,10 +262,10 @@ func (d decoder) decodeInt(v textValue, to reflect.Value, at *Place) {
 	}
 }
 
-// fieldNames are the names of a struct's fields in texts, and where they are.
+// fieldNames maps the names of a struct's fields in texts to their indexes.
 type fieldNames map[string][]int
 
-// knownFields says the fields of each struct that a definition is made of.
+// knownFields holds the fields of each struct of a definition.
 var knownFields = func() map[reflect.Type]fieldNames {
 	known := map[reflect.Type]fieldNames{}
 	collectFields(known, reflect.TypeFor[Definition]())
@@ -280,7 +279,7 @@ func collectFields(known map[reflect.Type]fieldNames, t reflect.Type) {
 	case t.Kind() == reflect.Struct && known[t] == nil:
 		names := fieldNames{}
 		known[t] = names
-		for _, f := range reflect.VisibleFields(t) { // those of embedded structs too
+		for _, f := range reflect.VisibleFields(t) { // includes those of embedded structs
 			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
 				names[name] = f.Index
 				collectFields(known, f.Type)
@@ -291,7 +290,7 @@ func collectFields(known map[reflect.Type]fieldNames, t reflect.Type) {
 	}
 }
 
-// findField matches a key to a field as encoding/json does: exactly, else whatever its case.
+// findField matches a key to a field like encoding/json: exactly, else ignoring case.
 func (f fieldNames) findField(key string) (string, bool) {
 	if _, ok := f[key]; ok {
 		return key, true
@@ -304,7 +303,7 @@ func (f fieldNames) findField(key string) (string, bool) {
 	return "", false
 }
 
-// foreignFields are fields of other dialects and what to write here, for nodes and for the whole.
+// foreignFields maps fields of other dialects to ours, for nodes and for flows.
 var foreignFields = map[string][]string{
 	"tasks": {"nodes"}, "steps": {"nodes"},
 	"maxattempts": {"retry: {max_attempts: …}", "defaults: {retry: {max_attempts: …}}"}, "retries": {"max_retries, or retry: {max_attempts: …}"},
@@ -315,7 +314,7 @@ var foreignFields = map[string][]string{
 	"foreach": {"each: {items: …}"}, "handler": {"service"},
 }
 
-// foreignField is what a field of another dialect is called here, or "".
+// foreignField returns our notation for a field of another dialect, or "".
 func (f fieldNames) foreignField(key string) string {
 	for _, here := range foreignFields[bareName(key)] {
 		first := here

@@ -12,17 +12,17 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// jsonText is a valid JSON text. It knows where its lines begin and where its arrays and objects
-// end, so that each level of it can be read without what is inside.
+// jsonText is a valid JSON text. It knows the starts of its lines and the ends of its arrays and
+// objects, so one level can be read without its contents.
 type jsonText struct {
 	text        []byte
 	lines       []int
-	open, close []int // offsets of brackets in the order of the opening ones, and behind their partners
-	// caching says that values remember what they have read. It ends with the reading of the
-	// definition, so that afterwards nothing changes and anybody may look.
+	open, close []int // offsets of opening brackets in order, and offsets after their partners
+	// caching makes values remember their parts. It ends when the definition has been read, so that
+	// later concurrent readers change nothing.
 	caching bool
 
-	mended *repairedText // what was changed so that it is valid, or nil
+	mended *repairedText // repairs that made it valid, or nil
 }
 
 func newJSONText(text []byte) *jsonText {
@@ -35,9 +35,9 @@ func newJSONText(text []byte) *jsonText {
 	return t
 }
 
-// matchBrackets finds the partners of all brackets. The text is valid.
+// matchBrackets finds the partners of all brackets. The text must be valid.
 func (t *jsonText) matchBrackets() {
-	var inside []int // indices of those not closed yet
+	var inside []int // indexes of open brackets
 	for i := 0; i < len(t.text); {
 		switch t.text[i] {
 		case '"':
@@ -63,7 +63,7 @@ func (t *jsonText) stringEnd(i int) int {
 	return i + 1
 }
 
-// valueEnd is the offset behind the value that begins at i.
+// valueEnd returns the offset after the value that begins at i.
 func (t *jsonText) valueEnd(i int) int {
 	switch t.text[i] {
 	case '"':
@@ -77,7 +77,7 @@ func (t *jsonText) valueEnd(i int) int {
 	return i
 }
 
-// skipSpace is the offset of the first byte from i on that is neither space nor one of the marks.
+// skipSpace returns the first offset from i on that is neither a space nor one of the marks.
 func (t *jsonText) skipSpace(i int, marks string) int {
 	for i < len(t.text) && strings.IndexByte(" \t\r\n"+marks, t.text[i]) >= 0 {
 		i++
@@ -97,7 +97,7 @@ func (t *jsonText) lineColumn(offset int) (line, column int) {
 	return line, column
 }
 
-// readJSON checks a JSON text and stands at its root.
+// readJSON checks a JSON text and returns its root.
 func readJSON(text []byte, r *Reporter) textValue {
 	t, ok := checkJSON(text, r)
 	if !ok {
@@ -111,7 +111,7 @@ func readJSON(text []byte, r *Reporter) textValue {
 	return t.rootValue()
 }
 
-// mendJSON is readJSON that goes on behind mistakes in the syntax.
+// mendJSON is readJSON, but repairs syntax errors and continues.
 func mendJSON(text []byte, r *Reporter) textValue {
 	t, ok := checkJSON(text, r)
 	switch {
@@ -142,7 +142,7 @@ func checkJSON(text []byte, r *Reporter) (t *jsonText, ok bool) {
 	return t, true
 }
 
-// rootValue is the whole of a text that is valid.
+// rootValue returns the root of a valid text.
 func (t *jsonText) rootValue() textValue {
 	t.matchBrackets()
 	t.caching = true
@@ -150,8 +150,8 @@ func (t *jsonText) rootValue() textValue {
 	return &jsonValue{source: t, start: start, end: t.valueEnd(start)}
 }
 
-// looksLikeFlowStyle reports whether a text that begins with { is YAML: its first key has no
-// quotes.
+// looksLikeFlowStyle reports whether a text that begins with { is YAML: its first key is not
+// quoted.
 func looksLikeFlowStyle(text []byte) bool {
 	inside, begins := bytes.CutPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte{'{'})
 	inside = bytes.TrimLeft(inside, " \t\r\n")
@@ -175,8 +175,8 @@ func invalidUTF8(text []byte) int {
 	}
 }
 
-// jsonValue is a part of a JSON text. It is opened when somebody looks inside, so that what is
-// only passed on, such as params, costs nothing.
+// jsonValue is a part of a JSON text. Its parts are read on demand, so values that are only passed
+// on, such as params, cost nothing.
 type jsonValue struct {
 	source     *jsonText
 	start, end int

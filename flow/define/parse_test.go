@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-func TestJSONAndYAMLSayTheSame(t *testing.T) {
+func TestJSONAndYAMLGiveTheSameDefinition(t *testing.T) {
 	fromJSON, err := define.Parse([]byte(`  {
 		"Start": "a", "TIMEOUT_MS": 5000, "on_error": "fail",
 		"nodes": {"a": {"service": "s", "params": {"z": 1.50, "b": [1e3, 12345678901234567890]},
@@ -48,7 +48,7 @@ edges:
 	require.NotNil(t, fromYAML.Nodes["a"].Prep.InputMap, "an empty map is a present map")
 }
 
-// problemsOf parses and compiles a text and prints what is wrong with it.
+// problemsOf parses and compiles a text and returns its problems as texts.
 func problemsOf(text string) []string {
 	_, problems := compile.Text([]byte(text), flow.Limits{})
 	out := []string{}
@@ -58,7 +58,7 @@ func problemsOf(text string) []string {
 	return out
 }
 
-func TestProblemsOfATextSayWhere(t *testing.T) {
+func TestProblemsOfATextHavePositions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		want []string
@@ -232,7 +232,7 @@ func TestYAMLScalarsKeepTheirType(t *testing.T) {
 	}
 }
 
-func TestYAMLThatMeansSomethingElseToOthersIsAnError(t *testing.T) {
+func TestAmbiguousYAMLIsAnError(t *testing.T) {
 	const two = " is one number in YAML 1.1 and another one, or a text, in YAML 1.2"
 	for text, want := range map[string]string{
 		"012": `1:4: v: "012"` + two, "0777": `"0777"` + two, "-012": `"-012"` + two, "1_000": `"1_000"` + two, "0b11": `"0b11"` + two, "08": `"08"` + two, "007.5": `"007.5"` + two,
@@ -254,7 +254,7 @@ func TestVariablesOfAnEnvironmentAreTheTextAsWritten(t *testing.T) {
 		d.Nodes["a"].Exec.Program().Env)
 }
 
-func TestYAMLToJSONTellsWhere(t *testing.T) {
+func TestYAMLToJSONReportsPositions(t *testing.T) {
 	_, err := define.YAMLToJSON([]byte("a: 1\n2: b\n"))
 	require.EqualError(t, err, "2:1: 2: keys must be strings: put this one in quotes")
 	_, err = define.YAMLToJSON([]byte("a: [\n"))

@@ -8,25 +8,25 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// textValue is a part of a text, whether that is JSON or YAML.
+// textValue is a part of a JSON or YAML text.
 type textValue interface {
 	kind() expr.Kind
-	rawJSON() json.RawMessage // as JSON
-	members() []objectMember  // of an object, in the order written
+	rawJSON() json.RawMessage // the value as JSON
+	members() []objectMember  // of an object, in the written order
 	elements() []textValue    // of an array
 	position() textPosition
-	characterAt(offset int) textPosition // of a character of a text, from 0
+	characterAt(offset int) textPosition // position of a character of a text, from 0
 }
 
-// objectMember is a key of an object.
+// objectMember is a member of an object.
 type objectMember struct {
 	key   string
-	at    textPosition // of the key
+	at    textPosition // position of the key
 	value textValue
 }
 
-// textPosition in a text: a line and column from 1, or an offset that nobody has counted lines up
-// to yet. The zero position is unknown.
+// textPosition is a position in a text: a line and column from 1, or an offset whose line is not
+// computed yet. The zero position is unknown.
 type textPosition struct {
 	line, column int
 
@@ -34,7 +34,7 @@ type textPosition struct {
 	offset int
 }
 
-// lineColumn is the position as a line and column.
+// lineColumn returns the line and column of the position.
 func (p textPosition) lineColumn() (line, column int) {
 	if p.text != nil {
 		return p.text.lineColumn(p.offset)
@@ -42,12 +42,12 @@ func (p textPosition) lineColumn() (line, column int) {
 	return p.line, p.column
 }
 
-// Place is where something is in a definition: the path to it. The root is nil.
+// Place is a place in a definition, given by its path. The root is nil.
 type Place struct {
 	parent    *Place
-	name      string // key of an object; for an element of an array its index in brackets
+	name      string // key of an object, or index of an array element in brackets
 	depth     int
-	character int // character of the text there, from 1; 0 = all that is there
+	character int // character of the text at the path, from 1; 0 for the whole value
 }
 
 func (p *Place) childPlace(name string) *Place {
@@ -57,14 +57,15 @@ func (p *Place) childPlace(name string) *Place {
 	return &Place{parent: p, name: name, depth: p.depth + 1}
 }
 
-// Character is a place within the text there, such as an expression: one of its characters, from 0.
+// Character returns the place of a character, from 0, in the text at this place, such as an
+// expression.
 func (p *Place) Character(n int) *Place {
 	at := *p
 	at.character = n + 1
 	return &at
 }
 
-// At is the place of a key of the definition itself.
+// At returns the place of a key of the definition itself.
 func At(key string) *Place { return (*Place)(nil).Key(key) }
 
 // Key returns the place of a key below this one.
@@ -73,7 +74,7 @@ func (p *Place) Key(k string) *Place { return p.childPlace(k) }
 // Index returns the place of an element below this one, counted from 0.
 func (p *Place) Index(i int) *Place { return p.childPlace("[" + strconv.Itoa(i) + "]") }
 
-// Inside goes on with a path such as and[1].eq.
+// Inside returns the place at the end of a path such as and[1].eq.
 func (p *Place) Inside(path string) *Place {
 	for name := range strings.SplitSeq(path, ".") {
 		key, rest, _ := strings.Cut(name, "[")
@@ -99,8 +100,7 @@ func (p *Place) String() string {
 	return b.String()
 }
 
-// shortenName cuts a name that no reader could take in, so that no message is as large as a
-// definition.
+// shortenName shortens a very long name, so that no message becomes as large as a definition.
 func shortenName(name string) string {
 	const most = 2 * MaxKey
 	if len(name) <= most {
@@ -120,8 +120,8 @@ func (p *Place) pathNames() []string {
 	return names
 }
 
-// locatePlace finds the position of a place, or of what should hold it. That of an object or array
-// is the one of its key, where a reader looks for its name.
+// locatePlace returns the position of a place, or of the value that should contain it. For an
+// object or array this is the position of its key, where a reader looks for its name.
 func locatePlace(v textValue, at *Place) textPosition {
 	found := v.position()
 	for _, name := range at.pathNames() {
@@ -140,7 +140,7 @@ func locatePlace(v textValue, at *Place) textPosition {
 	return found
 }
 
-// childValue finds a part of a value by its name in a path, and the position of its key.
+// childValue returns a part of a value by its name in a path, and the position of its key.
 func childValue(v textValue, name string) (textPosition, textValue) {
 	switch v.kind() {
 	case expr.KindObject:
@@ -156,7 +156,7 @@ func childValue(v textValue, name string) (textPosition, textValue) {
 	return textPosition{}, nil
 }
 
-// memberOf finds the member that counts for a name: the last one, an exact match first.
+// memberOf returns the effective member for a name: the last one, with exact matches preferred.
 func memberOf(members []objectMember, name string) *objectMember {
 	var found *objectMember
 	for i := range members {

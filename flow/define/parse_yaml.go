@@ -11,15 +11,16 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Bounds on what a YAML text may stand for once its aliases are replaced.
+// Limits of the expanded content of a YAML text.
 const (
-	maxYAMLText   = 4 << 20  // of the text: reading it takes about sixty times as much memory, that of JSON ten times
-	maxYAMLBytes  = 16 << 20 // as JSON
+	// size of the text: reading it takes about sixty times as much memory, for JSON ten times
+	maxYAMLText   = 4 << 20
+	maxYAMLBytes  = 16 << 20 // size as JSON
 	maxYAMLDepth  = 1_000
-	maxYAMLMerged = 1_000_000 // keys
+	maxYAMLMerged = 1_000_000 // number of keys
 )
 
-// readYAML reads the one document of a YAML text.
+// readYAML reads the only document of a YAML text.
 func readYAML(text []byte, r *Reporter) textValue {
 	if len(text) > maxYAMLText {
 		r.addProblem(SeverityError, nil, textPosition{line: 1, column: 1}, "the text has %d bytes, more than the limit of %d for YAML: send it as JSON", len(text), maxYAMLText)
@@ -28,7 +29,7 @@ func readYAML(text []byte, r *Reporter) textValue {
 	m := &repairedText{textSyntax: &yamlSyntax{left: yamlBudget}, text: text}
 	doc, second, err := decodeYAML(m.text)
 	if err != nil {
-		if len(text) > yamlBudget/8 { // to look for the place would take long
+		if len(text) > yamlBudget/8 { // locating the fault would take too long
 			yamlSyntaxError(text, err, r)
 			return nil
 		}
@@ -53,7 +54,7 @@ func readYAML(text []byte, r *Reporter) textValue {
 	return root
 }
 
-// yamlSyntaxError reports an error of the parser, which knows the line but not the column.
+// yamlSyntaxError reports an error of the parser, which contains the line but not the column.
 func yamlSyntaxError(text []byte, err error, r *Reporter) {
 	msg, at := strings.TrimPrefix(err.Error(), "yaml: "), textPosition{line: 1, column: 1}
 	if rest, ok := strings.CutPrefix(msg, "line "); ok {
@@ -69,16 +70,17 @@ func yamlSyntaxError(text []byte, err error, r *Reporter) {
 	r.addProblem(SeverityError, nil, at, "invalid YAML: %s", msg)
 }
 
-// yamlValue is a value of a YAML text. What is used several times through aliases is one value.
+// yamlValue is a value of a YAML text. A value that is used several times through aliases is
+// shared.
 type yamlValue struct {
 	is     expr.Kind
 	scalar json.RawMessage
 	at     textPosition
-	text   *yamlText // of a text, else nil
+	text   *yamlText // set for texts only
 	style  yaml.Style
 	fields []objectMember
 	list   []textValue
-	bytes  int // at most, as JSON
+	bytes  int // maximum size as JSON
 	depth  int
 }
 
@@ -94,7 +96,7 @@ func (v *yamlValue) rawJSON() json.RawMessage {
 	return appendJSON(nil, v)
 }
 
-// appendJSON writes a value as JSON, its keys in the order written.
+// appendJSON encodes a value as JSON with keys in the written order.
 func appendJSON(b []byte, v textValue) []byte {
 	switch v.kind() {
 	case expr.KindArray:
@@ -125,9 +127,9 @@ func (c *yamlReader) positionOf(n *yaml.Node) textPosition {
 	return c.text.positionAt(n.Line, n.Column)
 }
 
-// yamlReader turns the nodes of a document into values. The parser bounds how deep the nodes are
-// nested, and an alias takes the value that its anchor has become, so reading ends even where
-// aliases would expand to any size.
+// yamlReader converts the nodes of a document to values. The parser limits the nesting, and an
+// alias shares the value of its anchor. So reading terminates even if the aliases would expand to
+// any size.
 type yamlReader struct {
 	*Reporter
 	text    *yamlText
@@ -176,13 +178,13 @@ func (c *yamlReader) resolveAlias(n *yaml.Node, at *Place) *yamlValue {
 	return &yamlValue{at: where, scalar: noValue}
 }
 
-// addPart counts a part of a value.
+// addPart adds the size and depth of a part.
 func (v *yamlValue) addPart(part *yamlValue) {
 	v.bytes += part.bytes + 1
 	v.depth = max(v.depth, part.depth+1)
 }
 
-// enforceLimits gives up on a text that stands for too much.
+// enforceLimits gives up on a text whose content is too large.
 func (c *yamlReader) enforceLimits(v *yamlValue, at *Place) {
 	v.bytes += len(v.scalar) + 2
 	switch {
@@ -240,7 +242,7 @@ func (v *yamlValue) addField(m objectMember) {
 	v.addPart(m.value.(*yamlValue))
 }
 
-// readMerge reads what stands behind the key <<: an object, or an array of objects.
+// readMerge reads the value of the key <<: an object, or an array of objects.
 func (c *yamlReader) readMerge(n *yaml.Node, at *Place) []*yamlValue {
 	v := c.readNode(n, at)
 	switch v.is {
@@ -261,8 +263,8 @@ func (c *yamlReader) readMerge(n *yaml.Node, at *Place) []*yamlValue {
 	return nil
 }
 
-// readScalar gives a scalar the JSON of its type. A number keeps its digits. A variable of an
-// environment is the text as it is written, unless that is JSON.
+// readScalar converts a scalar to the JSON of its type. A number keeps its digits. An environment
+// variable keeps the text as written, unless that is JSON.
 func (c *yamlReader) readScalar(n *yaml.Node, v *yamlValue, at *Place) {
 	tag := n.ShortTag()
 	if tag == "!!str" && n.Style == 0 && isLongNumber(n.Value) {
@@ -277,7 +279,7 @@ func (c *yamlReader) readScalar(n *yaml.Node, v *yamlValue, at *Place) {
 	case "!!int", "!!float":
 		v.is = expr.KindNumber
 		v.scalar, err = yamlNumber(n.Value)
-	default: // dates and whatever else has no JSON of its own are the text as written
+	default: // dates and other types without a JSON form become texts as written
 		v.is, v.scalar = expr.KindString, expr.Quote(n.Value)
 		v.text, v.style = c.text, n.Style
 	}
@@ -289,14 +291,14 @@ func (c *yamlReader) readScalar(n *yaml.Node, v *yamlValue, at *Place) {
 	case err != nil:
 		c.addProblem(SeverityError, at, v.at, "%.40q %s", n.Value, err)
 		v.is, v.scalar = expr.KindNull, noValue
-	case expr.KindOf(v.scalar) != v.is || !json.Valid(v.scalar): // of a tag that does not fit
+	case expr.KindOf(v.scalar) != v.is || !json.Valid(v.scalar): // the tag does not fit
 		c.addProblem(SeverityError, at, v.at, "%.40q is no %s", n.Value, tag)
 		v.is, v.scalar = expr.KindNull, noValue
 	}
 }
 
-// isVariable reports whether a place is that of a variable of an environment: exec.env.NAME, or
-// tasks.TASK.env.NAME of Ork.
+// isVariable reports whether a place is an environment variable: exec.env.NAME, or
+// tasks.TASK.env.NAME in Ork.
 func (p *Place) isVariable() bool {
 	if p == nil || p.parent == nil || p.parent.name != "env" || p.parent.parent == nil {
 		return false
@@ -305,7 +307,7 @@ func (p *Place) isVariable() bool {
 	return holder.name == "exec" || holder.depth == 2 && holder.parent.name == "tasks"
 }
 
-// checkTag reports a tag that stands for something JSON does not have.
+// checkTag reports a tag for a type that JSON does not have.
 func (c *yamlReader) checkTag(n *yaml.Node, at *Place) {
 	if n.Style&yaml.TaggedStyle == 0 {
 		return
@@ -317,5 +319,5 @@ func (c *yamlReader) checkTag(n *yaml.Node, at *Place) {
 	}
 }
 
-// noValue is what a null is in JSON.
+// noValue is the JSON null.
 var noValue = json.RawMessage("null")

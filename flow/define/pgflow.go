@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// pgflowWord is where a definition of ours has what pgflow calls otherwise.
+// pgflowWord is our place for a field that has another name in pgflow.
 type pgflowWord struct {
-	path []string // from the flow or node, such as retry, max_attempts
-	list bool     // the field holds a list of such values
+	path []string // path from the flow or node, such as retry, max_attempts
+	list bool     // the field is a list of such values
 }
 
-// pgflowFlowWords are pgflow's names of the fields of a flow, in small letters without underscores.
-// A flow's timeout there is that of its steps.
+// pgflowFlowWords maps pgflow's names of flow fields, in lower case without underscores. The
+// timeout of a flow there is that of its steps.
 var pgflowFlowWords = map[string]pgflowWord{
 	"slug":        {path: []string{"name"}},
 	"maxattempts": {path: []string{"defaults", "retry", "max_attempts"}},
@@ -24,7 +24,7 @@ var pgflowFlowWords = map[string]pgflowWord{
 	"timeout":     {path: []string{"defaults", "timeout"}},
 }
 
-// pgflowStepWords are pgflow's names of the fields of a step, likewise.
+// pgflowStepWords maps pgflow's names of step fields in the same way.
 var pgflowStepWords = map[string]pgflowWord{
 	"dependson":     {path: []string{"depends_on"}},
 	"maxattempts":   {path: []string{"retry", "max_attempts"}},
@@ -38,12 +38,12 @@ var pgflowStepWords = map[string]pgflowWord{
 	"runner":        {path: []string{"labels"}, list: true},
 }
 
-// bareName returns a name in small letters, without underscores.
+// bareName returns a name in lower case without underscores.
 func bareName(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "") }
 
-// respellPgflow returns a definition whose parts of the profile pgflow have our names for fields
-// that pgflow names otherwise. Every part keeps its position in the text. Inherited says that the
-// profile applies where none is named.
+// respellPgflow returns the definition with pgflow's field names replaced by ours, in parts with
+// the pgflow profile. Every part keeps its position in the text. inherited means that the profile
+// applies where none is named.
 func (r *Reporter) respellPgflow(v textValue, inherited bool, at *Place) textValue {
 	if v.kind() != expr.KindObject || at != nil && at.depth > maxNesting {
 		return v
@@ -64,7 +64,7 @@ func (r *Reporter) respellPgflow(v textValue, inherited bool, at *Place) textVal
 	return o
 }
 
-// namesPgflow reports whether a definition has the profile pgflow. Only a dag inherits it.
+// namesPgflow reports whether a definition has the pgflow profile. Only a dag inherits it.
 func namesPgflow(v textValue, inherited bool) bool {
 	if m := memberOf(v.members(), profileField); m != nil && m.value.kind() != expr.KindNull {
 		if profile, _ := expr.String(m.value.rawJSON()); profile != "" {
@@ -85,7 +85,7 @@ func namesPgflow(v textValue, inherited bool) bool {
 	return mode == string(flow.ModeDag)
 }
 
-// respellNodes respells the nodes of a definition, and the flows inside of them.
+// respellNodes replaces names in the nodes of a definition and in their nested flows.
 func (r *Reporter) respellNodes(v textValue, pgflow bool, at *Place) textValue {
 	if v.kind() != expr.KindObject {
 		return v
@@ -121,12 +121,12 @@ func (r *Reporter) respellNode(v textValue, pgflow bool, at *Place) textValue {
 	return o
 }
 
-// objectValue is an object that stands in the place of another one, or of some of its members.
+// objectValue is an object that replaces another one, or some of its members.
 type objectValue struct {
 	at           textPosition
 	fields       []objectMember
-	whole        bool                    // it has the members of an object that was written
-	addedObjects map[string]*objectValue // by the names of the members that words with a path have gone into
+	whole        bool                    // it contains the members of a written object
+	addedObjects map[string]*objectValue // objects created for words with a path, by member name
 }
 
 func (o *objectValue) kind() expr.Kind              { return expr.KindObject }
@@ -136,7 +136,7 @@ func (o *objectValue) elements() []textValue        { return nil }
 func (o *objectValue) position() textPosition       { return o.at }
 func (o *objectValue) characterAt(int) textPosition { return o.at }
 
-// addMember adds a member, under our name if the words have one for it.
+// addMember adds a member, under our name if the words contain one for it.
 func (o *objectValue) addMember(r *Reporter, m objectMember, words map[string]pgflowWord, respell bool, at *Place) {
 	word, known := words[bareName(m.key)]
 	switch {
@@ -160,8 +160,8 @@ func (o *objectValue) addMember(r *Reporter, m objectMember, words map[string]pg
 	o.putMember(m)
 }
 
-// putMember adds a member. Its own members go into the object that words with a path have made, if
-// there is one.
+// putMember adds a member. If an object was created for words with a path, the member's own members
+// are added to that.
 func (o *objectValue) putMember(m objectMember) {
 	if made := o.addedObjects[m.key]; made != nil && !made.whole && m.value.kind() == expr.KindObject {
 		for _, inner := range m.value.members() {
@@ -173,7 +173,7 @@ func (o *objectValue) putMember(m objectMember) {
 	o.fields = append(o.fields, m)
 }
 
-// memberObject returns the object that a member holds, so that members can be added to it.
+// memberObject returns the object of a member, so that members can be added to it.
 func (o *objectValue) memberObject(key string, at textPosition) *objectValue {
 	if made := o.addedObjects[key]; made != nil {
 		return made

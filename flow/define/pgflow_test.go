@@ -9,7 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// TestFieldsOfPgflowMeanWhatOursDo reads definitions in pgflow's words, and the same ones in ours.
+// TestFieldsOfPgflowMeanWhatOursDo compares definitions in pgflow's words with the same ones in
+// ours.
 func TestFieldsOfPgflowMeanWhatOursDo(t *testing.T) {
 	for theirs, ours := range map[string]string{
 		"nodes: {a: {}, b: {dependsOn: [a]}}":                              "nodes: {a: {}, b: {depends_on: [a]}}",
@@ -45,7 +46,7 @@ func TestFieldsOfPgflowMeanWhatOursDo(t *testing.T) {
 	}
 }
 
-// blockOf returns the members of an object in braces, one a line.
+// blockOf returns the members of an object in braces, one per line.
 func blockOf(flow string) string {
 	if flow[0] != '{' {
 		return flow + "\n"
@@ -75,8 +76,8 @@ func jsonOf(t *testing.T, d *define.Definition) string {
 	return string(text)
 }
 
-// TestFieldsOfPgflowAreKnownInDagsOfItsProfileAlone keeps the words of pgflow out of every other
-// definition.
+// TestFieldsOfPgflowAreKnownInDagsOfItsProfileAlone checks that other definitions reject the words
+// of pgflow.
 func TestFieldsOfPgflowAreKnownInDagsOfItsProfileAlone(t *testing.T) {
 	for _, text := range []string{
 		"nodes: {a: {dependsOn: []}}",
@@ -101,7 +102,7 @@ func TestFieldsOfPgflowAreKnownInDagsOfItsProfileAlone(t *testing.T) {
 	}
 }
 
-// TestProblemsOfFieldsOfPgflowNameThem checks places, as lines and as paths.
+// TestProblemsOfFieldsOfPgflowNameThem checks positions and paths.
 func TestProblemsOfFieldsOfPgflowNameThem(t *testing.T) {
 	for text, want := range map[string]string{
 		"nodes:\n  a:\n    maxAttempts: x\n":                               "3:18: nodes.a.maxAttempts: must be an integer, is a string",

@@ -10,20 +10,21 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Severity reports whether a Problem keeps a definition from being used.
+// Severity is the severity of a Problem. Only an error prevents the use of a definition.
 type Severity string
 
-// A definition with an error is refused; a warning says that something may not be what was meant, a
-// note that something could not be checked where this was done, or does what may surprise.
+// Values of Severity. A definition with an error is rejected. A warning means that the definition
+// may not do what was intended. A note means that something could not be checked here, or may
+// surprise.
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"
 	SeverityNote    Severity = "note"
 )
 
-// Problem is something wrong with a definition, and where: a path such as nodes.a.max_retries, and
-// the line and column, from 1, if the definition was read from a text (else 0). A File is another
-// one than that of the definition, which brings it in: all of the place is in that.
+// Problem is a problem of a definition with its place. The place is a path such as
+// nodes.a.max_retries, with the line and column, from 1, if the definition was read from a text
+// (else 0). File is set for an included file; then the place is in that file.
 type Problem struct {
 	File     string   `json:"file,omitempty"`
 	Path     string   `json:"path"`
@@ -54,7 +55,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems are all that is known to be wrong with a definition, in the order of its text.
+// Problems are all known problems of a definition, in the order of its text.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -69,7 +70,7 @@ func (p Problems) Error() string {
 	return b.String()
 }
 
-// Err is nil if there is no error among them.
+// Err returns the problems as an error, or nil if none of them is an error.
 func (p Problems) Err() error {
 	for _, problem := range p {
 		if problem.Severity == SeverityError {
@@ -79,8 +80,8 @@ func (p Problems) Err() error {
 	return nil
 }
 
-// Strict are the problems with every warning as an error, for those who want a definition without
-// any.
+// Strict returns the problems with every warning raised to an error, for callers that accept no
+// warnings.
 func (p Problems) Strict() Problems {
 	strict := slices.Clone(p)
 	for i := range strict {
@@ -91,7 +92,7 @@ func (p Problems) Strict() Problems {
 	return strict
 }
 
-// As makes problems an Error of the kind Invalid for those who ask with errors.As.
+// As converts problems to an Error of kind Invalid for errors.As.
 func (p Problems) As(target any) bool {
 	e, ok := target.(**flow.Error)
 	if ok {
@@ -100,27 +101,28 @@ func (p Problems) As(target any) bool {
 	return ok
 }
 
-// sortByPlace orders problems by where they are, in the text if there is one.
+// sortByPlace sorts problems by their place, in the text if there is one.
 func (p Problems) sortByPlace() {
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 	})
 }
 
-// maxProblems is how many errors, how many warnings and how many notes are told about one
+// maxProblems is the maximum number of errors, of warnings and of notes reported for one
 // definition.
 const maxProblems = 200
 
-// Reporter collects problems. Its zero value collects those of a definition without a text.
+// Reporter collects problems. Its zero value is for a definition without a text.
 type Reporter struct {
-	root         textValue // what the definition was read from, or nil
-	problems     Problems
-	paths        map[string]bool // with an error, and characters of texts
-	counts       map[Severity]int
-	writtenPaths map[string]string // paths as they are in the text, by those of fields that have other names there
+	root     textValue // root of the text, or nil
+	problems Problems
+	paths    map[string]bool // paths and characters that were reported; true for an error
+	counts   map[Severity]int
+	// path in the text by our path, for fields with other names there
+	writtenPaths map[string]string
 }
 
-// renamePath has problems at a place told with its path in the text.
+// renamePath makes problems at a place show its path in the text.
 func (r *Reporter) renamePath(at, written *Place) {
 	if r.writtenPaths == nil {
 		r.writtenPaths = map[string]string{}
@@ -128,7 +130,7 @@ func (r *Reporter) renamePath(at, written *Place) {
 	r.writtenPaths[at.String()] = written.String()
 }
 
-// asWritten returns the path of a place as it is in the text.
+// asWritten returns the path of a place in the text.
 func (r *Reporter) asWritten(path string) string {
 	for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") {
 		if written, ok := r.writtenPaths[path[:end]]; ok {
@@ -138,8 +140,8 @@ func (r *Reporter) asWritten(path string) string {
 	return path
 }
 
-// addProblem reports a problem at a place. What is told after an error at the same place follows
-// from it.
+// addProblem reports a problem at a place. It ignores problems at a place that already has an
+// error, because they are consequences.
 func (r *Reporter) addProblem(severity Severity, at *Place, where textPosition, format string, args ...any) {
 	if r.paths == nil {
 		r.paths, r.counts = map[string]bool{}, map[Severity]int{}
@@ -150,7 +152,7 @@ func (r *Reporter) addProblem(severity Severity, at *Place, where textPosition, 
 	}
 	path, msg := at.String(), fmt.Sprintf(format, args...)
 	told := path
-	if at != nil && at.character > 0 { // there may be several in a text
+	if at != nil && at.character > 0 { // a text may have several
 		told = fmt.Sprintf("%s\n%d", path, at.character)
 		if r.root == nil {
 			msg = fmt.Sprintf("character %d: %s", at.character, msg)
@@ -165,8 +167,8 @@ func (r *Reporter) addProblem(severity Severity, at *Place, where textPosition, 
 	r.problems = append(r.problems, Problem{Path: path, Line: line, Column: column, Severity: severity, Msg: msg})
 }
 
-// addSyntaxError reports a mistake that is in the text, at no place of the definition. Others may
-// follow.
+// addSyntaxError reports an error of the text that belongs to no place of the definition. It never
+// suppresses others.
 func (r *Reporter) addSyntaxError(where textPosition, msg string) {
 	if r.paths == nil {
 		r.paths, r.counts = map[string]bool{}, map[Severity]int{}
@@ -176,7 +178,7 @@ func (r *Reporter) addSyntaxError(where textPosition, msg string) {
 	r.problems = append(r.problems, Problem{Line: line, Column: column, Severity: SeverityError, Msg: msg})
 }
 
-// Mute lets nothing more be told about a place: what is wrong there follows from what was told.
+// Mute suppresses further problems at a place, because they are consequences of a reported one.
 func (r *Reporter) Mute(at *Place) {
 	if r.paths == nil {
 		r.paths, r.counts = map[string]bool{}, map[Severity]int{}
@@ -184,22 +186,22 @@ func (r *Reporter) Mute(at *Place) {
 	r.paths[at.String()] = true
 }
 
-// Errorf reports an error at a place, whose position it looks up.
+// Errorf reports an error at a place, and looks up its position.
 func (r *Reporter) Errorf(at *Place, format string, args ...any) {
 	r.addProblem(SeverityError, at, r.locatePosition(SeverityError, at), format, args...)
 }
 
-// Warnf reports a warning at a place, whose position it looks up.
+// Warnf reports a warning at a place, and looks up its position.
 func (r *Reporter) Warnf(at *Place, format string, args ...any) {
 	r.addProblem(SeverityWarning, at, r.locatePosition(SeverityWarning, at), format, args...)
 }
 
-// Notef reports a note at a place, whose position it looks up.
+// Notef reports a note at a place, and looks up its position.
 func (r *Reporter) Notef(at *Place, format string, args ...any) {
 	r.addProblem(SeverityNote, at, r.locatePosition(SeverityNote, at), format, args...)
 }
 
-// locatePosition finds a place in the text, unless the problem would not be told anyway.
+// locatePosition finds a place in the text, unless the problem will not be reported anyway.
 func (r *Reporter) locatePosition(severity Severity, at *Place) textPosition {
 	if r.root == nil || r.counts[severity] >= maxProblems {
 		return textPosition{}
@@ -207,8 +209,8 @@ func (r *Reporter) locatePosition(severity Severity, at *Place) textPosition {
 	return locatePlace(r.root, at)
 }
 
-// Position is the line and column of a place in the text, from 1, or of what should hold it; 0 when
-// there is no text.
+// Position returns the line and column, from 1, of a place in the text, or of the value that should
+// contain it; 0 if there is no text.
 func (r *Reporter) Position(at *Place) (line, column int) {
 	if r.root == nil {
 		return 0, 0
@@ -216,7 +218,8 @@ func (r *Reporter) Position(at *Place) (line, column int) {
 	return locatePlace(r.root, at).lineColumn()
 }
 
-// All are the problems collected, in order; of too many the number of those left out is told.
+// All returns the collected problems in order. If there are too many, it adds the number of omitted
+// ones.
 func (r *Reporter) All() Problems {
 	all := slices.Clone(r.problems)
 	if r.writtenPaths != nil {
@@ -233,8 +236,8 @@ func (r *Reporter) All() Problems {
 	return all
 }
 
-// Reporter goes on from what is known of the text that the definition was read from, without
-// changing it.
+// Reporter returns a new Reporter with the problems found while reading the definition. The
+// original does not change.
 func (d *Definition) Reporter() *Reporter {
 	r := d.source
 	if r == nil {

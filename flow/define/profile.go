@@ -8,22 +8,21 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Profiles that a definition may name. They decide what the definition means where it says nothing
-// itself.
+// Profiles of definitions. A profile defines the meaning of absent fields.
 const (
-	// ProfileTroupe is the safe default: what an author wrote wins, and what is wrong fails.
+	// ProfileTroupe is the safe default: written values take precedence, and errors fail.
 	ProfileTroupe = "troupe"
 	// ProfilePocketflow keeps the behaviour that clients of PocketFlow's routes rely on.
 	ProfilePocketflow = "pocketflow"
-	// ProfilePgflow has the names and the defaults of pgflow. It is for dags.
+	// ProfilePgflow has the names and defaults of pgflow. It is for dags.
 	ProfilePgflow = string(flow.ProfilePgflow)
 )
 
 const profileField = "profile"
 
-// WriteProfile sets the profile of a definition that names none, and returns its JSON text with the
-// profile in front. The rest of the text stays byte for byte. A version therefore means the same,
-// whichever route published it.
+// WriteProfile sets the profile of a definition without one, and returns its JSON text with the
+// profile at the beginning. All other bytes of the text stay unchanged. So a version has the same
+// meaning whichever route published it.
 func WriteProfile(d *Definition, text []byte, profile string) []byte {
 	if d.Profile != "" {
 		return text
@@ -43,7 +42,7 @@ func WriteProfile(d *Definition, text []byte, profile string) []byte {
 	return slices.Concat(text[:start], prefix, text[start:])
 }
 
-// CutProfile returns a text without the profile that WriteProfile has put in front of it.
+// CutProfile removes the profile that WriteProfile has added to a text.
 func CutProfile(text []byte, profile string) []byte {
 	start := bytes.IndexByte(text, '{') + 1
 	if rest, found := bytes.CutPrefix(text[start:], profilePrefix(profile)); found {
@@ -52,15 +51,14 @@ func CutProfile(text []byte, profile string) []byte {
 	return text
 }
 
-// profilePrefix returns the member that WriteProfile puts at the beginning of a definition's
-// object.
+// profilePrefix returns the member that WriteProfile adds at the beginning of the object.
 func profilePrefix(profile string) []byte {
 	b := append(expr.AppendQuote(nil, profileField), ':')
 	return append(expr.AppendQuote(b, profile), ", "...)
 }
 
-// replaceEmptyWord puts a word in the place of a null, or of an empty text. Found is false if an
-// object in JSON does not have the field.
+// replaceEmptyWord replaces a null or an empty text by a word. It returns false if the JSON object
+// has no such field.
 func replaceEmptyWord(text []byte, name, word string) (replaced []byte, found bool) {
 	root, ok := readJSON(trimBOM(text), &Reporter{}).(*jsonValue)
 	if !ok || root.kind() != expr.KindObject {

@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-func TestProfileIsWrittenIntoTheTextOfADefinitionThatNamesNone(t *testing.T) {
+func TestTheProfileIsWrittenIntoATextWithoutOne(t *testing.T) {
 	for _, tt := range []struct {
 		text, profile, want string
-		reversible          bool // CutProfile gives the text again
+		reversible          bool // CutProfile restores the text
 	}{
 		{`{"start":"a","nodes":{}}`, define.ProfileTroupe, `{"profile":"troupe", "start":"a","nodes":{}}`, true},
 		{"\n { \"start\" : \"a\" , \"n\":1.50}\n", define.ProfilePocketflow, "\n {\"profile\":\"pocketflow\",  \"start\" : \"a\" , \"n\":1.50}\n", true},

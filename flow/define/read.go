@@ -2,9 +2,9 @@ package define
 
 import "encoding/json"
 
-// Read reads a text that is a definition in another form, in JSON, if it begins with {, or in YAML:
-// it gives the JSON of it, keys in the order written, and a Reporter which knows where in the text
-// each place is. The JSON is nil if the text means nothing; then the Reporter has told why.
+// Read reads a text that contains a definition in another form, in JSON, if it begins with {, or in
+// YAML. It returns its JSON with keys in the written order, and a Reporter that knows the position
+// of each place. The JSON is nil if the text is invalid; then the Reporter contains the reason.
 func Read(text []byte) (json.RawMessage, *Reporter) {
 	r := &Reporter{}
 	r.root = readerFor(text)(trimBOM(text), r)

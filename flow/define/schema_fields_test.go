@@ -21,8 +21,8 @@ var (
 	}
 )
 
-// obeyed adds what the tables of fields refuse: in graphs, unless they have the profile
-// pocketflow, and in dags. Conditions that other fields decide are left to the compiler.
+// obeyed adds the restrictions of the field tables: in graphs without the profile pocketflow, and
+// in dags. Conditions that depend on other fields are left to the compiler.
 func (s *schema) obeyed() {
 	s.defs["GraphNode"] = s.nodeRules(false, "GraphNode")
 	s.defs["DagNode"] = s.nodeRules(true, "DagNode")
@@ -55,7 +55,7 @@ func (s *schema) obeyed() {
 	s.overrideRules()
 }
 
-// flowRules describes a flow of a mode: the fields it obeys, and its nodes.
+// flowRules describes a flow of a mode: the fields that it uses, and its nodes.
 func (s *schema) flowRules(dag bool, node string) obj {
 	properties := obj{"nodes": obj{"additionalProperties": obj{"$ref": "#/$defs/" + node}}}
 	for _, f := range FlowFields {
@@ -70,7 +70,7 @@ func (s *schema) flowRules(dag bool, node string) obj {
 	return obj{"properties": properties}
 }
 
-// nodeRules describes the nodes of a mode: for each kind the fields that it never obeys.
+// nodeRules describes the nodes of a mode: for each kind the fields that it never uses.
 func (s *schema) nodeRules(dag bool, name string) obj {
 	words, d := graphWords, obj{"description": "which fields nodes of a graph obey, by kind"}
 	if dag {
@@ -85,7 +85,7 @@ func (s *schema) nodeRules(dag bool, name string) obj {
 		if word == "executor" {
 			is = obj{"properties": obj{"kind": obj{"enum": []string{"", word}}}}
 		}
-		if dag && dagWords[word] == "executor" { // each makes a fanout of it
+		if dag && dagWords[word] == "executor" { // each makes it a fanout
 			is["not"] = obj{"required": []string{"each"}}
 		}
 		rules = append(rules, obj{"if": is, "then": obj{"properties": refusedFor(dag, word)}})
@@ -94,8 +94,8 @@ func (s *schema) nodeRules(dag bool, name string) obj {
 	return d
 }
 
-// refusedFor describes the fields that nodes of a kind may not have.
-// A node that runs when a dag is over obeys what one of a graph does.
+// refusedFor describes the fields that nodes of a kind must not have. A node that runs in the
+// closing of a dag uses the same fields as one of a graph.
 func refusedFor(dag bool, word string) obj {
 	properties := obj{}
 	for i := range NodeFields {
@@ -112,7 +112,7 @@ func refusedFor(dag bool, word string) obj {
 	return properties
 }
 
-// refuse lets properties not have a field.
+// refuse forbids a field in the properties.
 func refuse(properties obj, name string) {
 	holder, field, nested := strings.Cut(name, ".")
 	if !nested {
@@ -125,7 +125,7 @@ func refuse(properties obj, name string) {
 	properties[holder].(obj)["properties"].(obj)[field] = false
 }
 
-// overrideRules refuses in each list of overrides the fields that its entries do not obey.
+// overrideRules forbids, in each list of overrides, the fields that its entries do not use.
 func (s *schema) overrideRules() {
 	properties := s.defs["Node"].(obj)["properties"].(obj)
 	for _, list := range []string{ParallelExecs, ForeachExecs, SubflowExecs} {

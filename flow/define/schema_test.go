@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the schema anew")
 
 type obj = map[string]any
 
-// words are what may be written in fields that take only these.
+// words lists the values of fields that accept only these.
 var words = map[string][]string{
 	"Definition.mode":        {"graph", "dag"},
 	"Definition.profile":     {"troupe", "pocketflow", "ork", "pgflow"},
@@ -63,7 +63,7 @@ var words = map[string][]string{
 	"Defaults.skip_mode":    {"propagate", "optional", "fail"},
 }
 
-// objects are fields of any JSON that have to be objects; the others may be anything.
+// objects lists fields of arbitrary JSON that must be objects.
 var objects = []string{"Node.params", "ExecSpec.params", "Node.input", "When.if", "When.if_not"}
 
 func TestTheSchemaIsUpToDate(t *testing.T) {
@@ -76,12 +76,12 @@ func TestTheSchemaIsUpToDate(t *testing.T) {
 	require.Equal(t, string(kept), string(made), "schema.json is out of date: run go generate")
 }
 
-// schema is one that is being made.
+// schema is a schema under construction.
 type schema struct {
 	t        *testing.T
-	comments map[string]string // of types, and of fields as Type.field in Go's names
+	comments map[string]string // of types, and of fields as Type.field with Go names
 	defs     obj
-	used     map[string]bool // of words and objects
+	used     map[string]bool // used words and objects
 }
 
 func newSchema(t *testing.T) *schema {
@@ -94,7 +94,7 @@ func newSchema(t *testing.T) *schema {
 	return s
 }
 
-// read notes the comments of a type.
+// read collects the comments of a type.
 func (s *schema) read(n ast.Node) bool {
 	decl, ok := n.(*ast.GenDecl)
 	if !ok || decl.Tok != token.TYPE {
@@ -134,10 +134,10 @@ func (s *schema) document() []byte {
 	return append(b, '\n')
 }
 
-// ref refers to the description of a type that has a name.
+// ref returns a reference to the description of a named type.
 func (s *schema) ref(t reflect.Type) obj {
 	if s.defs[t.Name()] == nil {
-		s.defs[t.Name()] = obj{} // for those that hold themselves
+		s.defs[t.Name()] = obj{} // needed for recursive types
 		s.defs[t.Name()] = s.describe(t)
 	}
 	return obj{"$ref": "#/$defs/" + t.Name()}
@@ -184,7 +184,7 @@ func (s *schema) describe(t reflect.Type) obj {
 	return d
 }
 
-// inputForm describes one input. What it is made of is read by package types.
+// inputForm describes one input. Package types reads its parts.
 var inputForm = obj{
 	"description": "Input is the type of one input: a text such as int, optional text, list of text, int = 3 or one of a | b; a list of one type; or an object that describes it, in which any keyword of JSON Schema has its meaning, too.",
 	"anyOf": []obj{
@@ -205,7 +205,7 @@ var inputForm = obj{
 	},
 }
 
-// field describes a field; of one from an embedded type the comment is there.
+// field describes a field. The comment of a field of an embedded type is at that type.
 func (s *schema) field(t reflect.Type, f reflect.StructField, name string) obj {
 	holder := t
 	for _, i := range f.Index[:len(f.Index)-1] {
@@ -237,7 +237,7 @@ func (s *schema) value(t reflect.Type, name string) obj {
 		return s.ref(t)
 	case reflect.Map:
 		of := s.value(t.Elem(), name+"[]")
-		if t.Elem() == reflect.TypeFor[*Node]() { // a node that says nothing
+		if t.Elem() == reflect.TypeFor[*Node]() { // a node without fields
 			of = obj{"anyOf": []obj{of, {"type": "null"}}}
 		}
 		return obj{"type": "object", "additionalProperties": of}
@@ -256,7 +256,7 @@ func (s *schema) value(t reflect.Type, name string) obj {
 	return nil
 }
 
-// validator of the kept schema, by somebody else's reading of the standard.
+// validator returns a validator of the stored schema from an independent library.
 func validator(t *testing.T) *jsonschema.Schema {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
 	require.NoError(t, err)
@@ -279,7 +279,7 @@ func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
 	return s.Validate(v)
 }
 
-func TestTheSchemaFitsWhatPeopleWrite(t *testing.T) {
+func TestTheSchemaAcceptsRealDefinitions(t *testing.T) {
 	s := validator(t)
 	var files []string
 	for _, glob := range []string{"../../examples/flows/*.yaml", "../show/testdata/*.yaml"} {
@@ -308,7 +308,7 @@ func TestTheSchemaFitsWhatPeopleWrite(t *testing.T) {
 	}
 }
 
-func TestTheSchemaFindsWhatIsWrong(t *testing.T) {
+func TestTheSchemaFindsErrors(t *testing.T) {
 	s := validator(t)
 	for name, text := range map[string]string{
 		"no nodes":                     `{"start":"a"}`,

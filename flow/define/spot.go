@@ -11,13 +11,13 @@ import (
 )
 
 // An expression is a text within the text of a definition, where it may be folded, indented or
-// escaped. Where a character of it is is found by counting those that are no space, which both have
-// alike.
+// escaped. A character of it is located by counting the characters that are no space, because both
+// texts have the same ones.
 
-// yamlText is a YAML text that has been read.
+// yamlText is a parsed YAML text.
 type yamlText struct {
 	*repairedText
-	written []byte // before it was mended
+	written []byte // original text before repairs
 	starts  []int  // offsets of its lines
 }
 
@@ -31,7 +31,7 @@ func newYAMLText(m *repairedText, written []byte) *yamlText {
 	return t
 }
 
-// textFrom is the text from a position on.
+// textFrom returns the text from a position on.
 func (t *yamlText) textFrom(p textPosition) []byte {
 	if p.line < 1 || p.line > len(t.starts) {
 		return nil
@@ -64,7 +64,7 @@ func (v *yamlValue) characterAt(offset int) textPosition {
 	return at
 }
 
-// behindProperties is the offset behind the anchor and the tag of a value.
+// behindProperties returns the offset after the anchor and tag of a value.
 func behindProperties(text []byte) int {
 	i := 0
 	for i < len(text) && (text[i] == '&' || text[i] == '!') {
@@ -89,9 +89,9 @@ func (v *jsonValue) characterAt(offset int) textPosition {
 	return v.source.positionAt(v.start + 1 + spotIn(text[1:], []rune(unquoted), offset, true, false))
 }
 
-// spotIn is the offset in a source of a character of the value that it was read as.
+// spotIn returns the offset in the source of a character of the parsed value.
 func spotIn(source []byte, value []rune, offset int, escapes, doubled bool) int {
-	count := 0 // of characters before it that are no space
+	count := 0 // preceding characters that are no space
 	for _, r := range value[:min(max(offset, 0), len(value))] {
 		if !isSpace(r) {
 			count++
@@ -120,8 +120,8 @@ func spotIn(source []byte, value []rune, offset int, escapes, doubled bool) int 
 	return behind
 }
 
-// decodeEscape is what an escape sequence stands for, as far as that it is a space or none, and how
-// long it is.
+// decodeEscape returns the length of an escape sequence, and whether it is a space: a space
+// character or an arbitrary other one.
 func decodeEscape(source []byte) (r rune, size int) {
 	switch c := source[1]; {
 	case strings.IndexByte("ntr \t\n", c) >= 0:

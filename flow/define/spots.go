@@ -2,12 +2,11 @@ package define
 
 import "github.com/troupe-engine/troupe/flow/expr"
 
-// Spot is where something is in the text of a definition: a line and a column, from 1.
+// Spot is a position in the text of a definition: a line and column from 1.
 type Spot struct{ Line, Column int }
 
-// NodeSpots tells where the nodes of a definition are in the text that it was read from. A node
-// inside of others goes by the keys of all of them, with / between; nothing is told of a definition
-// without a text, or of nodes that are elsewhere.
+// NodeSpots returns the positions of the nodes in the text of the definition. The name of a nested
+// node is the path of all keys, separated by /. Nodes that are not in the text are omitted.
 func (d *Definition) NodeSpots() map[string]Spot {
 	spots := map[string]Spot{}
 	if d.source != nil && d.source.root != nil {

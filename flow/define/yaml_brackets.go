@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// openBracket is a bracket of YAML's flow style, and what was seen inside so far.
+// openBracket is an open bracket of YAML's flow style, with the state of its content.
 type openBracket struct {
 	mark         byte
 	line, column int  // from 1
-	colon        bool // there was one since the last comma
+	colon        bool // a colon occurred since the last comma
 }
 
-// bracketScanner goes through lines in search of what is wrong inside brackets.
+// bracketScanner scans lines for errors inside brackets.
 type bracketScanner struct {
 	open   []openBracket
 	word   int  // column where the last word began
-	last   int  // and of its last character
-	before byte // the last character that is no space
-	quote  byte // what ends the text in quotes, 0 outside of them
+	last   int  // column of its last character
+	before byte // last character that is no space
+	quote  byte // closing quote of the current text, 0 outside quotes
 
-	missing *lineEdit // the comma that is missing first
+	missing *lineEdit // first missing comma
 }
 
 func (b *bracketScanner) scanLine(number int, text string) {
@@ -45,8 +45,8 @@ func (b *bracketScanner) scanLine(number int, text string) {
 	}
 }
 
-// scanCharacter takes one in. Quotes and brackets mean something where a value begins, and closing
-// ones inside brackets.
+// scanCharacter processes one character. Quotes and opening brackets only count where a value may
+// begin, closing ones only inside brackets.
 func (b *bracketScanner) scanCharacter(c, next byte, line, column int) {
 	begins := strings.IndexByte(":,[{-", b.before) >= 0
 	switch {
@@ -89,7 +89,7 @@ func (b *bracketScanner) scanInside(c, next byte, line, column int) {
 	}
 }
 
-// noteWordStart notes where a word begins: behind a space or a mark.
+// noteWordStart records where a word begins: after a space or a mark.
 func (b *bracketScanner) noteWordStart(column int) {
 	if b.word == 0 || column > b.last+1 {
 		b.word = column
@@ -97,7 +97,7 @@ func (b *bracketScanner) noteWordStart(column int) {
 	b.last = column
 }
 
-// explainBracket is about what is inside brackets, or lacks one.
+// explainBracket explains an error inside brackets, or a missing bracket.
 func (p *yamlPlace) explainBracket() *syntaxFault {
 	b := &bracketScanner{}
 	for i, line := range p.lines {
@@ -121,8 +121,7 @@ func (p *yamlPlace) explainBracket() *syntaxFault {
 	return p.faultHere(p.column, "a comma is missing here, or the bracket that closes the list")
 }
 
-// isOutside reports whether a line is not inside a bracket any more, as far as its indentation
-// tells.
+// isOutside reports whether a line is outside a bracket, according to its indentation.
 func (p *yamlPlace) isOutside(open openBracket, line string) bool {
 	text := strings.TrimLeft(line, " \t")
 	return text != "" && strings.IndexByte("]}", text[0]) < 0 && len(line)-len(text) <= len(leadingSpace(p.lines[open.line-1]))

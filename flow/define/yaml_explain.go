@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// explainTab is about lines that are indented with tabs: this one and those behind it.
+// explainTab explains lines that are indented with tabs: the current line and the following ones.
 func (p *yamlPlace) explainTab() *syntaxFault {
 	lines := []string{p.currentLine()}
 	for _, line := range p.after {
@@ -22,7 +22,7 @@ func (p *yamlPlace) explainTab() *syntaxFault {
 		msg += fmt.Sprintf(" (so does it in the lines up to %d)", p.lineNumber()+len(lines)-1)
 	}
 	widths := []int{2, 4, 8, 1}
-	for _, level := range p.indentLevels() { // a line of its own may have any
+	for _, level := range p.indentLevels() { // a single line may have any of these
 		widths = append(widths, level.spaces)
 	}
 	var mends []faultRepair
@@ -32,7 +32,7 @@ func (p *yamlPlace) explainTab() *syntaxFault {
 	return p.faultHere(strings.Index(p.currentLine(), "\t")+1, msg, mends...)
 }
 
-// replaceTabs puts spaces in the place of the tabs before lines.
+// replaceTabs replaces the tabs before lines by spaces.
 func replaceTabs(lines []string, number, width int) (m faultRepair) {
 	for i, line := range lines {
 		before := leadingSpace(line)
@@ -45,11 +45,11 @@ func replaceTabs(lines []string, number, width int) (m faultRepair) {
 
 func leadingSpace(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
 
-// indentLevel is an indentation that lines above have.
+// indentLevel is an indentation of a line above.
 type indentLevel struct{ spaces, line int }
 
-// indentLevels are the indentations that a line may have here: those of the lines above which it
-// would be beside.
+// indentLevels returns the possible indentations of the current line: those of lines above that it
+// could be a sibling of.
 func (p *yamlPlace) indentLevels() (all []indentLevel) {
 	least := 1 << 30
 	for i := len(p.lines) - 2; i >= 0 && least > 0; i-- {
@@ -59,7 +59,7 @@ func (p *yamlPlace) indentLevels() (all []indentLevel) {
 			continue
 		}
 		at := len(line) - len(text)
-		for strings.HasPrefix(text, "- ") { // what begins behind the dash is beside it, too
+		for strings.HasPrefix(text, "- ") { // the content after the dash counts as a sibling, too
 			inner := strings.TrimLeft(text[2:], " ")
 			if column := len(line) - len(inner); column < least {
 				all = append(all, indentLevel{column, i + 1})
@@ -73,7 +73,7 @@ func (p *yamlPlace) indentLevels() (all []indentLevel) {
 	return all
 }
 
-// explainIndent is about a line that stands at no level.
+// explainIndent explains a line with an indentation that matches no level.
 func (p *yamlPlace) explainIndent(spaces int) *syntaxFault {
 	levels := p.indentLevels()
 	if slices.ContainsFunc(levels, func(l indentLevel) bool { return l.spaces == spaces }) {
@@ -95,7 +95,7 @@ func (p *yamlPlace) explainIndent(spaces int) *syntaxFault {
 	return p.faultHere(spaces+1, msg+"write "+strings.Join(may, ", or "), mends...)
 }
 
-// reindentLines indents the line in another way, and with it those behind it that are indented
+// reindentLines changes the indentation of the line, and of the following lines that are nested
 // below it.
 func (p *yamlPlace) reindentLines(from, to int, behind []string) (m faultRepair) {
 	lines := []string{p.currentLine()}
@@ -124,8 +124,8 @@ func countText(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// explainColon is about a colon where none can be: a second one in a line, or that of a line which
-// is a part of the one above.
+// explainColon explains an unexpected colon: a second one in a line, or one in a line that
+// continues the line above.
 func (p *yamlPlace) explainColon(spaces int) *syntaxFault {
 	line := p.currentLine()
 	first := strings.Index(line, ": ")
@@ -143,8 +143,8 @@ func (p *yamlPlace) explainColon(spaces int) *syntaxFault {
 	return p.faultHere(p.column, `a second ": " in the line: put the value in quotes`, p.quoteRepairs(value)...)
 }
 
-// quoteRepairs puts what begins at an offset of the line in quotes: up to its end, or to the next
-// mark if it is inside brackets.
+// quoteRepairs puts the text from an offset of the line on in quotes, up to the end of the line, or
+// inside brackets up to the next mark.
 func (p *yamlPlace) quoteRepairs(from int) []faultRepair {
 	line := p.currentLine()
 	rest := line[from:]
@@ -169,7 +169,7 @@ func (p *yamlPlace) quoteRepairs(from int) []faultRepair {
 	return []faultRepair{{{p.lineNumber(), end, 0, mark}, {p.lineNumber(), column, 0, mark}}}
 }
 
-// explainNoKey is about a line that lacks the colon behind its key.
+// explainNoKey explains a line without a colon after its key.
 func (p *yamlPlace) explainNoKey(number int, more string) *syntaxFault {
 	line := p.lines[number-1]
 	before := leadingSpace(line)
@@ -191,7 +191,7 @@ func (p *yamlPlace) explainNoKey(number int, more string) *syntaxFault {
 	return f
 }
 
-// explainStart is about a character that no text can begin with.
+// explainStart explains a character that no text can begin with.
 func (p *yamlPlace) explainStart(msg string) *syntaxFault {
 	from := behindRunes([]byte(p.currentLine()), p.column-1)
 	return p.faultHere(p.column, msg, p.quoteRepairs(from)...)
@@ -203,7 +203,7 @@ func (p *yamlPlace) explainAlias(name string) *syntaxFault {
 		fmt.Sprintf("the alias *%.80s stands for nothing: write &%.80s before what is meant, or put the text in quotes", name, name), p.quoteRepairs(from)...)
 }
 
-// explainQuote is about a text in quotes without an end.
+// explainQuote explains a quoted text without an end.
 func (p *yamlPlace) explainQuote() *syntaxFault {
 	r := []rune(p.currentLine())
 	mark := string(r[min(p.column, len(r))-1])

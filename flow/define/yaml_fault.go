@@ -11,11 +11,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The parser of YAML says what it missed, often without the place, and in words about its grammar.
-// So the place is found by reading ever shorter beginnings of the text, and what is there tells
-// what was probably meant.
+// The errors of the YAML parser often lack the place, and describe its grammar. So the place is
+// found by parsing shorter and shorter prefixes of the text. The content at that place shows what
+// was probably intended.
 
-// yamlSyntax is the syntax of YAML. Left is how many bytes it may still read for the sake of
+// yamlSyntax is the syntax of YAML. left is the number of bytes that it may still read to locate
 // faults.
 type yamlSyntax struct{ left int }
 
@@ -23,7 +23,7 @@ const yamlBudget = 2 << 20
 
 func (y *yamlSyntax) isExhausted() bool { return y.left < 0 }
 
-// decodeYAML reads the first document of a text, and whether there is a second one.
+// decodeYAML decodes the first document of a text, and the second one if there is one.
 func decodeYAML(text []byte) (doc, second *yaml.Node, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	doc, second = &yaml.Node{}, &yaml.Node{}
@@ -38,7 +38,7 @@ func decodeYAML(text []byte) (doc, second *yaml.Node, err error) {
 	return doc, second, err
 }
 
-// parseProblem is what the parser says of a text, without the line; "" = nothing.
+// parseProblem returns the parser's error for a text, without the line; "" if there is none.
 func (y *yamlSyntax) parseProblem(text []byte) string {
 	y.left -= len(text)
 	_, _, err := decodeYAML(text)
@@ -52,7 +52,7 @@ func (y *yamlSyntax) parseProblem(text []byte) string {
 	return msg
 }
 
-// readableLength counts lines.
+// readableLength returns a number of lines.
 func (y *yamlSyntax) readableLength(text []byte) int {
 	problem := y.parseProblem(text)
 	if problem == "" {
@@ -62,8 +62,7 @@ func (y *yamlSyntax) readableLength(text []byte) int {
 	return line
 }
 
-// findLine looks for the line that first makes a text wrong in this way. Ends are the offsets
-// behind its lines.
+// findLine returns the first line that causes the given error, and the offsets after all lines.
 func (y *yamlSyntax) findLine(text []byte, problem string) (line int, ends []int) {
 	for i, b := range text {
 		if b == '\n' {
@@ -76,8 +75,8 @@ func (y *yamlSyntax) findLine(text []byte, problem string) (line int, ends []int
 	return y.findLeast(len(ends), func(n int) bool { return y.parseProblem(text[:ends[n-1]]) == problem }), ends
 }
 
-// findLeast is the least n for which something is so from there on up to most, for which it is. It
-// first goes down in growing steps, because far below that it may be so for other reasons.
+// findLeast returns the least n such that the condition holds from n up to most, where it holds. It
+// first goes down in growing steps, because far below it may hold for other reasons.
 func (y *yamlSyntax) findLeast(most int, so func(n int) bool) int {
 	high, low := most, 0
 	for step := 1; high > 1; step *= 2 {
@@ -102,11 +101,11 @@ func (y *yamlSyntax) findLeast(most int, so func(n int) bool) int {
 	return high
 }
 
-// yamlPlace is where a text became wrong.
+// yamlPlace is the place of an error in a text.
 type yamlPlace struct {
 	problem string
-	lines   []string // up to the one that is wrong, without their ends
-	after   []string // those behind it
+	lines   []string // lines up to the wrong one, without line ends
+	after   []string // following lines
 	column  int      // in characters, from 1
 }
 
@@ -126,7 +125,7 @@ func (y *yamlSyntax) explainFault(text []byte) *syntaxFault {
 	return f
 }
 
-// runeEnds are the offsets behind the characters of a line.
+// runeEnds returns the offsets after each character of a line.
 func runeEnds(line []byte) (ends []int) {
 	for i := 0; i < len(line); {
 		_, size := utf8.DecodeRune(line[i:])
@@ -142,7 +141,7 @@ func runeEnds(line []byte) (ends []int) {
 func (p *yamlPlace) lineNumber() int     { return len(p.lines) }
 func (p *yamlPlace) currentLine() string { return p.lines[len(p.lines)-1] }
 
-// explainError finds words for what is wrong.
+// explainError explains the error in plain words.
 func (p *yamlPlace) explainError() *syntaxFault {
 	line, spaces := p.currentLine(), len(p.currentLine())-len(strings.TrimLeft(p.currentLine(), " \t"))
 	switch {
@@ -174,7 +173,7 @@ func (p *yamlPlace) faultHere(column int, msg string, mends ...faultRepair) *syn
 	return &syntaxFault{line: p.lineNumber(), column: column, msg: msg, repairs: mends}
 }
 
-// quotedCharacter is the one at the place, in quotes.
+// quotedCharacter returns the character at the place in quotes.
 func (p *yamlPlace) quotedCharacter() string {
 	if r := []rune(p.currentLine()); p.column <= len(r) {
 		return fmt.Sprintf("%q", string(r[p.column-1]))

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// The forms of numbers in YAML 1.2, and those that only YAML 1.1 reads as numbers, or as others.
+// Forms of numbers in YAML 1.2, and forms that YAML 1.1 reads differently.
 var (
 	yamlDecimal   = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 	yamlLeading   = regexp.MustCompile(`^[-+]?0[0-9]`)
@@ -21,14 +21,14 @@ var (
 	errNoNumber = errors.New("is no number that JSON has: write a text, or null")
 )
 
-// isLongNumber reports whether a text is a number that the parser takes for a text, since no number
-// of Go holds it.
+// isLongNumber reports whether a text is a number that the parser treats as a text, because no Go
+// number can hold it.
 func isLongNumber(text string) bool {
 	raw := json.RawMessage(text)
 	return yamlBased.MatchString(text) || expr.KindOf(raw) == expr.KindNumber && json.Valid(raw)
 }
 
-// yamlNumber returns a number of YAML as JSON, with all its digits.
+// yamlNumber converts a YAML number to JSON with all its digits.
 func yamlNumber(text string) (json.RawMessage, error) {
 	switch {
 	case yamlInfinite.MatchString(text):
