@@ -63,7 +63,7 @@ func TestExpressionsInCELAreBounded(t *testing.T) {
 	require.Same(t, of[0].CEL, of[5_999].CEL, "the same expression is compiled once")
 }
 
-func TestAMistakeInAnExpressionIsToldAtItsCharacter(t *testing.T) {
+func TestAnErrorInAnExpressionIsReportedAtItsCharacter(t *testing.T) {
 	for text, want := range map[string]string{
 		"expr: params.n >= nn":                                  "7:27",
 		"expr: \"params.s == \\\"ü\\\" && nn\"":                 "7:37",
@@ -80,7 +80,7 @@ func TestAMistakeInAnExpressionIsToldAtItsCharacter(t *testing.T) {
 	require.Contains(t, problems.Error(), "2:47: nodes.a.choice_cases[0].expr: unknown name nn")
 }
 
-func TestAReferenceInAnExpressionIsToldWhereItStands(t *testing.T) {
+func TestAReferenceInAnExpressionIsReportedAtItsPosition(t *testing.T) {
 	for definition, want := range map[string][]string{
 		"inputs: {amount: int}\nstart: a\nnodes:\n  a:\n    kind: choice\n    choice_cases: [{action: x, expr: params.amount > 1 && params.amuont < 3 || params.amuont > 9}]\n": {
 			`6:59: nodes.a.choice_cases[0].expr: "params.amuont" leads nowhere`, `6:80: nodes.a.choice_cases[0].expr: "params.amuont" leads nowhere`},
@@ -97,7 +97,7 @@ func TestAReferenceInAnExpressionIsToldWhereItStands(t *testing.T) {
 	}
 }
 
-func TestMistakesInExpressionsAreToldInPlainWords(t *testing.T) {
+func TestErrorsInExpressionsHavePlainTexts(t *testing.T) {
 	for source, want := range map[string]string{
 		"params.n > 1 and params.m": "write && in the place of and",
 		"not params.n":              "write ! in the place of not",

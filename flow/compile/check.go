@@ -11,22 +11,22 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// checker tells what is wrong with a definition. It goes through it together with the plan that it
-// would become, because some of what is wrong is seen in what it means.
+// checker reports the problems of a definition. It walks through the definition together with its
+// plan, because some problems are only visible in the plan.
 type checker struct {
 	*define.Reporter
 	site          Site
 	lowered       *lowerer
 	plan          *flow.Plan
 	limits        flow.Limits
-	allowsSeconds bool // a duration may be a number of seconds, because the profile has it so
-	guessCount    int  // how often it was looked for what another name was meant to be
+	allowsSeconds bool // a duration may be a number of seconds, as the profile allows
+	guessCount    int  // number of searches for the name that was probably meant
 
-	scopeParams, rootParams knownParams // what `params` are here, and in the whole flow
+	scopeParams, rootParams knownParams // the known `params` here, and in the whole flow
 	paramUses               map[string][]paramUse
 }
 
-// checkAndLower is the plan of a definition, and everything that is wrong with it.
+// checkAndLower returns the plan of a definition and all its problems.
 func (s Site) checkAndLower(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
 	c := &checker{Reporter: d.Reporter(), site: s, limits: limits.OrDefault(), paramUses: map[string][]paramUse{}}
 	if nodes := define.CountNodes(d.Nodes); nodes > define.MaxNodes {
@@ -83,7 +83,7 @@ func (c *checker) checkProfile(d *define.Definition, at *define.Place) {
 	}
 }
 
-// checkGraph checks a scope of graph mode. SpecsAt is where subflow_execs are.
+// checkGraph checks a scope of graph mode. specsAt is the place of subflow_execs.
 func (c *checker) checkGraph(s *scopeSource, g *flow.PlanScope, specsAt, at *define.Place) {
 	nodes := at.Key("nodes")
 	s.edges = namedEdges(s.edges, s.pocketflow)
@@ -134,7 +134,7 @@ func (c *checker) checkEdges(g *flow.PlanScope, edges []define.Edge, special map
 	}
 }
 
-// checkEdgeEnd checks the name of a node that an edge leads from, or to.
+// checkEdgeEnd checks the name of a node at either end of an edge.
 func (c *checker) checkEdgeEnd(g *flow.PlanScope, key string, special map[string]bool, at *define.Place) {
 	switch {
 	case special[key]:
@@ -188,7 +188,7 @@ func (c *checker) checkNode(n *define.Node, p *flow.PlanNode, g *flow.PlanScope,
 	c.checkEnv(n, p.Kind, nil, at)
 }
 
-// checkQuestion checks what an approval asks.
+// checkQuestion checks the question of an approval.
 func (c *checker) checkQuestion(params []byte, at *define.Place) {
 	_, faults := flow.ReadQuestion(params)
 	for _, f := range faults {
@@ -201,7 +201,7 @@ func (c *checker) checkQuestion(params []byte, at *define.Place) {
 	}
 }
 
-// checkSubflow checks the scope inside a node, whose plan is nil if it has no start.
+// checkSubflow checks the scope inside a node. Its plan is nil if it has no start.
 func (c *checker) checkSubflow(n *define.Node, g *flow.PlanScope, s *scopeSource, key string, at *define.Place) {
 	switch {
 	case n.Flow == nil && n.Subflow == nil:
@@ -210,7 +210,7 @@ func (c *checker) checkSubflow(n *define.Node, g *flow.PlanScope, s *scopeSource
 	case n.Flow != nil:
 		c.withParams(c.insideFlow(n, s), func() { c.checkInnerFlow(n, g, s, key, at.Key("flow")) })
 	default:
-		if g == nil { // what is in it is checked although it never runs
+		if g == nil { // its nodes are checked although they never run
 			g = c.lowered.unused[n]
 		}
 		c.withParams(c.insideGraph(n), func() {
@@ -219,7 +219,7 @@ func (c *checker) checkSubflow(n *define.Node, g *flow.PlanScope, s *scopeSource
 	}
 }
 
-// checkInnerFlow checks a whole flow of either mode inside a node.
+// checkInnerFlow checks a nested flow of either mode.
 func (c *checker) checkInnerFlow(n *define.Node, g *flow.PlanScope, s *scopeSource, key string, at *define.Place) {
 	d := n.Flow.Definition
 	if n.Flow.Elsewhere() {
@@ -231,7 +231,7 @@ func (c *checker) checkInnerFlow(n *define.Node, g *flow.PlanScope, s *scopeSour
 		return
 	}
 	if d.Finally != "" {
-		c.Mute(at.Key("nodes").Key(d.Finally)) // that nothing leads to it
+		c.Mute(at.Key("nodes").Key(d.Finally)) // suppresses the problem that no edge leads to it
 	}
 	c.checkFlowFields(d, true, g != nil && g.Pocketflow, at)
 	c.checkInnerInputs(d, at)
@@ -262,7 +262,7 @@ func (c *checker) checkChoice(n *define.Node, p *flow.PlanNode, at *define.Place
 	}
 }
 
-// reportProblems tells the problems of a part of JSON.
+// reportProblems reports the problems of a JSON value.
 func (c *checker) reportProblems(problems []expr.Problem, at *define.Place) {
 	for _, problem := range problems {
 		c.Errorf(at.Inside(problem.Path), "%s", problem.Msg)
@@ -279,21 +279,22 @@ func (c *checker) checkPrep(p define.Prep, flat bool, at *define.Place) {
 	}
 }
 
-// warnLiteralRef warns of a text that looks like a reference and is none.
+// warnLiteralRef warns of a text that looks like a reference but is none.
 func (c *checker) warnLiteralRef(text string, flat bool, at *define.Place) {
 	if strings.HasPrefix(text, "$") && parseRef(text).Literal() && !flat {
 		c.Warnf(at, "%.80q is no reference but a text: references begin with $params., $shared. or $input", text)
 	}
 }
 
-// warnOwnInput warns of a prep that asks for the input of its node: it is what makes it.
+// warnOwnInput warns of a prep that refers to the input of its own node, which the prep is going to
+// build.
 func (c *checker) warnOwnInput(p define.Prep, at *define.Place) {
 	findOwnInputs(p, at, func(text string, at *define.Place) {
 		c.Warnf(at, "%.80q is null here, because prep is what makes the node's input: write $params. or $shared.", text)
 	})
 }
 
-// findOwnInputs finds where a prep asks for the input of its node.
+// findOwnInputs finds the places where a prep refers to the input of its own node.
 func findOwnInputs(p define.Prep, at *define.Place, found func(text string, at *define.Place)) {
 	one := func(text string, at *define.Place) {
 		if strings.HasPrefix(text, "$input") && !parseRef(text).Literal() {
@@ -321,7 +322,7 @@ func (c *checker) checkParams(raw json.RawMessage, at *define.Place) {
 	}
 }
 
-// checkSpecials checks the nodes of a scope that only run when the task is over.
+// checkSpecials checks the nodes of a scope that only run during the closing.
 func (c *checker) checkSpecials(nodes map[string]*define.Node, finally, prefix string, closing func(*define.Node, *flow.PlanNode, *define.Place), at *define.Place) map[string]bool {
 	for _, key := range define.InOrder(nodes) {
 		if n := nodes[key]; n != nil && n.Compensate != "" {
@@ -342,8 +343,9 @@ func (c *checker) checkSpecials(nodes map[string]*define.Node, finally, prefix s
 	return named
 }
 
-// muteGuessed is about the node that a name which is none was probably meant to be: that nothing
-// else leads to it goes without saying, and it would have an input.
+// muteGuessed handles an unknown name of such a node. For the node that was probably meant it
+// suppresses the problems that no edge leads to it and that it has no input, because they are
+// consequences.
 func (c *checker) muteGuessed(nodes map[string]*define.Node, name string, at *define.Place) {
 	if nodes[name] != nil {
 		return
@@ -355,7 +357,7 @@ func (c *checker) muteGuessed(nodes map[string]*define.Node, name string, at *de
 	}
 }
 
-// checkSpecial checks a name that compensate or finally gives.
+// checkSpecial checks a name in compensate or finally.
 func (c *checker) checkSpecial(nodes map[string]*define.Node, key string, at *define.Place) {
 	n := nodes[key]
 	switch {

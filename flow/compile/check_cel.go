@@ -7,14 +7,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Bounds on the expressions in CEL of one definition: they take time to compile, and memory as long
-// as their plan is in use. The same expression counts once.
+// Limits of the CEL expressions of one definition. They take time to compile, and memory while
+// their plan is in use. Equal expressions count once.
 const (
 	maxExpressions     = 5_000
 	maxExpressionBytes = 256 << 10
 )
 
-// checkCondition checks an expression that has to give a boolean.
+// checkCondition checks an expression that must return a boolean.
 func (c *checker) checkCondition(compiled *expr.CEL, at *define.Place) {
 	c.checkCEL(compiled, at)
 	if compiled.Broken() == nil && !compiled.MayBeBool() {
@@ -36,7 +36,7 @@ func (c *checker) checkCEL(compiled *expr.CEL, at *define.Place) {
 	}
 }
 
-// checkExpressionCount is false if there are more than may be compiled.
+// checkExpressionCount returns false if there are more expressions than may be compiled.
 func (c *checker) checkExpressionCount(d *define.Definition) bool {
 	x := &expressionCount{checker: c, seen: map[string]bool{}}
 	x.countNodes(d.Nodes, define.At("nodes"))

@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// containerFields are those that only containers have a use for.
+// containerFields returns the fields that only apply to containers.
 func containerFields(e *define.ExecOf) []idleField {
 	const why = "is for type: container"
 	return []idleField{{"image", e.Image != "", why}, {"pull", e.Pull != "", why}, {"network", e.Network != "", why}, {"user", e.User != "", why}, {"gpus", e.GPUs != "", why},
 		{"mounts", e.Mounts != nil, why}, {"to_file", e.ToFile != "", why}, {"from_file", e.FromFile != "", why}}
 }
 
-// notForContainers are those that containers have no use for.
+// notForContainers returns the fields that do not apply to containers.
 func notForContainers(e *define.ExecOf) []idleField {
 	const image = "is for programs without an image: a container is given a command"
 	return []idleField{{"file", e.File != "", image}, {"module", e.Module != "", image}, {"function", e.Function != "", image}, {"python", e.Python != "", image}, {"warm", e.Warm != 0, image},
@@ -24,11 +24,11 @@ func notForContainers(e *define.ExecOf) []idleField {
 		{"service", e.Service != "", "is for programs that workers start: it is members who have containers run"}}
 }
 
-// maxContainerGrace is how long a container may take to end when it is asked to: whoever asks waits
-// for it.
+// maxContainerGrace is the maximum time in milliseconds for a container to end, because the member
+// waits for it.
 const maxContainerGrace = 20_000
 
-// checkContainer checks what a container is made of, and what it may take.
+// checkContainer checks the image and the settings of a container.
 func (c *checker) checkContainer(e *define.ExecOf, at *define.Place) {
 	if e.Image == "" || strings.ContainsAny(e.Image, " \t\r\n") {
 		c.Errorf(at.Key("image"), "is the name of an image, such as alpine:3.20")
@@ -61,8 +61,7 @@ func (c *checker) checkContainer(e *define.ExecOf, at *define.Place) {
 	}
 }
 
-// checkResources checks what a program may take. Only those who run containers can hold one to
-// processors.
+// checkResources checks the limits of a program. Only container hosts can limit processors.
 func (c *checker) checkResources(e *define.ExecOf, at *define.Place) {
 	if e.Resources == nil {
 		return
@@ -102,7 +101,7 @@ func (c *checker) checkMount(m define.Mount, at *define.Place) {
 	c.checkContainerPath(m.To, at.Key("to"))
 }
 
-// checkContainerPath checks where something is in a container.
+// checkContainerPath checks a path inside a container.
 func (c *checker) checkContainerPath(name string, at *define.Place) {
 	if name != "" && (!path.IsAbs(name) || path.Clean(name) == "/" || strings.ContainsAny(name, ":\x00")) {
 		c.Errorf(at, "must be a path in the container that begins with /, such as /data/in.json, is %.80q", name)

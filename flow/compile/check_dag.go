@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// dagChecker checks one scope of dag mode with the branches that are laid out in it.
+// dagChecker checks one scope of dag mode, including the branches that are laid out in it.
 type dagChecker struct {
 	*checker
 	scopeLowerer *dagLowerer
-	keys         map[string]bool // of the nodes seen so far
+	keys         map[string]bool // keys of the nodes checked so far
 }
 
 // checkDag checks a scope of dag mode.
@@ -35,7 +35,7 @@ func (c *checker) checkDag(d *define.Definition, g *flow.PlanScope, at *define.P
 	}
 }
 
-// checkDefaults checks what a flow says for its nodes, once and where it stands.
+// checkDefaults checks the defaults of a flow, once and at their own place.
 func (c *dagChecker) checkDefaults(def define.Defaults, at *define.Place) {
 	c.checkRetry(def.Retry, c.scopeLowerer.profile, at.Key("retry"))
 	c.checkTimeout(def.Timeout, c.scopeLowerer.profile, at.Key("timeout"))
@@ -56,7 +56,7 @@ func (c *dagChecker) checkSkipWord(word string, at *define.Place) {
 	}
 }
 
-// checkDeclared checks the nodes of a definition and the places they have got.
+// checkDeclared checks the nodes of a definition and their places in the plan.
 func (c *dagChecker) checkDeclared(d *define.Definition, s *dagScope, at *define.Place) {
 	if s.prefix != "" {
 		c.checkFlowFields(d, true, false, at)
@@ -103,7 +103,7 @@ func (c *dagChecker) checkDeclaredNode(_ *dagScope, src *dagSource, kind flow.Ki
 	c.checkPlaced(src.node, at)
 }
 
-// checkPlaced checks the slug that a node has got.
+// checkPlaced checks the slug of a node.
 func (c *dagChecker) checkPlaced(n *flow.PlanNode, at *define.Place) {
 	if len(n.Key) > 2*define.MaxKey {
 		c.Errorf(at, "the slug %.40q… is longer than %d bytes: nest less deeply or choose shorter names", n.Key, 2*define.MaxKey)
@@ -116,7 +116,7 @@ func (c *dagChecker) checkPlaced(n *flow.PlanNode, at *define.Place) {
 
 var slugPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// checkSlug checks the key of a node. Keys are part of slugs and of inputs.
+// checkSlug checks the key of a node, because keys are part of slugs and inputs.
 func (c *dagChecker) checkSlug(key string, kind flow.Kind, at *define.Place) {
 	switch {
 	case strings.ContainsAny(key, "/:"):
@@ -143,7 +143,7 @@ func (c *dagChecker) checkDagKind(n *define.Node, at *define.Place) flow.Kind {
 	return kind
 }
 
-// cycleOf finds a circle of dependencies, nil if there is none.
+// cycleOf returns a cycle of dependencies, or nil if there is none.
 func cycleOf(list []*flow.PlanNode) []string {
 	waits, ready := make([]int, len(list)), []int{}
 	for i, n := range list {
@@ -164,7 +164,8 @@ func cycleOf(list []*flow.PlanNode) []string {
 	if at < 0 {
 		return nil
 	}
-	// Whoever still waits has a dependency that still waits: following those leads into a circle.
+	// A node that still waits has a dependency that still waits, so following these leads into a
+	// cycle.
 	var path []string
 	seen := map[int]int{}
 	for {

@@ -12,7 +12,7 @@ func (c *dagChecker) checkRoute(word string, at *define.Place) {
 	}
 }
 
-// checkDagExec checks how a node's jobs travel.
+// checkDagExec checks how the jobs of a node are delivered.
 func (c *dagChecker) checkDagExec(n *define.Node, e *flow.Exec, at *define.Place) {
 	own, route := c.scopeLowerer.defaults.applyRoute(n)
 	c.checkExec(own, at)
@@ -38,13 +38,13 @@ func (c *dagChecker) checkDagExec(n *define.Node, e *flow.Exec, at *define.Place
 	c.checkClaimTimes(n, at)
 }
 
-// checkClaimTimes checks the deadlines of jobs that somebody has to claim.
+// checkClaimTimes checks the timeouts of jobs that must be claimed.
 func (c *dagChecker) checkClaimTimes(n *define.Node, at *define.Place) {
 	c.checkDuration(n.StartTimeout, at.Key("start_timeout"))
 	c.checkDuration(n.HeartbeatTimeout, at.Key("heartbeat_timeout"))
 }
 
-// checkNodeRetry checks retry, of the node or the flow.
+// checkNodeRetry checks the retry of a node or of the defaults.
 func (c *dagChecker) checkNodeRetry(n *define.Node, at *define.Place) {
 	c.checkRetry(n.Retry, c.scopeLowerer.profile, at.Key("retry"))
 	c.checkCount(n.MaxRetries, at.Key("max_retries"))
@@ -52,14 +52,14 @@ func (c *dagChecker) checkNodeRetry(n *define.Node, at *define.Place) {
 	c.checkInnerTries(n, false, at)
 }
 
-// checkTimes checks a node's deadlines.
+// checkTimes checks the timeouts of a node.
 func (c *dagChecker) checkTimes(n *define.Node, at *define.Place) {
 	c.checkMilliseconds(n.TimeoutMS, at.Key("timeout_ms"))
 	c.checkTimeout(define.Duration{MS: n.TimeoutMS}, c.scopeLowerer.profile, at.Key("timeout_ms"))
 	c.checkTimeout(n.Timeout, c.scopeLowerer.profile, at.Key("timeout"))
 }
 
-// closingNode checks a node that only runs when the task is over.
+// closingNode checks a node that only runs during the closing.
 func (c *dagChecker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Place) {
 	if plainClosing(n) {
 		c.checker.closingNode(n, p, at)
@@ -77,7 +77,7 @@ func (c *dagChecker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Pl
 	c.withParams(c.rootParams, func() { c.graphRefs(n, p, at) })
 }
 
-// checkUnfolded checks exec, delay and signal, which are other ways to write fields that graph mode
+// checkUnfolded checks exec, delay and signal, which are other notations for fields that graph mode
 // has, too.
 func (c *dagChecker) checkUnfolded(n *define.Node, at *define.Place) {
 	c.checkUnfoldedExec(n, at)
@@ -119,7 +119,7 @@ func (c *dagChecker) checkUnfoldedExec(n *define.Node, at *define.Place) {
 	}
 }
 
-// checkOnce refuses a param that is written in two ways.
+// checkOnce reports a param that is written in two notations.
 func (c *dagChecker) checkOnce(n *define.Node, name string, at *define.Place) {
 	if _, twice := expr.Field(n.Params, name); twice {
 		c.Errorf(at, "says the same as params.%s: give one of them", name)

@@ -5,7 +5,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// checkFields checks the name of a node, and what it says twice or not at all.
+// checkFields checks the name of a node, fields in two notations, and an empty condition.
 func (c *dagChecker) checkFields(n *define.Node, kind flow.Kind, at *define.Place) {
 	if err := flow.CheckName("the name", n.Name); err != nil {
 		c.Errorf(at.Key("name"), "%s", err)

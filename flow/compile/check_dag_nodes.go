@@ -13,8 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// checkConnected checks what the nodes of a scope wait for, what they refer to and how they are
-// carried out.
+// checkConnected checks the dependencies, references and execution of the nodes of a scope.
 func (c *dagChecker) checkConnected(s *dagScope, at *define.Place) {
 	nodes := at.Key("nodes")
 	for _, src := range s.order {
@@ -72,7 +71,8 @@ func (c *dagChecker) checkConnectedNode(s *dagScope, src *dagSource, at *define.
 	c.checkWorkNode(s, src, at)
 }
 
-// insideBranch is what `run` is in a branch that is laid out in its scope.
+// insideBranch returns the known params of `run` in a branch that is laid out in its parent's
+// scope.
 func (c *dagChecker) insideBranch(src *dagSource) knownParams {
 	if !src.source.Prep.Empty() {
 		return knownParams{made: true}
@@ -117,8 +117,8 @@ func (c *dagChecker) checkWhen(src *dagSource, at *define.Place) {
 	}
 }
 
-// checkPattern checks what an input has to contain, or must not. Met says when that is so of what
-// no input has.
+// checkPattern checks a pattern of a condition. met is the result of the pattern for keys that no
+// input has.
 func (c *dagChecker) checkPattern(src *dagSource, raw json.RawMessage, met string, at *define.Place) {
 	if len(raw) == 0 {
 		return
@@ -137,8 +137,8 @@ func (c *dagChecker) checkPattern(src *dagSource, raw json.RawMessage, met strin
 	}
 }
 
-// inputKeys are those of what a condition looks at; any says that they are the task's, or made of
-// its input.
+// inputKeys returns the keys of the input that a condition sees. any means that the keys are
+// unknown, because they come from the task's input.
 func (src *dagSource) inputKeys() (names []string, any bool) {
 	switch shape := src.firstNode().Dag.Shape; {
 	case shape == flow.ShapeMerged, shape == flow.ShapeDeps && len(src.sees) == 0:
@@ -152,7 +152,7 @@ func (src *dagSource) inputKeys() (names []string, any bool) {
 	return names, false
 }
 
-// checkSkipMode checks skip_mode, or the same in pgflow's words.
+// checkSkipMode checks skip_mode, or whenUnmet in pgflow's words.
 func (c *dagChecker) checkSkipMode(n *define.Node, at *define.Place) {
 	word, from := n.SkipMode, at.Key("skip_mode")
 	if n.WhenUnmet != "" {
@@ -167,7 +167,7 @@ func (c *dagChecker) checkSkipMode(n *define.Node, at *define.Place) {
 	c.checkSkipWord(word, from)
 }
 
-// checkWorkNode checks how a node of a definition does its work.
+// checkWorkNode checks how a node does its work.
 func (c *dagChecker) checkWorkNode(s *dagScope, src *dagSource, at *define.Place) {
 	n, p := src.source, src.node
 	c.checkParams(n.Params, at.Key("params"))
@@ -195,7 +195,7 @@ func (c *dagChecker) checkWorkNode(s *dagScope, src *dagSource, at *define.Place
 	c.checkTimes(n, at)
 }
 
-// outputType checks what a node's handler has to return.
+// outputType checks the output type of a node.
 func (c *dagChecker) outputType(n *define.Node, at *define.Place) {
 	_, problems := types.ReadForm(n.OutputType)
 	for _, p := range problems {
@@ -244,7 +244,7 @@ func (c *dagChecker) checkEachCount(src *dagSource, at *define.Place) {
 	}
 }
 
-// checkOutputNode checks what a scope's output is made of.
+// checkOutputNode checks the parts of a scope's output.
 func (c *dagChecker) checkOutputNode(src *dagSource, at *define.Place) {
 	if !hasHandler(src.source) {
 		c.checkMapping(src, at)
@@ -256,7 +256,7 @@ func (c *dagChecker) checkOutputNode(src *dagSource, at *define.Place) {
 	c.checkTimes(src.source, at)
 }
 
-// checkInput checks what a node's handler gets.
+// checkInput checks the input of a node's handler.
 func (c *dagChecker) checkInput(src *dagSource, at *define.Place) {
 	n, p, branch := src.source, src.node.Dag, src.node.Kind == flow.KindSubflow
 	c.checkShape(n.InputShape, at)
@@ -276,7 +276,7 @@ func (c *dagChecker) checkInput(src *dagSource, at *define.Place) {
 	}
 }
 
-// checkMapping checks an input, or the value of a prep or output, that is put together of parts.
+// checkMapping checks an input, or the value of a prep or output, that is built from parts.
 func (c *dagChecker) checkMapping(src *dagSource, at *define.Place) {
 	n, prep := src.source, at.Key("prep")
 	switch {
@@ -308,7 +308,7 @@ func (c *dagChecker) checkMapping(src *dagSource, at *define.Place) {
 	}
 }
 
-// checkReference checks that a reference names something that is seen.
+// checkReference checks that a reference names a visible value.
 func (c *dagChecker) checkReference(src *dagSource, text string, at *define.Place) {
 	switch r, unseen := parseReference(text, src.sees); {
 	case unseen == "":
@@ -328,7 +328,7 @@ func (c *dagChecker) reportUnseen(src *dagSource, text, name string, at *define.
 	c.Errorf(at, "%.80q refers to %.80q, which is not among depends_on%s", text, name, src.guessDependency(name))
 }
 
-// checkReads checks the parts of variables that an expression names.
+// checkReads checks the variables and fields that an expression reads.
 func (c *dagChecker) checkReads(src *dagSource, compiled *expr.CEL, at *define.Place) {
 	c.checkParamReads(compiled, nil, at)
 	for _, read := range compiled.Reads() {
@@ -339,7 +339,7 @@ func (c *dagChecker) checkReads(src *dagSource, compiled *expr.CEL, at *define.P
 	}
 }
 
-// guessDependency asks whether another node was meant, of those that references may name.
+// guessDependency returns the question whether another dependency was meant.
 func (src *dagSource) guessDependency(name string) define.Guess {
 	return define.Guess{Word: name, Names: func() (names []string) {
 		for _, seen := range src.sees {
@@ -349,7 +349,7 @@ func (src *dagSource) guessDependency(name string) define.Guess {
 	}}
 }
 
-// missingDollarRef is the reference that a text may have been meant to be, or "".
+// missingDollarRef returns the reference that a text was probably meant to be, or "".
 func (src *dagSource) missingDollarRef(text string) string {
 	head, rest, _ := strings.Cut(text, ".")
 	if rest == "" || strings.ContainsAny(rest, " \t\n") {

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// reservedKey is the key of shared under which readers find the engine's own state.
+// reservedKey is the key of shared where readers find the engine's own state.
 const reservedKey = "_rt"
 
 // checkGraphKind checks a node's kind in graph mode.
@@ -38,7 +38,7 @@ func (c *checker) checkNodeKey(key string, at *define.Place) {
 	}
 }
 
-// checkName is what others are called by: it goes into rows and messages whole.
+// checkName checks a name, which is stored in rows and shown in messages in full.
 func (c *checker) checkName(text string, at *define.Place) {
 	switch {
 	case !flow.IsText(text):
@@ -73,14 +73,14 @@ func (c *checker) checkPost(p flow.Post, at *define.Place) {
 	}
 }
 
-// checkTarget refuses to write where readers expect the engine's own state.
+// checkTarget rejects writing to the key of the engine's own state.
 func (c *checker) checkTarget(key string, at *define.Place) {
 	if key == reservedKey {
 		c.Errorf(at, "the key %s is reserved", reservedKey)
 	}
 }
 
-// checkExec checks how a node says its jobs are carried out.
+// checkExec checks how the jobs of a node are carried out.
 func (c *checker) checkExec(n *define.Node, at *define.Place) {
 	c.checkScript(n.Script, at.Key("script"))
 	c.checkProgram(n, at)
@@ -111,7 +111,7 @@ func (c *checker) checkGraphRoute(n *define.Node, pocketflow bool, at *define.Pl
 	}
 }
 
-// checkOverlay checks an entry of a list of overrides, and whether it is obeyed.
+// checkOverlay checks an entry of a list of overrides and whether its fields apply.
 func (c *checker) checkOverlay(s *define.ExecSpec, list string, of spot, pocketflow bool, at *define.Place) {
 	c.checkOverride(s, list, of, pocketflow, at)
 	c.checkExecType(execTypeOf(s.ExecType, s.ExecMode), at)
@@ -144,9 +144,9 @@ func (c *checker) checkScript(s *flow.Script, at *define.Place) {
 	}
 }
 
-// checkExecComplete checks how jobs travel. What they need has to be there if they are certain to
-// be made from this. Without a service they fail only when they are made, so the profile pocketflow
-// has a warning of it.
+// checkExecComplete checks how jobs are delivered. If certain is set, jobs are surely created from
+// this, so required fields must be present. A job without a service fails only when it is created,
+// so the pocketflow profile gets a warning for that.
 func (c *checker) checkExecComplete(e *flow.Exec, at *define.Place, certain, pocketflow bool) {
 	c.checkName(e.Service, at.Key("service"))
 	c.checkLocalFunc(e, at.Key("func"))
@@ -168,8 +168,8 @@ func (c *checker) checkExecComplete(e *flow.Exec, at *define.Place, certain, poc
 	}
 }
 
-// checkLocalFunc warns of a local function that the member does not have. A program may register it
-// after it has published the flow.
+// checkLocalFunc warns of a local function that the member does not have. It is no error, because a
+// program may register the function after publishing the flow.
 func (c *checker) checkLocalFunc(e *flow.Exec, at *define.Place) {
 	if e.Type != flow.ExecFunc || e.Func == "" || c.site.Func == nil {
 		return
@@ -237,8 +237,8 @@ func (c *checker) childSpecs(s *scopeSource, g *flow.PlanScope, at *define.Place
 	}
 }
 
-// checkInnerTries checks the tries within one attempt. In the profile pocketflow a negative number
-// counts as none.
+// checkInnerTries checks the tries within one attempt. With the pocketflow profile a negative
+// number counts as none.
 func (c *checker) checkInnerTries(n *define.Node, pocketflow bool, at *define.Place) {
 	if n.MaxAttempts >= 0 || !pocketflow {
 		c.checkCount(n.MaxAttempts, at.Key("max_attempts"))
@@ -252,7 +252,7 @@ func (c *checker) graphRetry(n *define.Node, at *define.Place) {
 	c.saidTwice(n, at)
 }
 
-// saidTwice refuses two fields of which only one could count.
+// saidTwice reports two fields of which only one can apply.
 func (c *checker) saidTwice(n *define.Node, at *define.Place) {
 	if n.Retry != nil && (n.MaxRetries > 0 || n.WaitMS > 0) {
 		c.Errorf(at.Key("retry"), "says the same as max_retries and wait_ms: give one of them")
@@ -262,7 +262,7 @@ func (c *checker) saidTwice(n *define.Node, at *define.Place) {
 	}
 }
 
-// checkWindow checks how many units are in flight at once.
+// checkWindow checks the limit of units in flight.
 func (c *checker) checkWindow(n *define.Node, at *define.Place) {
 	c.checkCount(n.MaxParallel, at.Key("max_parallel"))
 	switch n.ParallelMode {
@@ -292,8 +292,8 @@ func (c *checker) checkMilliseconds(ms int64, at *define.Place) {
 	}
 }
 
-// numberParam refuses a param that is no number of milliseconds. With profile pocketflow it is
-// warned of, since it counts as 0 there.
+// numberParam reports a param that is not a number of milliseconds. With the pocketflow profile
+// this is a warning, because the param counts as 0 there.
 func (c *checker) numberParam(name string, params []byte, pocketflow bool, at *define.Place) {
 	raw, found := expr.Field(params, name)
 	kind := expr.KindOf(raw)
@@ -313,7 +313,7 @@ func (c *checker) numberParam(name string, params []byte, pocketflow bool, at *d
 	}
 }
 
-// timerParam says that a timer without a delay ends at once.
+// timerParam reports a timer without a delay, which would end at once.
 func (c *checker) timerParam(p *flow.PlanNode, pocketflow bool, at *define.Place) {
 	if _, found := expr.Field(p.Params, "delay_ms"); found || p.Kind != flow.KindTimer {
 		return

@@ -9,19 +9,21 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// spot is a node, or what stands for one, with what decides whether its fields are obeyed.
+// spot is a node, or an object with fields of nodes, together with the data that decides which
+// fields apply.
 type spot struct {
 	n      *define.Node
 	p      *flow.PlanNode
 	kind   string // as in the rules of define.NodeFields
-	called string // what messages call it
+	called string // its name in messages
 	dag    bool
-	inner  bool // it belongs to a flow inside another one
+	inner  bool // it belongs to a nested flow
 
-	closing bool // it compensates another one, or runs finally
+	closing bool // it compensates another node, or is the finally
 }
 
-// conditions reports for each condition of define.NodeFields whether a spot meets it.
+// conditions maps each condition of define.NodeFields to a function that reports whether a spot
+// meets it.
 var conditions = map[string]func(s spot) bool{
 	"":         func(spot) bool { return true },
 	"inline":   func(s spot) bool { return s.n.Subflow != nil && s.n.Flow == nil },
@@ -69,7 +71,7 @@ var conditions = map[string]func(s spot) bool{
 	"handler": func(s spot) bool { return s.p.Single },
 }
 
-// travels reports whether jobs of the spot may be of one of some types.
+// travels reports whether jobs of the spot may have one of the types.
 func (s spot) travels(types ...flow.ExecType) bool {
 	switch e := s.p.Each; {
 	case e != nil && len(e.Branches) > 0:
@@ -86,18 +88,18 @@ func (s spot) travels(types ...flow.ExecType) bool {
 	return slices.Contains(types, s.p.Exec.Type)
 }
 
-// comparesInput reports whether patterns decide if the node runs.
+// comparesInput reports whether the node has patterns as a condition.
 func (s spot) comparesInput() bool { return s.p.Dag.Has != nil || s.p.Dag.Not != nil }
 
-// obeys reports whether the spot obeys a field.
+// obeys reports whether a field applies to the spot.
 func (s spot) obeys(f *define.NodeField) bool {
 	return slices.ContainsFunc(f.Rule(s.dag).ConditionsOf(s.kind), func(condition string) bool {
 		return conditions[condition](s)
 	})
 }
 
-// checkNodeFields refuses the fields of a spot that it does not obey. In the profile pocketflow it
-// warns, because the clients of that profile send more than a node obeys.
+// checkNodeFields reports the fields of a spot that do not apply. With the pocketflow profile these
+// are warnings, because clients of that profile send more fields than apply.
 func (c *checker) checkNodeFields(s spot, pocketflow bool, at *define.Place) {
 	v := reflect.ValueOf(s.n).Elem()
 	for i := range define.NodeFields {
@@ -112,7 +114,7 @@ func (c *checker) checkNodeFields(s spot, pocketflow bool, at *define.Place) {
 	}
 }
 
-// hint returns what to do about a field that the spot does not obey.
+// hint returns the suggestion for a field that does not apply to the spot.
 func (s spot) hint(f *define.NodeField) string {
 	rule := f.Rule(s.dag)
 	conditions := rule.ConditionsOf(s.kind)
@@ -123,13 +125,13 @@ func (s spot) hint(f *define.NodeField) string {
 	return rule.Hint
 }
 
-// written reports whether a field has a value that means something; an empty list has none.
+// written reports whether a field has an effective value; an empty list has none.
 func written(v reflect.Value) bool {
 	return !v.IsZero() && (v.Kind() != reflect.Slice || v.Len() > 0)
 }
 
-// refuse reports what means nothing where it stands: as an error, or in the profile pocketflow as
-// a warning.
+// refuse reports a field without an effect: as an error, or with the pocketflow profile as a
+// warning.
 func (c *checker) refuse(pocketflow bool, at *define.Place, format string, args ...any) {
 	if pocketflow {
 		c.Warnf(at, format, args...)
@@ -138,7 +140,7 @@ func (c *checker) refuse(pocketflow bool, at *define.Place, format string, args 
 	c.Errorf(at, format, args...)
 }
 
-// Where the fields of the tables are in their types.
+// Indexes of the tables' fields in their types.
 var (
 	nodeFieldIndexes = indexesOf[define.Node](define.NodeFields,
 		func(f define.NodeField) string { return f.Name })
@@ -148,7 +150,7 @@ var (
 		func(f define.OverrideField) string { return f.Name })
 )
 
-// indexesOf returns where a type has the fields of a table.
+// indexesOf returns the indexes in a type of the fields of a table.
 func indexesOf[T, Row any](table []Row, name func(Row) string) (indexes [][]int) {
 	for _, row := range table {
 		var index []int
@@ -163,7 +165,7 @@ func indexesOf[T, Row any](table []Row, name func(Row) string) (indexes [][]int)
 	return indexes
 }
 
-// indexOf returns where a type has a field of definitions; it panics when there is none.
+// indexOf returns the index in a type of a field of definitions. It panics if there is none.
 func indexOf(t reflect.Type, name string) []int {
 	for _, f := range reflect.VisibleFields(t) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
@@ -173,7 +175,7 @@ func indexOf(t reflect.Type, name string) []int {
 	panic("compile: there is no field " + name)
 }
 
-// graphSpot returns the spot of a node of graph mode, or of one that runs when the task is over.
+// graphSpot returns the spot of a node of graph mode, or of a node of the closing.
 func graphSpot(n *define.Node, p *flow.PlanNode, inner, closing bool) spot {
 	kind := string(p.Kind)
 	return spot{n: n, p: p, kind: kind, called: kind, inner: inner, closing: closing}
@@ -184,13 +186,13 @@ func dagSpot(n *define.Node, src *dagSource, kind flow.Kind) spot {
 	return spot{n: n, p: src.node, kind: string(kind), called: string(kind), dag: true}
 }
 
-// handlerSpot returns the spot of a handler in dag mode, which the compiler makes a node of.
+// handlerSpot returns the spot of a handler in dag mode, for which the compiler generates a node.
 func handlerSpot(h define.Handler, p *flow.PlanNode) spot {
 	n := handlerNode(h, &define.Node{})
 	return spot{n: n, p: p, kind: string(flow.KindExecutor), called: "handler", dag: true}
 }
 
-// jobSpot returns the spot of an entry for the jobs of a branch or an item.
+// jobSpot returns the spot of an entry for a branch or an item.
 func jobSpot(o *define.ExecSpec, e flow.Exec) spot {
 	return childSpot(o, &define.Node{}, &flow.PlanNode{Kind: flow.KindExecutor, Exec: e})
 }
@@ -205,7 +207,7 @@ func childSpot(o *define.ExecSpec, child *define.Node, p *flow.PlanNode) spot {
 	return spot{n: n, p: p, kind: string(p.Kind), called: "entry", inner: true}
 }
 
-// checkOverride refuses the fields of an entry that its list, or the node it is for, does not obey.
+// checkOverride reports the fields of an entry that do not apply to its list or to its node.
 func (c *checker) checkOverride(
 	o *define.ExecSpec, list string, s spot, pocketflow bool, at *define.Place,
 ) {
@@ -215,15 +217,16 @@ func (c *checker) checkOverride(
 		if written(v.FieldByIndex(overrideFieldIndexes[i])) && !f.ObeyedIn(list) {
 			c.refuse(pocketflow, at.Key(f.Name), "has no effect in %s: %s", list, f.Hint)
 			if f.Name == "service" {
-				s.n.Service = "" // one message is enough
+				s.n.Service = "" // avoids a second message
 			}
 		}
 	}
 	c.checkNodeFields(s, pocketflow, at)
 }
 
-// checkFlowFields refuses the fields of a flow that it does not obey. An inner flow is inside
-// another one; a flow that was published by itself has such fields for tasks of its own.
+// checkFlowFields reports the fields of a flow that do not apply. inner means that the flow is
+// nested in another one. A nested flow that was published itself may have such fields for its own
+// tasks.
 func (c *checker) checkFlowFields(d *define.Definition, inner, pocketflow bool, at *define.Place) {
 	v := reflect.ValueOf(d).Elem()
 	for i, f := range define.FlowFields {

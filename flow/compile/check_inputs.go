@@ -10,20 +10,21 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// knownParams is what `params` are in a scope, as far as that is known.
+// knownParams holds what is known about `params` in a scope.
 type knownParams struct {
-	inputs *types.Inputs     // that are declared; nil = they may be anything
-	around []json.RawMessage // the params of nodes around the scope, which lie beside them
-	made   bool              // a prep makes them
+	inputs *types.Inputs     // declared inputs; nil if there may be any
+	around []json.RawMessage // params of the nodes around the scope, which are visible too
+	made   bool              // a prep builds them
 }
 
-// paramUse is a reference to a param of which nobody has said that there is one.
+// paramUse is a reference to an undeclared param.
 type paramUse struct {
 	text string
 	at   *define.Place
 }
 
-// checkInputs checks what a definition declares, and has references be held to it.
+// checkInputs checks the declared inputs of a definition. References are checked against them from
+// then on.
 func (c *checker) checkInputs(d *define.Definition, at *define.Place) {
 	in, problems := d.Inputs.Read()
 	at = at.Key("inputs")
@@ -40,7 +41,7 @@ func (c *checker) checkInputs(d *define.Definition, at *define.Place) {
 	c.scopeParams = knownParams{inputs: in}
 }
 
-// checkRootInputs checks what the whole flow declares.
+// checkRootInputs checks the declared inputs of the whole flow.
 func (c *checker) checkRootInputs(d *define.Definition) {
 	c.checkInputs(d, nil)
 	c.rootParams = c.scopeParams
@@ -49,8 +50,8 @@ func (c *checker) checkRootInputs(d *define.Definition) {
 	}
 }
 
-// withParams checks what is inside a node, where `params` are something else, and then goes on
-// where it was.
+// withParams runs a check inside a node, where `params` are different, and restores them
+// afterwards.
 func (c *checker) withParams(inside knownParams, check func()) {
 	before := c.scopeParams
 	c.scopeParams = inside
@@ -58,7 +59,7 @@ func (c *checker) withParams(inside knownParams, check func()) {
 	c.scopeParams = before
 }
 
-// insideGraph is what `params` are in a subflow of graph mode: those of the node lie beside them.
+// insideGraph returns the params in a subflow of graph mode, which include those of the node.
 func (c *checker) insideGraph(n *define.Node) knownParams {
 	around := append(c.scopeParams.around[:len(c.scopeParams.around):len(c.scopeParams.around)], n.Params)
 	for _, spec := range n.SubflowExecs {
@@ -67,7 +68,7 @@ func (c *checker) insideGraph(n *define.Node) knownParams {
 	return knownParams{inputs: c.scopeParams.inputs, around: around, made: c.scopeParams.made}
 }
 
-// insideFlow is what `params` are in a whole flow inside a node. What a prep makes is not known.
+// insideFlow returns the params in a nested flow. The result of a prep is unknown.
 func (c *checker) insideFlow(n *define.Node, s *scopeSource) knownParams {
 	ofDag := s.nodes == nil
 	if d := n.Flow.Definition; !n.Prep.Empty() && (ofDag || d != nil && ModeOf(d) == flow.ModeDag) {
@@ -76,15 +77,15 @@ func (c *checker) insideFlow(n *define.Node, s *scopeSource) knownParams {
 	return c.insideGraph(n)
 }
 
-// checkInnerInputs checks what a flow inside another one declares. It sees nothing else then.
+// checkInnerInputs checks the declared inputs of a nested flow. If it has any, it sees no other
+// params.
 func (c *checker) checkInnerInputs(d *define.Definition, at *define.Place) {
 	if !d.Inputs.IsZero() {
 		c.checkInputs(d, at)
 	}
 }
 
-// checkParamPath checks a reference into params, by the keys that it follows. Own are params of the
-// node itself.
+// checkParamPath checks a reference into params by its keys. own are the params of the node itself.
 func (c *checker) checkParamPath(text string, path []string, own json.RawMessage, at *define.Place) {
 	if len(path) == 0 || c.scopeParams.made {
 		return
@@ -103,8 +104,8 @@ func (c *checker) checkParamPath(text string, path []string, own json.RawMessage
 	}
 }
 
-// warnDoubtfulParams warns of a param that is named once and looks like one that is named more
-// often. Where nothing is declared nobody can know more.
+// warnDoubtfulParams warns of a param that is used once and has a similar name to a more frequent
+// one. Without declared inputs this is only a guess.
 func (c *checker) warnDoubtfulParams() {
 	var common []string
 	for name, uses := range c.paramUses {
@@ -122,8 +123,8 @@ func (c *checker) warnDoubtfulParams() {
 	}
 }
 
-// areVariants reports whether two names may well be there both: they differ in a number, or one is
-// many of the other.
+// areVariants reports whether two similar names are probably both intended: they differ in a number
+// or a plural s.
 func areVariants(a, b string) bool {
 	bare := func(name string) string {
 		return strings.TrimSuffix(strings.Map(func(r rune) rune {
@@ -136,23 +137,22 @@ func areVariants(a, b string) bool {
 	return bare(a) == bare(b)
 }
 
-// checkParamsRef checks a text that may be a reference into params, as graph mode and keys have
-// them.
+// checkParamsRef checks a text that may be a reference into params, as in graph mode and keys.
 func (c *checker) checkParamsRef(text string, own json.RawMessage, at *define.Place) {
 	if path, ok := parseRef(text).IntoParams(); ok {
 		c.checkParamPath(text, path, own, at)
 	}
 }
 
-// checkRunRef checks a reference to the run's input: $run.x, or in dag mode $params.x and $input.x
-// as well.
+// checkRunRef checks a reference to the run's input: $run.x, or in dag mode also $params.x and
+// $input.x.
 func (c *checker) checkRunRef(text, path string, at *define.Place) {
 	if keys, ok := expr.PathKeys(path); ok {
 		c.checkParamPath(text, keys, nil, at)
 	}
 }
 
-// checkParamReads checks the parts of variables that an expression names.
+// checkParamReads checks the params that an expression reads.
 func (c *checker) checkParamReads(compiled *expr.CEL, own json.RawMessage, at *define.Place) {
 	for _, read := range compiled.Reads() {
 		if name := read.Path[0]; name == "params" || name == "run" {
@@ -181,8 +181,8 @@ func (c *checker) graphRefs(n *define.Node, p *flow.PlanNode, at *define.Place) 
 	c.keyRefs(&n.KeyFields, own, at)
 }
 
-// checkOperands checks the references that an expression in JSON compares. Texts in a list that is
-// an operand are themselves.
+// checkOperands checks the references that a JSON expression compares. Texts in a list that is an
+// operand are literals.
 func (c *checker) checkOperands(raw, own json.RawMessage, at *define.Place) {
 	one := func(v json.RawMessage, at *define.Place) {
 		if text, ok := expr.String(v); ok {
@@ -206,8 +206,8 @@ func (c *checker) checkOperands(raw, own json.RawMessage, at *define.Place) {
 	}
 }
 
-// pocketflowRefs checks the references of what a node obeys, where the task's params stand beside
-// its own.
+// pocketflowRefs checks the references of control params, which may also come from the task's
+// params.
 func (c *checker) pocketflowRefs(p *flow.PlanNode, own json.RawMessage, at *define.Place) {
 	if p.Kind == flow.KindParallel && len(p.Each.Branches) == 0 {
 		c.checkParamPath("$params.services", []string{"services"}, own, at)
@@ -219,7 +219,7 @@ func (c *checker) pocketflowRefs(p *flow.PlanNode, own json.RawMessage, at *defi
 	}
 }
 
-// keyRefs checks the keys that attempts or tasks wait for.
+// keyRefs checks the references in the keys that attempts or tasks wait for.
 func (c *checker) keyRefs(f *define.KeyFields, own json.RawMessage, at *define.Place) {
 	one := func(text string, at *define.Place) {
 		c.checkParamsRef(text, own, at)

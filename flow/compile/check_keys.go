@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// checkNodeKeyFields checks what a node says about keys.
+// checkNodeKeyFields checks the fields about keys of a node.
 func (c *checker) checkNodeKeyFields(n *define.Node, p *flow.PlanNode, at *define.Place) {
 	refs := []string{"$params.", "$shared.", "$input", runRef}
 	if p.Kind == flow.KindForeach || p.Kind == flow.KindFanout {
@@ -31,8 +31,8 @@ func (c *checker) flowKeys(d *define.Definition, at *define.Place) {
 
 func hasKeys(f *define.KeyFields) bool { return f.Concurrency != nil || f.Rate != nil }
 
-// hasKeyedNode reports whether a node waits for a key, or one inside it does. Of a flow that is not
-// at hand nobody knows.
+// hasKeyedNode reports whether a node, or a node inside it, waits for a key. An unavailable nested
+// flow counts as one that may.
 func hasKeyedNode(nodes map[string]*define.Node) bool {
 	for _, n := range nodes {
 		if n != nil && (hasKeys(&n.KeyFields) || n.Flow != nil && n.Flow.Definition == nil || hasKeyedNode(nodesInside(n))) {
@@ -85,7 +85,7 @@ func (c *checker) keySpec(s *define.KeySpec, refs []string, at *define.Place) {
 	}
 }
 
-// keyRef checks that a reference looks into something that is there.
+// keyRef checks that a reference looks into a value that exists.
 func (c *checker) keyRef(text string, refs []string, at *define.Place) {
 	c.checkName(text, at)
 	if !strings.HasPrefix(text, "$") {

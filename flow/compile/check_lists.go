@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// checkForeachList refuses a foreach whose input is declared as no list. In the profile pocketflow
-// such a step completes without units, so the problem is a warning there.
+// checkForeachList reports a foreach whose input is declared with a type other than a list. With
+// the pocketflow profile such a step completes without units, so the problem is a warning there.
 func (c *checker) checkForeachList(n *define.Node, pocketflow bool, at *define.Place) {
 	if n.Prep.InputMap != nil {
 		return
@@ -24,8 +24,8 @@ func (c *checker) checkForeachList(n *define.Node, pocketflow bool, at *define.P
 	}
 }
 
-// checkRunKind refuses a reference to the run's input that is declared as another kind than the one
-// needed.
+// checkRunKind reports a reference to the run's input that is declared with another type than
+// required.
 func (c *dagChecker) checkRunKind(src *dagSource, text string, kind expr.Kind, at *define.Place) {
 	r, unseen := parseReference(text, src.sees)
 	if unseen != "" || r.From != flow.FromRun && r.From != flow.FromInput {
@@ -37,8 +37,8 @@ func (c *dagChecker) checkRunKind(src *dagSource, text string, kind expr.Kind, a
 	}
 }
 
-// excludesKind reports whether no value of a kind can be at a path of params, by the declared
-// inputs, and returns the declared type. The node's own params, and those around it, are not
+// excludesKind reports whether the declared inputs exclude values of a kind at a path of params,
+// and returns the declared type. The params of the node itself and of nodes around it are not
 // declared.
 func (c *checker) excludesKind(kind expr.Kind, path []string, own json.RawMessage) (declared string, excluded bool) {
 	if len(path) == 0 || c.scopeParams.made {

@@ -12,17 +12,18 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// isLocalProgram reports whether a node is a program that the member itself starts.
+// isLocalProgram reports whether a node runs a program that the member itself starts.
 func isLocalProgram(n *define.Node) bool { return n.Exec.Program() != nil && n.Exec.Service == "" }
 
-// asServiceNode is a node whose program is for workers: one of their service, with the program
-// among its params.
+// asServiceNode converts a node with a program for workers to a node of the workers' service, with
+// the program among its params.
 func asServiceNode(n *define.Node) *define.Node {
 	p := n.Exec.Program()
 	if p == nil || isLocalProgram(n) {
 		return n
 	}
-	along, _ := json.Marshal(map[string]any{flow.ProgramParam: struct { // texts and numbers are always marshaled
+	// texts and numbers can always be encoded
+	along, _ := json.Marshal(map[string]any{flow.ProgramParam: struct {
 		Type string `json:"type"`
 		*flow.Program
 	}{n.Exec.Type, p}})
@@ -31,7 +32,7 @@ func asServiceNode(n *define.Node) *define.Node {
 	return own
 }
 
-// checkProgram checks what a node has started.
+// checkProgram checks the program of a node.
 func (c *checker) checkProgram(n *define.Node, at *define.Place) {
 	e := n.Exec
 	if e.Program() == nil {
@@ -55,14 +56,14 @@ func (c *checker) checkProgram(n *define.Node, at *define.Place) {
 	c.programWords(e, in)
 }
 
-// idleField is a field that has no effect where it is written, and what to write instead.
+// idleField is a field that has no effect where it is written, with a suggestion.
 type idleField struct {
 	name    string
 	isSet   bool
 	instead string
 }
 
-// refuseProgramFields refuses the fields of a program in an exec that names none.
+// refuseProgramFields reports fields of a program in an exec without a program.
 func (c *checker) refuseProgramFields(e *define.ExecOf, at *define.Place) {
 	v := reflect.ValueOf(*e)
 	for i := range v.NumField() {
@@ -73,7 +74,7 @@ func (c *checker) refuseProgramFields(e *define.ExecOf, at *define.Place) {
 	}
 }
 
-// programFields are those that only one of the types has a use for.
+// programFields returns the fields that do not apply to the type of program.
 func programFields(e *define.ExecOf) []idleField {
 	const elsewhere = "is for type: worker"
 	other := append(containerFields(e), idleField{"url", e.URL != "", elsewhere}, idleField{"executor", e.Executor != "", elsewhere})
@@ -94,7 +95,7 @@ func programFields(e *define.ExecOf) []idleField {
 	return append(other, []idleField{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}, {"warm", e.Warm != 0, why}}...)
 }
 
-// programStart checks what is started.
+// programStart checks the command, file or function to start.
 func (c *checker) programStart(e *define.ExecOf, at *define.Place) {
 	args := e.Command.Args
 	switch {
@@ -119,7 +120,7 @@ func (c *checker) programStart(e *define.ExecOf, at *define.Place) {
 	}
 }
 
-// programWords checks how a program is run.
+// programWords checks the settings of a program.
 func (c *checker) programWords(e *define.ExecOf, at *define.Place) {
 	switch contained := flow.ExecType(e.Type) == flow.ExecContainer; {
 	case e.StdinMode == "" || e.StdinMode == flow.StdinNone || contained && e.StdinMode == flow.StdinJSON:

@@ -8,8 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/schedule"
 )
 
-// checkSchedule checks when tasks of the flow begin by the clock, and whether they can with their
-// params.
+// checkSchedule checks the schedule of a flow, and whether tasks can start with its params.
 func (c *checker) checkSchedule(s *define.Schedule, at *define.Place) {
 	if s == nil {
 		return

@@ -54,7 +54,7 @@ func TestEveryFaultOfAScheduleHasItsPlace(t *testing.T) {
 	require.ElementsMatch(t, []string{"schedule.cron", "schedule.timezone", "schedule.overlap", "schedule.start", "schedule.end"}, paths)
 }
 
-func TestAScheduleInsideAnotherFlowIsDoubted(t *testing.T) {
+func TestAScheduleInANestedFlowIsAWarning(t *testing.T) {
 	_, problems := Text([]byte("start: a\nnodes: {a: {kind: subflow, flow: {start: b, schedule: '@daily', nodes: {b: {func: f}}}}}\n"), flow.Limits{})
 	require.NoError(t, problems.Err())
 	require.Len(t, problems, 1)

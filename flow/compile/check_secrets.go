@@ -13,7 +13,7 @@ import (
 
 var secretName = regexp.MustCompile(`^` + flow.SecretForm + `$`)
 
-// checkSecrets checks which secrets a program is given. Those of workers are known to them alone.
+// checkSecrets checks the secrets of a program. The secrets of workers are unknown here.
 func (c *checker) checkSecrets(e *define.ExecOf, at *define.Place) {
 	for _, name := range slices.Sorted(maps.Keys(e.Secrets)) {
 		secret, at := e.Secrets[name], at.Key(name)
@@ -36,12 +36,12 @@ func (c *checker) checkSecrets(e *define.ExecOf, at *define.Place) {
 	c.secretFiles(e, at)
 }
 
-// isFile reports whether a path may be that of a file.
+// isFile reports whether the path can be that of a file.
 func isFile(file string) bool {
 	return !strings.ContainsRune(file, 0) && !strings.HasSuffix(file, "/") && path.Clean("/"+file) != "/"
 }
 
-// secretFiles checks that files of secrets can be there together.
+// secretFiles checks that the files of secrets do not conflict.
 func (c *checker) secretFiles(e *define.ExecOf, at *define.Place) {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(e.Secrets)) {
@@ -64,7 +64,7 @@ func (c *checker) secretFiles(e *define.ExecOf, at *define.Place) {
 	}
 }
 
-// secretFile is where a secret is: in the folder of the attempt, or in a container.
+// secretFile returns the path of a secret's file, in the folder of the attempt or in a container.
 func secretFile(e *define.ExecOf, name string) string {
 	file := e.Secrets[name].File
 	if flow.ExecType(e.Type) == flow.ExecContainer && !path.IsAbs(file) {

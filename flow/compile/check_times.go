@@ -7,13 +7,13 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// What pgflow itself takes at least. Here both may be shorter.
+// Minimum values of pgflow itself. Here both may be lower.
 const (
 	leastPgflowDelay   = 1_000
 	leastPgflowTimeout = 3_000
 )
 
-// checkRetry checks how often and how far apart something is tried.
+// checkRetry checks a retry specification.
 func (c *checker) checkRetry(spec *define.RetrySpec, profile flow.Profile, at *define.Place) {
 	if spec == nil {
 		return
@@ -41,7 +41,7 @@ func (c *checker) checkRetry(spec *define.RetrySpec, profile flow.Profile, at *d
 	}
 }
 
-// checkPauses refuses what shapes the pauses between attempts where there are none.
+// checkPauses reports settings for the delays between attempts if there are no delays.
 func (c *checker) checkPauses(spec *define.RetrySpec, profile flow.Profile, at *define.Place) {
 	if !spec.Delay.IsZero() || spec.Backoff == define.BackoffExponential || profile == flow.ProfilePgflow {
 		return
@@ -55,14 +55,14 @@ func (c *checker) checkPauses(spec *define.RetrySpec, profile flow.Profile, at *
 	}
 }
 
-// checkDuration refuses a number where no profile says that numbers are seconds.
+// checkDuration reports a number if the profile does not allow numbers of seconds.
 func (c *checker) checkDuration(d define.Duration, at *define.Place) {
 	if d.InSeconds() && !c.allowsSeconds {
 		c.Errorf(at, "a number has no unit here: write for example 30s or 250ms")
 	}
 }
 
-// checkTimeout checks the time an attempt may take; 0 is any.
+// checkTimeout checks the timeout of an attempt; 0 means none.
 func (c *checker) checkTimeout(d define.Duration, profile flow.Profile, at *define.Place) {
 	if profile == flow.ProfilePgflow && d.MS > 0 && d.MS < leastPgflowTimeout {
 		c.Warnf(at, "is less than pgflow itself takes, which is 3s at least")

@@ -8,8 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// checkWaits checks the params that a node obeys itself, in a scope of a graph with profile
-// pocketflow or any other.
+// checkWaits checks the control params of a node. s is nil for a node of a dag.
 func (c *checker) checkWaits(p *flow.PlanNode, s *scopeSource, at *define.Place) {
 	c.warnMisspelled(p, at.Key("params"))
 	if p.Kind == flow.KindApproval {
@@ -29,7 +28,7 @@ func (c *checker) checkWaits(p *flow.PlanNode, s *scopeSource, at *define.Place)
 	}
 }
 
-// checkEndlessWait refuses a timeout of a wait that never ends by the clock.
+// checkEndlessWait reports a timeout of a wait that never times out.
 func (c *checker) checkEndlessWait(p *flow.PlanNode, pocketflow bool, at *define.Place) {
 	if p.Kind != flow.KindWaitEvent || p.Strategy != flow.StrategyRetry {
 		return
@@ -39,8 +38,8 @@ func (c *checker) checkEndlessWait(p *flow.PlanNode, pocketflow bool, at *define
 	}
 }
 
-// warnConstants warns of the params of a choice: they hide what a task brings, and nothing else
-// reads them.
+// warnConstants warns of the params of a choice: they hide the task's params, and have no other
+// reader.
 func (c *checker) warnConstants(p *flow.PlanNode, at *define.Place) {
 	if p.Kind != flow.KindChoice {
 		return
@@ -51,7 +50,7 @@ func (c *checker) warnConstants(p *flow.PlanNode, at *define.Place) {
 	}
 }
 
-// checkControl checks one param that only the node itself says: a value, or a reference to one.
+// checkControl checks one control param, which is a value or a reference.
 func (c *checker) checkControl(p *flow.PlanNode, name string, at *define.Place) {
 	raw, found := expr.Field(p.Params, name)
 	text, isText := expr.String(raw)
@@ -73,10 +72,10 @@ func (c *checker) checkControl(p *flow.PlanNode, name string, at *define.Place) 
 	c.controlRef(text, mode, at)
 }
 
-// referenceLike reports whether a text is meant to be a reference.
+// referenceLike reports whether a text is intended as a reference.
 func referenceLike(text string) bool { return text != "" && text[0] == '$' }
 
-// waitKey refuses a key that no signal and no answer can set.
+// waitKey reports a key that no signal or answer can set.
 func (c *checker) waitKey(text string, other bool, raw json.RawMessage, mode flow.Mode, at *define.Place) {
 	if other {
 		c.Errorf(at, "must be a string, is %s", expr.KindOf(raw))
@@ -87,7 +86,7 @@ func (c *checker) waitKey(text string, other bool, raw json.RawMessage, mode flo
 	}
 }
 
-// checkServices checks the branches of a parallel that lists none elsewhere.
+// checkServices checks the branches of a parallel that are listed in its params alone.
 func (c *checker) checkServices(raw json.RawMessage, found bool, at *define.Place) {
 	text, isText := expr.String(raw)
 	elements, isList := expr.Elements(raw)
@@ -104,8 +103,7 @@ func (c *checker) checkServices(raw json.RawMessage, found bool, at *define.Plac
 	}
 }
 
-// controlRef checks a reference to what a task is started with. It looks past the node's own
-// params.
+// controlRef checks a reference to the task's params. The params of the node itself do not count.
 func (c *checker) controlRef(text string, mode flow.Mode, at *define.Place) {
 	if !referenceLike(text) {
 		return
@@ -117,8 +115,8 @@ func (c *checker) controlRef(text string, mode flow.Mode, at *define.Place) {
 	}
 }
 
-// pocketflowControls warns where the params of a task decide what a node obeys: with profile
-// pocketflow they win over the node's.
+// pocketflowControls warns if a task's params can replace control params: with the pocketflow
+// profile they take precedence.
 func (c *checker) pocketflowControls(p *flow.PlanNode, flat bool, at *define.Place) {
 	for _, name := range p.Controls() {
 		at := at.Key("params").Key(name)
@@ -140,13 +138,13 @@ func (c *checker) pocketflowControls(p *flow.PlanNode, flat bool, at *define.Pla
 	}
 }
 
-// controlEffects says what control params decide.
+// controlEffects maps control params to their effects, for messages.
 var controlEffects = map[string]string{
 	"delay_ms": "how long the timer waits", "timeout_ms": "how long it waits", "signal_key": "what ends the wait", "approval_key": "what approves, also without a person",
 	"services": "which services are called",
 }
 
-// mayBring reports whether a task may be started with a param of the name.
+// mayBring reports whether a task may start with a param of that name.
 func (c *checker) mayBring(name string) bool {
 	return c.scopeParams.inputs == nil || c.scopeParams.inputs.Reaches([]string{name}) == ""
 }

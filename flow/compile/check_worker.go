@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// workerFields are those that an Ork worker cannot be told.
+// workerFields returns the fields that do not apply to an Ork worker.
 func workerFields(e *define.ExecOf) []idleField {
 	const why = "is up to the worker, which cannot be told"
 	return []idleField{{"root", e.Root != "", why}, {"stdin_mode", e.StdinMode != "", why}, {"output_mode", e.OutputMode != "", why}, {"grace", !e.Grace.IsZero(), why},
@@ -18,7 +18,7 @@ func workerFields(e *define.ExecOf) []idleField {
 		{"service", e.Service != "", "is not what an Ork worker is found by: its url is"}}
 }
 
-// orkWorker checks what an Ork worker is asked for.
+// orkWorker checks the request to an Ork worker.
 func (c *checker) orkWorker(e *define.ExecOf, at *define.Place) {
 	switch u, err := url.Parse(e.URL); {
 	case e.URL == "":

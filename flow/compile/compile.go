@@ -8,24 +8,25 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// Definition checks a definition and, if there is no error, turns it into a plan. It tells all
-// problems at once, those of the text that the definition was read from included; the plan is nil
-// if there is an error among them.
+// Definition checks a definition and, if there is no error, lowers it to a plan. It reports all
+// problems at once, including those of the text from which the definition was read. The plan is nil
+// if one of them is an error.
 //
-// What is published goes through both parts. What was published is only lowered: a rule or a limit
-// that came later is no concern of a version that tasks run by.
+// A new version goes through both parts. A published version is only lowered, because later rules
+// and limits must not affect versions that tasks already run.
 func Definition(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
 	return Site{}.Definition(d, limits)
 }
 
-// Site is what a flow finds where it is to be carried out. The zero value knows nothing of that,
-// and refuses nothing.
+// Site describes the place where a flow runs. The zero value knows nothing and rejects nothing.
 type Site struct {
-	Secret func(name string) error // refuses a secret that programs of the member are not given; nil = nobody knows
-	Func   func(name string) error // says that the member does not have a function; nil = it is not known
+	// returns an error for a secret that programs of the member may not get; nil if unknown
+	Secret func(name string) error
+	// returns an error for a function that the member does not have; nil if unknown
+	Func func(name string) error
 }
 
-// Definition is the function Definition, with what the site refuses.
+// Definition is the function Definition with the additional checks of the site.
 func (s Site) Definition(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
 	plan, problems := s.checkAndLower(d, limits)
 	if problems.Err() != nil {
@@ -34,8 +35,8 @@ func (s Site) Definition(d *define.Definition, limits flow.Limits) (*flow.Plan, 
 	return plan, problems
 }
 
-// Text parses and compiles a definition, so that all of its problems are told at once. The
-// plan is nil if there is an error among them.
+// Text parses and compiles a definition, so that all its problems are reported at once. The plan is
+// nil if one of them is an error.
 func Text(text []byte, limits flow.Limits) (*flow.Plan, define.Problems) {
 	d, err := define.Parse(text)
 	if d == nil {
@@ -44,23 +45,24 @@ func Text(text []byte, limits flow.Limits) (*flow.Plan, define.Problems) {
 	return Definition(d, limits)
 }
 
-// Check tells everything that is wrong with a definition, and where.
+// Check returns all problems of a definition with their places.
 func Check(d *define.Definition, limits flow.Limits) define.Problems {
 	_, problems := Site{}.checkAndLower(d, limits)
 	return problems
 }
 
-// Lower turns a definition into the plan that it means. It judges nothing: every definition has a
-// plan, and an expression that cannot be compiled is one that fails when it is evaluated. Of the
-// limits it takes those that are no matter of right or wrong.
+// Lower converts a definition to its plan without checking it. Every definition has a plan; an
+// expression that cannot be compiled fails when it is evaluated. Lower only uses the limits that do
+// not decide about validity.
 func Lower(d *define.Definition, limits flow.Limits) *flow.Plan {
 	l := newLowerer(d, limits)
 	l.lowerDefinition(d)
 	return l.plan
 }
 
-// ModeOf is a definition's mode: what it says, else what it has of one mode alone: a start or
-// edges, a dependency, or anything else of graph mode. Nodes that could be of either are a dag.
+// ModeOf returns the mode of a definition. Without an explicit mode it derives the mode from
+// features of one mode: a start or edges, a dependency, or any other feature of graph mode. Nodes
+// that fit both modes are a dag.
 func ModeOf(d *define.Definition) flow.Mode {
 	switch {
 	case d.Mode != "":
@@ -85,32 +87,32 @@ func ModeOf(d *define.Definition) flow.Mode {
 	return mode
 }
 
-// ofGraph reports whether a node has what only graph mode knows.
+// ofGraph reports whether a node has features of graph mode alone.
 func ofGraph(n *define.Node) bool {
 	return flow.Kind(n.Kind) == flow.KindChoice || len(n.ChoiceCases) > 0 || n.Post.OutputKey != "" || len(n.Post.OutputMap) > 0 ||
 		n.Post.ActionStatic != "" || n.Post.ActionKey != "" || len(n.ParallelExecs) > 0 || len(n.ParallelServices) > 0
 }
 
-// scopeSource is what a scope of graph mode is made from.
+// scopeSource is the source of a scope of graph mode.
 type scopeSource struct {
 	start string
 	nodes map[string]*define.Node
 	edges []define.Edge
 
-	coerce     bool   // comparisons take what is missing for null
-	pocketflow bool   // the profile of the flow
+	coerce     bool   // comparisons treat missing values as null
+	pocketflow bool   // the flow has the pocketflow profile
 	finally    string // of the whole flow
-	prefix     string // of the keys that the closing scope has for its nodes
+	prefix     string // prefix of its node keys in the closing scope
 
-	// Of a subflow.
+	// For a subflow:
 	depth    int
-	plain    bool              // references mean what they do at the root
-	defaults flow.Exec         // what children take from the node that holds them
+	plain    bool              // references have the same meaning as at the root
+	defaults flow.Exec         // defaults for children from the node that contains them
 	specs    []define.ExecSpec // subflow_execs of that node
 }
 
-// namedEdges returns the edges of a scope with an action for each: default for one that names none.
-// In the profile pocketflow such an edge is never taken, so it stays as it is.
+// namedEdges returns the edges of a scope with the action default for edges without one. With the
+// pocketflow profile such an edge is never taken, so it stays unchanged.
 func namedEdges(edges []define.Edge, pocketflow bool) []define.Edge {
 	if pocketflow {
 		return edges
@@ -124,7 +126,7 @@ func namedEdges(edges []define.Edge, pocketflow bool) []define.Edge {
 
 func (s *scopeSource) isFlat() bool { return s.depth > 0 && !s.plain }
 
-// subflowSource is the scope of a node's subflow, a flow of graph mode inside it, or nil for a dag.
+// subflowSource returns the scope of a node's subflow, or of a nested flow of graph mode.
 func subflowSource(n *define.Node, defaults flow.Exec, s *scopeSource, key string) *scopeSource {
 	depth, prefix := s.depth+1, s.prefix+key+"/"
 	if n.Flow == nil {
@@ -136,8 +138,8 @@ func subflowSource(n *define.Node, defaults flow.Exec, s *scopeSource, key strin
 		coerce: coercesMissing(n.Flow.Definition, s.coerce), pocketflow: hasPocketflowProfile(n.Flow.Definition, s.pocketflow)}
 }
 
-// coercesMissing reports whether comparisons of a flow take a missing value for null. Outer is the
-// answer of the flow around it, which counts if the flow says nothing and was not published by
+// coercesMissing reports whether comparisons of a flow treat a missing value as null. outer is the
+// result for the flow around it. It applies if the flow does not set it and was not published
 // itself.
 func coercesMissing(d *define.Definition, outer bool) bool {
 	switch {
@@ -149,9 +151,9 @@ func coercesMissing(d *define.Definition, outer bool) bool {
 	return outer
 }
 
-// hasPocketflowProfile reports whether a flow of graph mode has the profile pocketflow. Outer is
-// the answer of the flow around it, which counts if the flow names no profile and was not published
-// by itself.
+// hasPocketflowProfile reports whether a flow of graph mode has the pocketflow profile. outer is
+// the result for the flow around it. It applies if the flow names no profile and was not published
+// itself.
 func hasPocketflowProfile(d *define.Definition, outer bool) bool {
 	if d.Profile != "" || d.Embedded != "" {
 		return d.Profile == define.ProfilePocketflow
@@ -165,7 +167,7 @@ func followsFailures(d *define.Definition) bool {
 	return d.OnError == define.OnErrorFollow || d.OnError == "" && d.Profile == define.ProfilePocketflow
 }
 
-// orEmpty is a node of which something may be asked.
+// orEmpty returns the node, or an empty node for nil.
 func orEmpty(n *define.Node) *define.Node {
 	if n == nil {
 		return &define.Node{}

@@ -17,14 +17,14 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// nodeA is a node of a flow in YAML with the profile pocketflow, which takes fields that have no
+// nodeA compiles a node of a YAML flow with the pocketflow profile, which accepts fields without an
 // effect.
 func nodeA(t testing.TB, fields string) *flow.PlanNode {
 	t.Helper()
 	return flowtest.Plan(t, "profile: pocketflow\nstart: a\nnodes:\n  a: "+fields+"\n").Root.Nodes["a"]
 }
 
-func TestWhatANodeSaysIsKept(t *testing.T) {
+func TestFieldsOfANodeAreKept(t *testing.T) {
 	n := nodeA(t, `{service: s, exec_type: queue, params: {k: [1]}, max_retries: 2, wait_ms: 5, max_attempts: 3,
     attempt_delay_ms: 7, weighted_by_load: true, timeout_ms: 11, visibility_ms: 13, on_error: follow,
     prep: {input_map: {b: $params.x, a: plain}}, post: {output_key: o, output_map: {t: f}, action_key: k}}`)
@@ -40,7 +40,7 @@ func TestWhatANodeSaysIsKept(t *testing.T) {
 	require.Equal(t, "$params.x", n.Prep.Map[1].Ref.Text())
 }
 
-func TestExecTypeIsSettled(t *testing.T) {
+func TestExecTypeIsResolved(t *testing.T) {
 	for name, tt := range map[string]struct {
 		node string
 		want flow.ExecType
@@ -235,12 +235,12 @@ nodes:
 	require.True(t, g.Root.Nodes["c"].Follow)
 }
 
-func TestAFailedNodeOfAFlowThatSaysNothingIsNotFollowed(t *testing.T) {
+func TestByDefaultAFailedNodeIsNotFollowed(t *testing.T) {
 	require.False(t, flowtest.Plan(t, "start: a\nnodes: {a: {service: s}}").Root.Nodes["a"].Follow)
 	require.True(t, nodeA(t, `{service: s, on_error: follow}`).Follow)
 }
 
-func TestMeaninglessDefinitionsAreRefused(t *testing.T) {
+func TestMeaninglessDefinitionsAreRejected(t *testing.T) {
 	for name, tt := range map[string]struct {
 		node string
 		want string
@@ -294,7 +294,7 @@ func TestMeaninglessDefinitionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsProbablyAMistakeIsAWarning(t *testing.T) {
+func TestProbableMistakesAreWarnings(t *testing.T) {
 	for name, tt := range map[string]struct {
 		node string
 		want string
@@ -337,7 +337,7 @@ func TestANodeWithoutAServiceIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFunctionThatTheMemberDoesNotHaveIsWarnedOf(t *testing.T) {
+func TestAMissingLocalFunctionIsAWarning(t *testing.T) {
 	site := compile.Site{Func: func(name string) error {
 		if name == "known" {
 			return nil
@@ -370,7 +370,7 @@ func TestAFunctionThatTheMemberDoesNotHaveIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestTimersOfPocketFlowAreWarnedOf(t *testing.T) {
+func TestTimersOfPocketFlowAreWarnings(t *testing.T) {
 	for params, want := range map[string]string{
 		`{}`:                `is missing, so the timer ends at once unless the task brings it: write params: {delay_ms: 5000}, or a reference such as $params.wait`,
 		`{delay_ms: later}`: `must be a number, is a string: it counts as 0`,
@@ -416,7 +416,7 @@ func TestHandMadeDefinitions(t *testing.T) {
 	require.EqualError(t, problems, "nodes.a.params: is not valid JSON")
 }
 
-// The files under testdata/topics are what clients of the graph routes send: one for each topic.
+// The files in testdata/topics are sent by clients of the graph routes, one for each topic.
 func TestEveryTopicCompiles(t *testing.T) {
 	files, err := filepath.Glob("../testdata/topics/*")
 	require.NoError(t, err)
@@ -425,7 +425,8 @@ func TestEveryTopicCompiles(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			text = append([]byte("profile: pocketflow\n"), text...) // as the routes publish it
+			// in the form in which the routes publish it
+			text = append([]byte("profile: pocketflow\n"), text...)
 			fromYAML, problems := compile.Text(text, flow.Limits{})
 			require.NoError(t, problems.Err())
 			asJSON, err := define.YAMLToJSON(text)
@@ -437,7 +438,8 @@ func TestEveryTopicCompiles(t *testing.T) {
 	}
 }
 
-// planJSON prints a plan; params are decoded because the order of their keys may differ.
+// planJSON returns a plan as JSON. Params are decoded first, because the order of their keys may
+// differ.
 func planJSON(t *testing.T, p *flow.Plan) string {
 	text, err := json.Marshal(p)
 	require.NoError(t, err)

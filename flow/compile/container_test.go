@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/compile"
 )
 
-func TestAContainerIsSaidInBothModes(t *testing.T) {
+func TestAContainerIsPossibleInBothModes(t *testing.T) {
 	const exec = `nodes: {a: {exec: {type: container, image: "alpine:3.20", command: [wc, -l, /in.json], pull: never, network: none, user: "1000:1000", root: reports,
       mounts: [{from: data, to: /data, ro: true}], resources: {cpu: 500m, memory: 512Mi}, to_file: /in.json, from_file: /out.json, env: {A: 1}}}}`
 	for _, text := range []string{exec, "start: a\n" + exec} {
@@ -23,7 +23,7 @@ func TestAContainerIsSaidInBothModes(t *testing.T) {
 	}
 }
 
-func TestWhatAContainerMayUseIsWrittenInSeveralWays(t *testing.T) {
+func TestResourcesOfAContainerHaveSeveralNotations(t *testing.T) {
 	for text, want := range map[string]flow.Container{
 		"{cpu: 2, memory: 1000000}":     {CPUs: 2000, Memory: 1_000_000},
 		"{cpu: 0.5, memory: 4Gi}":       {CPUs: 500, Memory: 4 << 30},
@@ -46,7 +46,7 @@ func TestAContainerMayReadItsInputAndHaveGraphicsProcessors(t *testing.T) {
 	}
 }
 
-func TestTheNetworkOfTheContainerHostIsWarnedOf(t *testing.T) {
+func TestTheNetworkOfTheContainerHostIsAWarning(t *testing.T) {
 	plan, problems := compile.Text([]byte("nodes: {a: {exec: {type: container, image: x, network: host}}}"), flow.Limits{})
 	require.NoError(t, problems.Err())
 	require.Len(t, problems, 1)
@@ -93,9 +93,9 @@ func TestRulesOfContainers(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAContainerGoesOn says so because it runs while its attempt waits: the hour of Ork's
-// profile is meant for just that.
-func TestTheTimeOfAContainerGoesOn(t *testing.T) {
+// TestTheTimeoutOfAContainerContinues covers containers, which run while their attempt waits. So
+// Ork's default timeout of one hour must not stop during the wait.
+func TestTheTimeoutOfAContainerContinues(t *testing.T) {
 	for exec, patient := range map[string]bool{"{type: container, image: x}": false, "{type: process, command: x}": true} {
 		plan, problems := compile.Text([]byte("profile: ork\nnodes: {a: {exec: "+exec+"}}"), flow.Limits{})
 		require.NoError(t, problems.Err())

@@ -1,10 +1,10 @@
-// Package compile makes a plan of a definition. Checking is apart from lowering.
+// Package compile converts definitions to plans. Checking is separate from lowering.
 //
-// Check tells everything that is wrong with a definition, and where. Lower says what it means:
-// every definition has a plan, also one that is wrong by today's rules, because tasks may run by it
-// since before these were made.
+// Check reports all problems of a definition with their places. Lower defines its meaning: every
+// definition has a plan. This includes definitions that newer rules reject, because tasks may run
+// them since before those rules.
 //
-// Both go through a definition in the same way: for lower_dag.go there is check_dag.go, and so on.
-// The checker has the plan that a definition would become at hand, because some of what is wrong is
-// seen only in what it means.
+// Both walk through a definition in the same way: check_dag.go corresponds to lower_dag.go, and so
+// on. The checker also has the plan of the definition, because some problems are only visible
+// there.
 package compile

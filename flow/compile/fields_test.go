@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// fieldValues are values of fields of nodes that change what a node is, in YAML.
+// fieldValues maps fields of nodes to YAML values that change a node.
 var fieldValues = map[string]string{
 	"kind": "", "service": "other", "exec_type": "queue", "exec_mode": "queue", "route": "queue",
 	"func": "g", "script": "{cmd: other}",
@@ -45,7 +45,7 @@ var fieldValues = map[string]string{
 	"start_delay": "3s", "start_timeout": "3s", "heartbeat_timeout": "3s",
 }
 
-// kindBases are nodes of each kind that lack what only some of them need, in YAML.
+// kindBases maps kinds to minimal nodes in YAML.
 var kindBases = map[string]map[string]string{
 	"graph executor": {"service": "s"}, "graph choice": {"kind": "choice"},
 	"graph parallel":   {"kind": "parallel", "parallel_services": "[x]"},
@@ -63,7 +63,7 @@ var kindBases = map[string]map[string]string{
 	"dag output":       {"kind": "output"},
 }
 
-// conditionFields are fields that meet a condition, in YAML; "" takes a field away.
+// conditionFields maps conditions to the YAML fields that meet them; "" removes a field.
 var conditionFields = map[string]map[string]string{
 	"": {}, "inline": {}, "unnamed": {"flow": ""},
 	"function": {"service": "", "exec_type": "local_func", "func": "f"},
@@ -86,8 +86,7 @@ var conditionFields = map[string]map[string]string{
 	"compared":  {"when": "{if: {b: 1}}", "input_shape": "merged"},
 }
 
-// node is a node in YAML, by its fields; those of prep and post have the name of the object in
-// front.
+// node is a node in YAML by its fields; fields of prep and post are prefixed with the object.
 type node map[string]string
 
 func (n node) with(fields map[string]string) node {
@@ -101,7 +100,7 @@ func (n node) with(fields map[string]string) node {
 	return n
 }
 
-// set gives a node a field, or the object that has it.
+// set sets a field, or the object that contains it.
 func (n node) set(name, value string) node {
 	if object, field, nested := strings.Cut(name, "."); nested {
 		name, value = object, fmt.Sprintf("{%s: %s}", field, value)
@@ -120,7 +119,7 @@ func (n node) String() string {
 	return "{" + strings.Join(fields, ", ") + "}"
 }
 
-// definition is a flow with the node a in it.
+// definition returns a flow with the node as a.
 func (n node) definition(dag bool, profile string) string {
 	if dag {
 		return fmt.Sprintf("mode: dag\nnodes:\n  a: %s\n  z: {service: z}\n  u: {service: u}\n  w: {service: w, compensate: u}\n", n)
@@ -128,14 +127,14 @@ func (n node) definition(dag bool, profile string) string {
 	return fmt.Sprintf("mode: graph\n%sstart: a\nnodes:\n  a: %s\n  u: {service: u}\n  w: {service: w, compensate: u}\nedges: [{from: a, to: w}, {from: a, action: error, to: w}]\n", profile, n)
 }
 
-// plan is what a definition is lowered to, whatever is wrong with it.
+// loweredPlan lowers a definition, even if it has problems.
 func loweredPlan(t *testing.T, text string) *flow.Plan {
 	d, err := define.Parse([]byte(text))
 	require.NotNil(t, d, "%v\n%s", err, text)
 	return compile.Lower(d, flow.Limits{})
 }
 
-// forEachField calls a function for each field, and for each kind of node of both modes.
+// forEachField calls a function for each field and each kind of node in both modes.
 func forEachField(do func(f *define.NodeField, dag bool, kind string)) {
 	for i := range define.NodeFields {
 		for _, kind := range define.KindsOfGraph {
@@ -154,7 +153,7 @@ func modeName(dag bool) string {
 	return "graph"
 }
 
-func TestWhatTheTableOfFieldsCallsObeyedChangesThePlan(t *testing.T) {
+func TestFieldsThatTheTableAllowsChangeThePlan(t *testing.T) {
 	forEachField(func(f *define.NodeField, dag bool, kind string) {
 		if f.Name == "kind" {
 			return
@@ -170,14 +169,14 @@ func TestWhatTheTableOfFieldsCallsObeyedChangesThePlan(t *testing.T) {
 			switch f.Name {
 			case "prep.exec_type":
 				base = base.with(map[string]string{"prep": "{service: q}"})
-			case "delay", "signal": // other ways to write params
+			case "delay", "signal": // other notations for params
 				base = base.with(map[string]string{"params": ""})
 			}
 			if kind == "branch" && (condition == "patterned" || condition == "compared") {
 				base = base.with(conditionFields["graph"])
 			}
 			if condition == "closing" {
-				return // see TestNodesThatCloseADagObeyTheTimesOfAQueue
+				return // see TestClosingNodesOfADagUseTheTimesOfAQueue
 			}
 			if f.Name == "wait_ms" && condition != "retried" {
 				base = base.with(map[string]string{"max_retries": "2"})
@@ -189,11 +188,11 @@ func TestWhatTheTableOfFieldsCallsObeyedChangesThePlan(t *testing.T) {
 	})
 }
 
-// metByBase are conditions that the nodes of kindBases meet, or that the field itself meets.
+// metByBase lists conditions that the nodes of kindBases, or the field itself, meet.
 var metByBase = []string{"dag", "edged", "function", "http", "inline", "inner", "jobs", "limited", "mapping", "program", "root",
 	"script", "unbound", "unlisted", "unmapped", "unnamed", "untyped", "workers"}
 
-func TestWhatTheTableOfFieldsDoesNotCallObeyedIsRefused(t *testing.T) {
+func TestFieldsThatTheTableDoesNotAllowAreRejected(t *testing.T) {
 	forEachField(func(f *define.NodeField, dag bool, kind string) {
 		obeyed := f.Rule(dag).ConditionsOf(kind)
 		if slices.Contains(obeyed, "") || f.Name == "kind" {
@@ -219,7 +218,7 @@ func TestWhatTheTableOfFieldsDoesNotCallObeyedIsRefused(t *testing.T) {
 	})
 }
 
-// problemAt is what is told about a field of the node a having no effect.
+// problemAt returns the problem that a field of node a has no effect, or nil.
 func problemAt(t *testing.T, text, field string) *define.Problem {
 	d, err := define.Parse([]byte(text))
 	require.NotNil(t, d, "%v\n%s", err, text)
@@ -260,7 +259,7 @@ func TestConditionsOfFields(t *testing.T) {
 	require.NotNil(t, found)
 }
 
-func TestPartsOfNodesThatMeanNothingAreRefused(t *testing.T) {
+func TestPartsOfNodesWithoutEffectAreRejected(t *testing.T) {
 	for definition, want := range map[string]string{
 		// Overrides.
 		"start: a\nnodes: {a: {kind: foreach, service: s, prep: {input_key: $params.l}, foreach_execs: [{index: 1, service: t}]}}":                                   "nodes.a.foreach_execs[0].service: has no effect in foreach_execs: the service of an item is that of the node",
@@ -285,11 +284,11 @@ func TestPartsOfNodesThatMeanNothingAreRefused(t *testing.T) {
 		"start: a\nnodes: {a: {service: s, concurrency: {limit: 1, when_full: refuse, fair: $params.who}}}":         "nodes.a.concurrency.fair: has no effect with when_full: refuse, because nothing waits: leave it out",
 		"start: a\nnodes: {a: {service: s, route: push, exec_type: queue}}":                                         "nodes.a.route: says otherwise than exec_type: give one of them",
 		"start: a\nnodes: {a: {kind: wait_event, failure_strategy: retry, params: {signal_key: k, timeout_ms: 5}}}": "nodes.a.params.timeout_ms: has no effect with failure_strategy: retry: leave one of them out",
-		// Nodes that run when the task is over.
+		// Nodes of the closing.
 		"start: a\nfinally: f\nnodes: {a: {service: s}, f: {service: s, post: {action_static: go}}}": "nodes.f.post.action_static: has no effect on this executor: it only runs when the task is over: leave it out",
 		"start: a\nfinally: f\nnodes: {a: {service: s}, f: {service: s, on_error: follow}}":          "nodes.f.on_error: has no effect on this executor: it only runs when the task is over: leave it out",
 		"mode: dag\nnodes: {a: {service: s, compensate: u}, u: {service: s, run_on: always}}":        "nodes.u.run_on: has no effect on this executor: it only runs when the task is over: leave it out",
-		// Flows inside others.
+		// Nested flows.
 		"mode: dag\nnodes: {a: {kind: branch, flow: {nodes: {b: {service: s}}, timeout: 5s}}}": "nodes.a.flow.timeout: has no effect in a flow inside another one: write timeout of the node that holds the flow",
 		"mode: dag\nnodes: {a: {kind: branch, flow: {nodes: {b: {service: s}}, finally: b}}}":  "nodes.a.flow.finally: has no effect in a flow inside another one: write it in the whole flow",
 	} {
@@ -305,7 +304,7 @@ func TestPartsOfNodesThatMeanNothingAreRefused(t *testing.T) {
 	}
 }
 
-func TestNodesThatCloseADagObeyTheTimesOfAQueue(t *testing.T) {
+func TestClosingNodesOfADagUseTheTimesOfAQueue(t *testing.T) {
 	plan, problems := compile.Text([]byte("mode: dag\nfinally: f\nnodes: {a: {service: s}, "+
 		"f: {service: s, route: queue, start_timeout: 5s, heartbeat_timeout: 3s}}"), flow.Limits{})
 	require.NoError(t, problems.Err())
@@ -328,10 +327,10 @@ func TestTheTableOfFieldsHasAllFieldsAndConditions(t *testing.T) {
 	}
 }
 
-// carriedFields are the refused fields that a plan carries all the same, by mode and kind, though
-// nothing reads them there.
+// carriedFields lists the rejected fields that a plan still contains, by mode and kind, although
+// they have no reader there.
 var carriedFields = map[string][]string{
-	// Only executors read output_map; units and timers have no output that action_key could be in.
+	// Only executors read output_map; units and timers have no output for action_key.
 	"graph choice":     {"post.output_map", "timeout_ms", "timeout"},
 	"graph parallel":   {"post.output_map", "post.action_key", "service"}, // each branch has its own service
 	"graph foreach":    {"post.output_map", "post.action_key"},
@@ -339,11 +338,11 @@ var carriedFields = map[string][]string{
 	"graph timer":      {"post.output_map", "post.action_key", "timeout_ms", "timeout"},
 	"graph wait_event": {"post.output_map"},
 	"graph approval":   {"post.output_map"},
-	// Nothing gets the input of a wait, and it ends with what ended it.
+	// A wait has no use for an input, and ends with the value that ended it.
 	"dag timer":      append([]string{"on_exhausted"}, carriedInputs...),
 	"dag wait_event": append([]string{"delay"}, carriedInputs...),
 	"dag approval":   append([]string{"delay"}, carriedInputs...),
-	// delay becomes a param, which a handler could see by accident.
+	// delay becomes a param, which a handler might see.
 	"dag executor": {"delay"},
 	"dag fanout":   {"delay"},
 	"dag output":   {"depends_on"},
@@ -351,7 +350,7 @@ var carriedFields = map[string][]string{
 
 var carriedInputs = []string{"prep.input_key", "prep.input_map", "prep.expr", "inputs", "output_type", "start_delay"}
 
-func TestFieldsThatTheTableRefusesDoNotChangeThePlan(t *testing.T) {
+func TestRejectedFieldsDoNotChangeThePlan(t *testing.T) {
 	carried := map[string][]string{}
 	forEachField(func(f *define.NodeField, dag bool, kind string) {
 		if f.Name == "kind" || len(f.Rule(dag).ConditionsOf(kind)) > 0 {
@@ -359,7 +358,7 @@ func TestFieldsThatTheTableRefusesDoNotChangeThePlan(t *testing.T) {
 		}
 		name := modeName(dag) + " " + kind
 		base := node(kindBases[name])
-		if f.Name == "prep.expr" && !dag { // in place of an input_key
+		if f.Name == "prep.expr" && !dag { // instead of an input_key
 			base = base.with(map[string]string{"prep": ""})
 		}
 		without, with := base.definition(dag, ""), base.set(f.Name, fieldValues[f.Name]).definition(dag, "")

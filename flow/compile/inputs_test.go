@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// told are the problems of a definition as texts.
+// told returns the problems of a definition as texts.
 func told(t *testing.T, definition string) []string {
 	t.Helper()
 	_, problems := compile.Text([]byte(definition), flow.Limits{})
@@ -22,7 +22,7 @@ func told(t *testing.T, definition string) []string {
 	return got
 }
 
-func TestWhatIsWrongWithInputsIsToldWithItsPlace(t *testing.T) {
+func TestProblemsOfInputsHaveTheirPlaces(t *testing.T) {
 	const task = "\nstart: a\nnodes: {a: {service: s}}\n"
 	for definition, want := range map[string][]string{
 		"inputs: {amount: int, limit: int = 3, note: optional text, items: [text]}" + task: nil,
@@ -61,7 +61,7 @@ func TestWhatIsWrongWithInputsIsToldWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestAReferenceToAnInputThatIsNotDeclaredIsAProblemWithItsPlace(t *testing.T) {
+func TestAReferenceToAnUndeclaredInputIsAProblem(t *testing.T) {
 	const inputs = "inputs: {amount: int, to: {fields: {zip: text}}, rows: [text]}\n"
 	const amuont = ` leads nowhere: amuont is not declared among the inputs: did you mean amount?`
 	for definition, want := range map[string][]string{
@@ -113,7 +113,7 @@ func TestWithoutInputsAParamThatLooksMisspelledIsAWarning(t *testing.T) {
 	}
 }
 
-func TestInputsOfABuilderAreThoseOfItsText(t *testing.T) {
+func TestInputsOfABuilderEqualThoseOfItsText(t *testing.T) {
 	b := define.NewGraph("order").Input("amount", "int (in cents)").Input("limit", map[string]any{"type": "int", "default": 3})
 	b.Start(b.Node("a").Service("s"))
 	text, err := b.JSON()

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/compile"
 )
 
-func TestWhatIsWrongWithKeysIsTold(t *testing.T) {
+func TestProblemsOfKeysAreReported(t *testing.T) {
 	const task = "start: a\nnodes: {a: {service: s}}\n"
 	for _, tt := range []struct {
 		definition string

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/compile"
 )
 
-func TestFanOutsOverInputsDeclaredAsNoListAreRefused(t *testing.T) {
+func TestFanOutsOverInputsOfOtherTypesAreRejected(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"inputs: {n: int}\nstart: f\nnodes: {f: {kind: foreach, service: s, prep: {input_key: $params.n}}}", `nodes.f.prep.input_key: "$params.n" is declared as an int: it must be an array`},
 		{"inputs: {n: int}\nmode: dag\nnodes: {f: {service: s, each: {items: $run.n}}}", `nodes.f.each.items: "$run.n" is declared as an int: it must be an array`},

@@ -13,20 +13,20 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// lowerer makes a plan of a definition.
+// lowerer builds the plan of a definition.
 type lowerer struct {
 	plan       *flow.Plan
 	follow     bool            // on_error of the flow
 	coerce     bool            // on_missing of the flow
-	pocketflow bool            // the profile of the flow
-	priority   json.RawMessage // of the flow
+	pocketflow bool            // the flow has the pocketflow profile
+	priority   json.RawMessage // priority of the flow
 	languages  map[bool]*expr.Language
 	compiled   map[knownCEL]*expr.CEL
 
-	withoutCEL bool // no expression is compiled: it is known that there are too many
+	withoutCEL bool // no expression is compiled, because there are too many
 
-	scopes map[*flow.PlanScope]*dagScope    // what scopes of dag mode were made from
-	unused map[*define.Node]*flow.PlanScope // the scopes of subflows without a start
+	scopes map[*flow.PlanScope]*dagScope    // sources of the scopes of dag mode
+	unused map[*define.Node]*flow.PlanScope // scopes of subflows without a start
 }
 
 func newLowerer(d *define.Definition, limits flow.Limits) *lowerer {
@@ -46,14 +46,13 @@ func (l *lowerer) lowerDefinition(d *define.Definition) {
 	l.plan.Root.Inputs = inputsOf(d)
 }
 
-// inputsOf is what a definition declares about what it takes; nil = nothing, or nothing that means
-// something.
+// inputsOf returns the declared inputs of a definition; nil if there are none or they are invalid.
 func inputsOf(d *define.Definition) *types.Inputs {
 	in, _ := d.Inputs.Read()
 	return in
 }
 
-// orDuration is a time that may be written in two ways.
+// orDuration returns a duration that has two notations.
 func orDuration(d define.Duration, ms int64) int64 {
 	if d.IsZero() {
 		return ms
@@ -85,8 +84,8 @@ func (l *lowerer) lowerGraph(s *scopeSource) *flow.PlanScope {
 	return g
 }
 
-// addEdge adds an edge. The first one of a node and an action counts; one that leads nowhere is
-// kept, because it ends the scope where `default` would go on.
+// addEdge adds an edge. The first edge for a node and an action applies. An edge to nowhere is
+// kept, because it ends the scope where `default` would continue.
 func addEdge(g *flow.PlanScope, e define.Edge) {
 	from := g.Nodes[e.From]
 	if from == nil || e.Action == "" {
@@ -101,8 +100,8 @@ func addEdge(g *flow.PlanScope, e define.Edge) {
 	from.Edges[e.Action] = e.To
 }
 
-// lowerNode lowers one node of any kind. Spec is what the node that holds the scope says of it, or
-// nil.
+// lowerNode lowers one node of any kind. spec is the override from the node that contains the
+// scope, or nil.
 func (l *lowerer) lowerNode(key string, n *define.Node, spec *define.ExecSpec, s *scopeSource) *flow.PlanNode {
 	kind, _ := graphKind(n)
 	n = asServiceNode(n)
@@ -133,7 +132,7 @@ func (l *lowerer) lowerNode(key string, n *define.Node, spec *define.ExecSpec, s
 	return p
 }
 
-// lowerKindFields fills in what only some kinds have.
+// lowerKindFields sets the fields that only some kinds have.
 func (l *lowerer) lowerKindFields(n *define.Node, p *flow.PlanNode, base flow.Exec, s *scopeSource) {
 	switch p.Kind {
 	case flow.KindExecutor:
@@ -157,7 +156,7 @@ func (l *lowerer) lowerKindFields(n *define.Node, p *flow.PlanNode, base flow.Ex
 	}
 }
 
-// graphKind is a node's kind in graph mode; known is false for a word that means none.
+// graphKind returns the kind of a node in graph mode, and false for an unknown word.
 func graphKind(n *define.Node) (k flow.Kind, known bool) {
 	switch k := flow.Kind(n.Kind); k {
 	case "", "remote", flow.KindExecutor:
@@ -168,7 +167,8 @@ func graphKind(n *define.Node) (k flow.Kind, known bool) {
 	return "", false
 }
 
-// lowerSubflow lowers the scope inside a node; nil if it has no start and so ends at once.
+// lowerSubflow lowers the scope inside a node. It returns nil if the scope has no start and so ends
+// at once.
 func (l *lowerer) lowerSubflow(n *define.Node, defaults flow.Exec, s *scopeSource, key string) *flow.PlanScope {
 	switch {
 	case n.Flow == nil && n.Subflow == nil, n.Flow != nil && n.Flow.Definition == nil:
@@ -211,7 +211,8 @@ func planPrep(p define.Prep) flow.PlanPrep {
 	return out
 }
 
-// parseRef parses a text that begins with $; others are keys or literals, depending on the scope.
+// parseRef parses a text that begins with $. Other texts are keys or literals, depending on the
+// scope.
 func parseRef(text string) expr.Ref {
 	if !strings.HasPrefix(text, "$") {
 		return expr.Ref{}
@@ -219,7 +220,7 @@ func parseRef(text string) expr.Ref {
 	return expr.ParseRef(text)
 }
 
-// compactParams are an object without the space between its parts, or nil.
+// compactParams returns an object without whitespace between its parts, or nil.
 func compactParams(raw json.RawMessage) json.RawMessage {
 	if compact := expr.Compact(raw); expr.KindOf(compact) == expr.KindObject {
 		return compact
@@ -227,13 +228,13 @@ func compactParams(raw json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// knownCEL is an expression of which one program is enough.
+// knownCEL identifies an expression that is compiled only once.
 type knownCEL struct {
 	source string
 	dag    bool
 }
 
-// What expressions may name.
+// Variables of expressions.
 var (
 	caseVars = []string{"params", "input", "shared"}
 	dagVars  = []string{"run", "params", "deps", "input", "shared"}
@@ -241,7 +242,7 @@ var (
 
 var errNotCompiled = errors.New("it was not compiled")
 
-// compileCEL compiles an expression. One that is wrong says so when it is evaluated.
+// compileCEL compiles an expression. An invalid one returns its error when it is evaluated.
 func (l *lowerer) compileCEL(source string, dag bool) *expr.CEL {
 	if l.withoutCEL {
 		return expr.BrokenCEL(source, errNotCompiled)
@@ -268,8 +269,8 @@ func (l *lowerer) compileCEL(source string, dag bool) *expr.CEL {
 	return c
 }
 
-// lowerSpecials are the nodes of a scope that only run when the task is over: those that compensate
-// others, and the flow's finally. They are lowered into a scope of their own, in graph mode.
+// lowerSpecials lowers the nodes of a scope that only run during the closing: compensating nodes
+// and the flow's finally. They get a scope of their own, in graph mode. It returns their keys.
 func (l *lowerer) lowerSpecials(nodes map[string]*define.Node, finally, prefix string, closing func(string, *define.Node) *flow.PlanNode) map[string]bool {
 	named := specialKeys(nodes, finally)
 	for _, key := range define.InOrder(nodes) {
@@ -283,7 +284,7 @@ func (l *lowerer) lowerSpecials(nodes map[string]*define.Node, finally, prefix s
 	return named
 }
 
-// specialKeys are the keys that compensate and finally name.
+// specialKeys returns the keys in compensate and finally.
 func specialKeys(nodes map[string]*define.Node, finally string) map[string]bool {
 	named := map[string]bool{}
 	for _, n := range nodes {

@@ -8,41 +8,41 @@ import (
 )
 
 // dagLowerer lowers one scope of dag mode. Branches are laid out flat: their nodes become nodes of
-// the scope around them, under slugs such as `review/gate:legal`, so that one set of counters
-// serves all.
+// the surrounding scope with slugs such as `review/gate:legal`, so that one set of counters covers
+// all.
 type dagLowerer struct {
 	*lowerer
 	g             *flow.PlanScope
 	profile       flow.Profile
 	defaults      nodeDefaults
 	depth         int
-	closingPrefix string // what the keys of its nodes begin with in the closing scope
+	closingPrefix string // prefix of its node keys in the closing scope
 }
 
-// dagScope is what nodes of one definition within the scope have in common.
+// dagScope holds the data shared by the nodes of one definition within the scope.
 type dagScope struct {
 	prefix string
-	entry  []int       // that roots wait for: the last of a branch's gate, cond and prep
-	run    int         // whose output is `run`
-	sees   []flow.Seen // what roots see of the world around the branch
+	entry  []int       // nodes that roots wait for: the last gate, cond and prep of a branch
+	run    int         // node whose output is `run`
+	sees   []flow.Seen // outputs from outside the branch that roots see
 
-	names   map[string]int // of the nodes other nodes may name: where their value is
+	names   map[string]int // nodes that other nodes may name, with the index of their value
 	order   []*dagSource
-	output  int // -1 = none
+	output  int // -1 if none
 	leaves  []flow.Seen
-	nodes   map[string]*define.Node // of the definition, unfolded
-	special map[string]bool         // nodes that compensate, or run finally
+	nodes   map[string]*define.Node // nodes of the definition, unfolded
+	special map[string]bool         // nodes that compensate or are the finally
 	by      *dagLowerer
 }
 
-// dagSource is a node of a definition and what was made of it.
+// dagSource is a node of a definition with the nodes generated from it.
 type dagSource struct {
 	key    string
 	source *define.Node
 	guards []*flow.PlanNode // in the order in which they run
-	node   *flow.PlanNode   // itself, or the join of a branch
-	inner  *dagScope        // of a branch
-	sees   []flow.Seen      // what its references may name
+	node   *flow.PlanNode   // the node itself, or the join of a branch
+	inner  *dagScope        // scope of a branch
+	sees   []flow.Seen      // outputs that its references may name
 }
 
 // lowerDag lowers a scope of dag mode.
@@ -68,7 +68,7 @@ func failFastOf(d *define.Definition, profile flow.Profile) (failFast, known boo
 	return false, d.OnError == define.OnErrorContinue
 }
 
-// declareNodes gives every node of a definition, and what is made for it, a place in the list.
+// declareNodes adds every node of a definition, and the nodes generated for it, to the list.
 func (l *dagLowerer) declareNodes(d *define.Definition, s *dagScope) *dagScope {
 	s.names, s.output = map[string]int{}, -1
 	s.nodes = unfoldNodes(d.Nodes)
@@ -84,7 +84,7 @@ func (l *dagLowerer) declareNodes(d *define.Definition, s *dagScope) *dagScope {
 	return s
 }
 
-// finallyOf is the finally of the whole flow; an inner one has none.
+// finallyOf returns the finally of the whole flow; a nested flow has none.
 func (l *dagLowerer) finallyOf(d *define.Definition, s *dagScope) string {
 	if s.prefix == "" && l.depth == 0 {
 		return d.Finally
@@ -127,7 +127,7 @@ func (l *dagLowerer) declareNode(s *dagScope, src *dagSource) {
 	}
 }
 
-// innerDag is the flow of a branch if it is of dag mode, so that it is laid out in this scope.
+// innerDag returns the flow of a branch if that is a dag, which is laid out in this scope.
 func innerDag(n *define.Node, branch bool) *define.Definition {
 	if f := n.Flow; branch && f != nil && f.Definition != nil && ModeOf(f.Definition) == flow.ModeDag {
 		return f.Definition
@@ -135,10 +135,10 @@ func innerDag(n *define.Node, branch bool) *define.Definition {
 	return nil
 }
 
-// outputSlug is where a scope's output node is found, whatever it was called.
+// outputSlug is the slug of a scope's output node, whatever its key.
 const outputSlug = "output"
 
-// addGuard adds a node that is made for another one.
+// addGuard adds a node that is generated for another one.
 func (l *dagLowerer) addGuard(s *dagScope, src *dagSource, kind flow.Kind) {
 	src.guards = append(src.guards, l.addNode(s.prefix+string(kind)+":"+src.key, kind))
 }
@@ -150,8 +150,8 @@ func (l *dagLowerer) addNode(key string, kind flow.Kind) *flow.PlanNode {
 	return n
 }
 
-// dagKind is a node's kind in dag mode; each makes a fanout of a plain node. Known is false for a
-// word that means none.
+// dagKind returns the kind of a node in dag mode, and false for an unknown word. A plain node with
+// each is a fanout.
 func dagKind(n *define.Node) (k flow.Kind, known bool) {
 	switch k := flow.Kind(n.Kind); k {
 	case "", flow.KindExecutor, "remote", "single":
@@ -169,7 +169,7 @@ func dagKind(n *define.Node) (k flow.Kind, known bool) {
 	return flow.KindExecutor, false
 }
 
-// linkDependents makes the counters' side of the dependencies.
+// linkDependents adds the reverse direction of the dependencies.
 func (l *dagLowerer) linkDependents() {
 	list := l.g.Dag.List
 	for _, n := range list {
@@ -181,17 +181,17 @@ func (l *dagLowerer) linkDependents() {
 	}
 }
 
-// nodeDefaults are what nodes take that say nothing themselves.
+// nodeDefaults are the defaults for nodes that do not set these fields.
 type nodeDefaults struct {
 	shape flow.Shape
 	def   define.Defaults
 
-	timeoutUnset bool // the timeout there is the profile's
+	timeoutUnset bool // the timeout comes from the profile
 }
 
 func settingsOf(d *define.Definition, profile flow.Profile) nodeDefaults {
 	s := nodeDefaults{shape: flow.ShapeRunDeps, def: d.Defaults}
-	if !knownExec(flow.ExecType(s.def.ExecType)) { // nodes do not take over what means nothing
+	if !knownExec(flow.ExecType(s.def.ExecType)) { // invalid values are not passed on to nodes
 		s.def.ExecType = ""
 	}
 	if routes[s.def.Route] == "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// lowerExec says how a node's jobs travel. What the flow's defaults say holds for a node that says
-// nothing of it.
+// lowerExec returns how the jobs of a node are delivered. The defaults of the flow apply if the
+// node does not set it.
 func (l *dagLowerer) lowerExec(n *define.Node, key string) flow.Exec {
 	n, route := l.defaults.applyRoute(n)
 	e := nodeExec(n, flow.Exec{})
@@ -32,12 +32,12 @@ func (l *dagLowerer) lowerExec(n *define.Node, key string) flow.Exec {
 	return e
 }
 
-// idleExec says that nobody is named to carry out the jobs.
+// idleExec reports whether nothing is named that could carry out the jobs.
 func idleExec(e *flow.Exec) bool {
 	return e.Service == "" && e.Func == "" && e.Script == nil && e.Program == nil
 }
 
-// applyRoute is a node with the exec_type that the defaults give it, and its route.
+// applyRoute returns a node with the exec_type of the defaults, and its route.
 func (s *nodeDefaults) applyRoute(n *define.Node) (*define.Node, string) {
 	if n.Exec.Program() != nil {
 		return n, ""
@@ -57,7 +57,7 @@ func (s *nodeDefaults) applyRoute(n *define.Node) (*define.Node, string) {
 	return n, route
 }
 
-// lowerRetry reads retry, of the node or the flow.
+// lowerRetry sets the retry from the node or the defaults.
 func (l *dagLowerer) lowerRetry(p *flow.PlanNode, n *define.Node) {
 	spec := n.Retry
 	if spec == nil || l.profile == flow.ProfilePgflow {
@@ -76,28 +76,30 @@ func (l *dagLowerer) lowerRetry(p *flow.PlanNode, n *define.Node) {
 	}
 }
 
-// lowerTimes reads a node's deadlines.
+// lowerTimes sets the timeouts of a node.
 func (l *dagLowerer) lowerTimes(p *flow.PlanNode, n *define.Node) {
 	p.TimeoutMS = orDuration(n.Timeout, n.TimeoutMS)
 	given := n.TimeoutMS > 0 || n.NoTimeout() || !n.Timeout.IsZero()
 	if !given && p.Exec.Type != flow.ExecDirect && p.Kind != flow.KindWaitEvent && p.Kind != flow.KindApproval && p.Kind != flow.KindTimer && p.Kind != flow.KindSubflow {
-		p.TimeoutMS, p.Patient = l.defaults.def.Timeout.MS, l.defaults.timeoutUnset && p.Exec.Type != flow.ExecContainer // which runs while the attempt waits
+		// a container runs while its attempt waits
+		p.TimeoutMS, p.Patient = l.defaults.def.Timeout.MS, l.defaults.timeoutUnset && p.Exec.Type != flow.ExecContainer
 	}
 	if l.profile == flow.ProfilePgflow && p.Exec.Type == flow.ExecQueue && p.TimeoutMS > 0 && p.Exec.HeartbeatMS == 0 && n.VisibilityMS == 0 {
-		p.Exec.VisibilityMS = p.TimeoutMS + 2_000 // so that it is the timeout that ends the attempt
+		p.Exec.VisibilityMS = p.TimeoutMS + 2_000 // so that the timeout ends the attempt first
 	}
-	if s := p.Exec.Script; s != nil && s.TimeoutMS == 0 && p.TimeoutMS > 0 { // else scripts have a shorter one
+	// otherwise scripts have a shorter timeout
+	if s := p.Exec.Script; s != nil && s.TimeoutMS == 0 && p.TimeoutMS > 0 {
 		own := *s
 		own.TimeoutMS = p.TimeoutMS
 		p.Exec.Script = &own
 	}
 }
 
-// canDefer reports whether an output may name work outside that is waited for: in Ork's profile any
-// may.
+// canDefer reports whether an output may name external jobs to wait for. With Ork's profile every
+// output may.
 func (l *dagLowerer) canDefer(n *define.Node) bool { return n.Deferred || l.profile == flow.ProfileOrk }
 
-// lowerWork makes a node one that somebody carries out.
+// lowerWork makes a node an executor with one unit.
 func (l *dagLowerer) lowerWork(p *flow.PlanNode, n, times *define.Node, key string) {
 	p.Single, p.Deferred = true, l.canDefer(n)
 	p.Exec = l.lowerExec(n, key)
@@ -106,8 +108,8 @@ func (l *dagLowerer) lowerWork(p *flow.PlanNode, n, times *define.Node, key stri
 	l.lowerTimes(p, times)
 }
 
-// closingNode is that of a dag: what it does not say itself it takes from the flow, as every node
-// does.
+// closingNode lowers a closing node of a dag. Fields that it does not set come from the flow's
+// defaults, as for every node.
 func (l *dagLowerer) closingNode(key string, n *define.Node) *flow.PlanNode {
 	if plainClosing(n) {
 		return l.lowerer.closingNode(key, n)
@@ -118,13 +120,13 @@ func (l *dagLowerer) closingNode(key string, n *define.Node) *flow.PlanNode {
 	return p
 }
 
-// plainClosing reports whether a node that closes means in a dag what it means in graph mode.
+// plainClosing reports whether a closing node has the same meaning in a dag as in graph mode.
 func plainClosing(n *define.Node) bool {
 	kind, _ := graphKind(n)
 	return n.Route == flow.RouteDirect || kind != flow.KindExecutor
 }
 
-// handlerNode is a node that stands for a handler of another one.
+// handlerNode returns a node for a handler of another node.
 func handlerNode(h define.Handler, of *define.Node) *define.Node {
 	return &define.Node{Service: h.Service, ExecType: h.ExecType, Func: h.Func, Script: h.Script, Labels: of.Labels, DagNode: define.DagNode{Route: h.Route}}
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// connectNodes says for each node of a scope what it waits for, what it sees and how it is carried
-// out.
+// connectNodes sets the dependencies, visible outputs and execution of each node of a scope.
 func (l *dagLowerer) connectNodes(s *dagScope) {
 	waited := map[string]bool{}
 	for _, src := range s.order {
@@ -88,7 +87,7 @@ func (l *dagLowerer) connectNode(s *dagScope, src *dagSource) {
 	l.lowerWorkNode(s, src)
 }
 
-// firstNode is what begins with a node: itself, or what was made for it.
+// firstNode returns the first node that runs for a source: its first guard, or the node itself.
 func (src *dagSource) firstNode() *flow.PlanNode {
 	if len(src.guards) > 0 {
 		return src.guards[0]
@@ -96,8 +95,8 @@ func (src *dagSource) firstNode() *flow.PlanNode {
 	return src.node
 }
 
-// makeAlways has a node run however its dependencies end, unless the whole branch around it does
-// not.
+// makeAlways makes a node run however its dependencies end, unless the whole branch around it does
+// not run.
 func (s *dagScope) makeAlways(p *flow.PlanDag, deps []int) []int {
 	p.Always = true
 	if len(s.entry) > 0 {
@@ -106,13 +105,13 @@ func (s *dagScope) makeAlways(p *flow.PlanDag, deps []int) []int {
 	return append(deps, s.entry...)
 }
 
-// Words of run_on.
+// Values of run_on.
 const (
 	runAlways    = "always"
 	runOnSuccess = "success"
 )
 
-// connectBranch connects a branch: its inner nodes begin behind its ghosts, and the join is behind
+// connectBranch connects a branch: its inner nodes begin after its guards, and the join comes after
 // all of them.
 func (l *dagLowerer) connectBranch(src *dagSource, entry []int, sees []flow.Seen, run int) {
 	inner := src.inner
@@ -135,7 +134,7 @@ func (l *dagLowerer) connectBranch(src *dagSource, entry []int, sees []flow.Seen
 	}
 }
 
-// lowerGuardNode says how a gate, cond or prep is carried out.
+// lowerGuardNode lowers a gate, cond or prep.
 func (l *dagLowerer) lowerGuardNode(src *dagSource, g *flow.PlanNode) {
 	if f := src.source.Flow; g.Kind == flow.KindPrep && src.node.Kind != flow.KindFanout && f != nil && f.Definition != nil {
 		g.Dag.Takes = inputsOf(f.Definition)
@@ -149,7 +148,7 @@ func (l *dagLowerer) lowerGuardNode(src *dagSource, g *flow.PlanNode) {
 	}
 }
 
-// guardHandler is who carries out what was made for a node; a gate and a mapping have none.
+// guardHandler returns the handler of a guard; a gate and a mapping have none.
 func (src *dagSource) guardHandler(g *flow.PlanNode) (h define.Handler, ok bool) {
 	switch {
 	case g.Kind == flow.KindCond:
@@ -162,7 +161,7 @@ func (src *dagSource) guardHandler(g *flow.PlanNode) (h define.Handler, ok bool)
 	return define.Handler{}, false
 }
 
-// lowerWhen reads a node's condition, which is looked at before anything is made for it.
+// lowerWhen sets a node's condition, which is evaluated before its guards run.
 func (l *dagLowerer) lowerWhen(w *define.When, first *flow.PlanNode) {
 	if w == nil {
 		return
@@ -174,17 +173,17 @@ func (l *dagLowerer) lowerWhen(w *define.When, first *flow.PlanNode) {
 	}
 }
 
-// skipMode reads skip_mode, or the same in pgflow's words.
+// skipMode returns the skip mode of a node, from skip_mode or whenUnmet.
 func (l *dagLowerer) skipMode(n *define.Node) flow.SkipMode {
 	m, _ := skipWord(cmp.Or(pgflowSkips[n.WhenUnmet], n.WhenUnmet, n.SkipMode))
 	of, _ := skipWord(l.defaults.def.SkipMode)
 	return cmp.Or(m, of, flow.SkipPropagate)
 }
 
-// pgflowSkips are words of whenUnmet that skip_mode does not have.
+// pgflowSkips maps words of whenUnmet that skip_mode does not have.
 var pgflowSkips = map[string]string{"skip": string(flow.SkipOptional), "skip-cascade": string(flow.SkipPropagate)}
 
-// skipWord is "" when nothing is said, or nothing that has a meaning.
+// skipWord returns the skip mode of a word, or "" if it is empty or unknown.
 func skipWord(word string) (m flow.SkipMode, known bool) {
 	switch m := flow.SkipMode(word); m {
 	case "", flow.SkipPropagate, flow.SkipOptional, flow.SkipFail:
@@ -193,7 +192,7 @@ func skipWord(word string) (m flow.SkipMode, known bool) {
 	return "", false
 }
 
-// exhaustedMode reads on_exhausted.
+// exhaustedMode returns the mode of on_exhausted.
 func exhaustedMode(word string) (m flow.SkipMode, known bool) {
 	switch word {
 	case "", "fail":
@@ -206,7 +205,7 @@ func exhaustedMode(word string) (m flow.SkipMode, known bool) {
 	return flow.SkipFail, false
 }
 
-// lowerWorkNode says how a node of a definition does its work.
+// lowerWorkNode lowers the work of a node.
 func (l *dagLowerer) lowerWorkNode(s *dagScope, src *dagSource) {
 	n, p := src.source, src.node
 	p.Params = compactParams(n.Params)
@@ -235,12 +234,12 @@ func (l *dagLowerer) lowerWorkNode(s *dagScope, src *dagSource) {
 	l.nodeKeys(n, p)
 }
 
-// branchSource is what a flow of graph mode in a branch is a part of.
+// branchSource returns the source around a flow of graph mode in a branch.
 func (l *dagLowerer) branchSource(s *dagScope) *scopeSource {
 	return &scopeSource{depth: l.depth, prefix: l.closingPrefix + s.prefix}
 }
 
-// lowerEach says where the units of a fanout come from.
+// lowerEach sets the source of the units of a fanout.
 func (l *dagLowerer) lowerEach(src *dagSource) {
 	n, p := src.source, src.node
 	e := eachOf(n)
@@ -263,7 +262,7 @@ func (l *dagLowerer) lowerEach(src *dagSource) {
 	}
 }
 
-// eachOf is a node's each, or one that says nothing.
+// eachOf returns the each of a node, or an empty one.
 func eachOf(n *define.Node) *define.EachOf {
 	if n.Each == nil {
 		return &define.EachOf{}
@@ -271,7 +270,7 @@ func eachOf(n *define.Node) *define.EachOf {
 	return n.Each
 }
 
-// mapItems has a map, which names no source, work on its one dependency or on the run's input.
+// mapItems makes a map without a source work on its only dependency or on the run's input.
 func (l *dagLowerer) mapItems(src *dagSource) {
 	p := src.node.Dag
 	switch {
@@ -304,8 +303,8 @@ func (l *dagLowerer) eachStrategy(word string) (s flow.Strategy, known bool) {
 	return flow.Collect, false
 }
 
-// lowerOutputNode says what a scope's output is made of: a handler's work, a mapping, or the leaves
-// as they are.
+// lowerOutputNode sets the source of a scope's output: the work of a handler, a mapping, or the
+// outputs of the leaves.
 func (l *dagLowerer) lowerOutputNode(s *dagScope, src *dagSource) {
 	p := src.node
 	p.Dag.Run, p.Dag.Exhausted, p.Dag.Shape = s.run, flow.SkipFail, l.defaults.shape

@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Words of exec.type.
+// Values of exec.type.
 const (
 	execService = "service"
 	execFunc    = "func"
 )
 
-// unfoldNodes are nodes in which exec, unless it is a program's, delay and signal have become the
-// fields that graph mode has, too.
+// unfoldNodes returns the nodes with exec, delay and signal converted to the fields that graph mode
+// has, too. An exec with a program stays.
 func unfoldNodes(nodes map[string]*define.Node) map[string]*define.Node {
 	var all map[string]*define.Node
 	for key, n := range nodes {
@@ -37,12 +37,13 @@ func unfoldNodes(nodes map[string]*define.Node) map[string]*define.Node {
 	return all
 }
 
-// isFolded reports whether a node is written in the other way.
+// isFolded reports whether a node uses one of these notations.
 func isFolded(n *define.Node) bool {
 	return n != nil && (n.Exec != nil && !isLocalProgram(n) || !n.Delay.IsZero() || n.Signal != nil)
 }
 
-// unfoldNode lets what is written in the other way, and twice, count as it is written there.
+// unfoldNode converts one node. If a value is written in both notations, the one of the plain
+// fields applies.
 func unfoldNode(n *define.Node) {
 	*n = *asServiceNode(n)
 	if e := n.Exec; e != nil && e.Program() == nil && !saysExec(n) {
@@ -71,10 +72,10 @@ func unfoldNode(n *define.Node) {
 	n.Delay, n.Signal = define.Duration{}, nil
 }
 
-// signalKeys are the params in which nodes say what they wait for.
+// signalKeys maps kinds to the param with the key that they wait for.
 var signalKeys = map[flow.Kind]string{flow.KindWaitEvent: "signal_key", flow.KindApproval: "approval_key"}
 
-// saysExec reports whether a node says without exec who does its work.
+// saysExec reports whether a node defines without exec what does its work.
 func saysExec(n *define.Node) bool {
 	return n.Service != "" || n.Func != "" || n.Script != nil || n.ExecType != "" || n.ExecMode != ""
 }

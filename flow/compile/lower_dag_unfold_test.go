@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/show"
 )
 
-func TestWhatIsWrittenFoldedMeansTheSame(t *testing.T) {
+func TestFoldedNotationsHaveTheSameMeaning(t *testing.T) {
 	for folded, plain := range map[string]string{
 		"{exec: {service: s}}":     "{service: s}",
 		"{exec: {func: f}}":        "{exec_type: local_func, func: f}",

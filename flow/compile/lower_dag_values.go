@@ -12,12 +12,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// hasHandler reports whether somebody carries out the node itself.
+// hasHandler reports whether the node itself has a handler.
 func hasHandler(n *define.Node) bool {
 	return n.Exec.Program() != nil || define.Handler{Service: n.Service, Func: n.Func, Script: n.Script, Route: n.Route}.Given()
 }
 
-// lowerInput says what a node's handler gets.
+// lowerInput sets the input of a node's handler.
 func (l *dagLowerer) lowerInput(src *dagSource) {
 	n, p := src.source, src.node.Dag
 	p.Shape, _ = shapeOf(n.InputShape, l.defaults.shape)
@@ -29,7 +29,7 @@ func (l *dagLowerer) lowerInput(src *dagSource) {
 		!slices.ContainsFunc(p.Bindings, func(b flow.PlanBinding) bool { return b.Ref != nil && b.Ref.From == flow.FromShared })
 }
 
-// lowerMapping reads an input, or the value of a prep or output, that is put together of parts.
+// lowerMapping sets an input, or the value of a prep or output, that is built from parts.
 func (l *dagLowerer) lowerMapping(p *flow.PlanNode, src *dagSource) {
 	n, d := src.source, p.Dag
 	switch {
@@ -65,9 +65,9 @@ func (src *dagSource) parseReference(text string) *flow.PlanRef {
 	return r
 }
 
-// parseReference reads a reference of dag mode: $run.x, $params.x, $deps.a.x, $shared.x, $input.x,
-// and the spellings tasks.a.output.x and a.x. Unseen is the name it begins with when that is none
-// of those that are seen.
+// parseReference parses a reference of dag mode: $run.x, $params.x, $deps.a.x, $shared.x, $input.x,
+// and the notations tasks.a.output.x and a.x. unseen is the first name if it is none of the visible
+// ones.
 func parseReference(text string, sees []flow.Seen) (r *flow.PlanRef, unseen string) {
 	r = &flow.PlanRef{Text: text}
 	head, path, _ := strings.Cut(text, ".")
@@ -100,7 +100,7 @@ func parseReference(text string, sees []flow.Seen) (r *flow.PlanRef, unseen stri
 	return r, cmp.Or(head, text)
 }
 
-// parsePattern reads what an input has to contain, or must not.
+// parsePattern parses a pattern for an input.
 func parsePattern(raw json.RawMessage) (json.RawMessage, *expr.Pattern) {
 	if len(raw) == 0 {
 		return nil, nil

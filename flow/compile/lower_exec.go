@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// nodeExec is how a node says its jobs are carried out, before it is settled what was left open.
-// What it does not say comes from the node that holds its scope.
+// nodeExec returns how the jobs of a node are carried out, before open choices are resolved. Fields
+// that the node does not set come from the node that contains its scope.
 func nodeExec(n *define.Node, defaults flow.Exec) flow.Exec {
 	e := flow.Exec{
 		Type: execTypeOf(n.ExecType, n.ExecMode), Service: n.Service, Func: n.Func, Script: orNone(n.Script), ByLoad: n.WeightedByLoad,
@@ -28,13 +28,13 @@ func nodeExec(n *define.Node, defaults flow.Exec) flow.Exec {
 	return e
 }
 
-// byFiles reports whether a node's workers tell by files how they are.
+// byFiles reports whether the workers of a node report through files.
 func byFiles(n *define.Node) bool {
 	e := flow.Exec{Type: execTypeOf(n.ExecType, n.ExecMode), Service: n.Service, Program: n.Exec.Program()}
 	return e.ByFiles()
 }
 
-// orNone is a script that has something to run; an empty one counts as none.
+// orNone returns the script, or nil if it has nothing to run.
 func orNone(s *flow.Script) *flow.Script {
 	if s == nil || s.Cmd == "" && s.Code == "" {
 		return nil
@@ -42,7 +42,7 @@ func orNone(s *flow.Script) *flow.Script {
 	return s
 }
 
-// execTypeOf is the exec_type, or what the older name of that field says.
+// execTypeOf returns the exec_type, or the value of the older field exec_mode.
 func execTypeOf(execType, execMode string) flow.ExecType {
 	return flow.ExecType(cmp.Or(execType, execMode))
 }
@@ -55,11 +55,10 @@ func knownExec(t flow.ExecType) bool {
 	return false
 }
 
-// routes are the words of route and what they mean.
+// routes maps the values of route to types.
 var routes = map[string]flow.ExecType{flow.RoutePush: flow.ExecHTTP, flow.RouteQueue: flow.ExecQueue, flow.RouteDirect: flow.ExecDirect}
 
-// withRouteType is a node of graph mode whose route, another word for how jobs travel, is its
-// exec_type.
+// withRouteType returns a node of graph mode with its exec_type set from its route.
 func withRouteType(n *define.Node) *define.Node {
 	if n.Exec.Program() != nil || n.Route != flow.RoutePush && n.Route != flow.RouteQueue {
 		return n
@@ -69,7 +68,7 @@ func withRouteType(n *define.Node) *define.Node {
 	return &r
 }
 
-// overlayExec is what a spec says over what its node says.
+// overlayExec merges an override over the settings of its node.
 func overlayExec(e flow.Exec, s *define.ExecSpec) flow.Exec {
 	e.Type, e.Func = cmp.Or(execTypeOf(s.ExecType, s.ExecMode), e.Type), cmp.Or(s.Func, e.Func)
 	if script := orNone(s.Script); script != nil {
@@ -79,8 +78,8 @@ func overlayExec(e flow.Exec, s *define.ExecSpec) flow.Exec {
 	return e
 }
 
-// resolveExecType decides what was left open: a script or function without a service is run,
-// everything else goes to a worker.
+// resolveExecType sets the type if it is open: a script or function without a service runs on the
+// member, everything else goes to a worker.
 func resolveExecType(e flow.Exec) flow.Exec {
 	switch {
 	case e.Type != "":
@@ -94,14 +93,14 @@ func resolveExecType(e flow.Exec) flow.Exec {
 	return e
 }
 
-// unitExec is what a parallel's branches are made from when only params.services names them.
+// unitExec returns the base for the branches of a parallel that only params.services names.
 func unitExec(e flow.Exec) flow.Exec {
 	e.Type = cmp.Or(e.Type, flow.ExecHTTP)
 	return e
 }
 
-// parallelBranches are those of parallel_execs, else of parallel_services. Position tells branches
-// of the same name apart.
+// parallelBranches returns the branches from parallel_execs, else from parallel_services. Branches
+// with the same name are distinguished by position.
 func parallelBranches(n *define.Node, base flow.Exec) []flow.Branch {
 	var out []flow.Branch
 	add := func(name string, e flow.Exec) {
@@ -119,8 +118,8 @@ func parallelBranches(n *define.Node, base flow.Exec) []flow.Branch {
 	return out
 }
 
-// foreachItems are the items of a foreach that are carried out differently. The service stays the
-// node's.
+// foreachItems returns the items of a foreach that are carried out differently. The service is
+// always that of the node.
 func foreachItems(n *define.Node, base flow.Exec) map[int]flow.Exec {
 	var out map[int]flow.Exec
 	for i := range n.ForeachExecs {
@@ -136,7 +135,7 @@ func foreachItems(n *define.Node, base flow.Exec) map[int]flow.Exec {
 	return out
 }
 
-// childSpecs are the first entries of subflow_execs for each child.
+// childSpecs returns the first entry of subflow_execs for each child.
 func childSpecs(s *scopeSource) map[string]*define.ExecSpec {
 	var out map[string]*define.ExecSpec
 	for i := range s.specs {
@@ -152,12 +151,12 @@ func childSpecs(s *scopeSource) map[string]*define.ExecSpec {
 	return out
 }
 
-// strategies are what failure_strategy means, by kind. A word that means nothing to the kind is
-// read as the default, as flows written for other engines expect.
+// strategies maps the values of failure_strategy, by kind. An unknown value counts as the default,
+// as flows written for other engines expect.
 var strategies = map[flow.Kind]map[string]flow.Strategy{
 	flow.KindParallel: {"continue": flow.Continue, "ignore_errors": flow.Continue, "fail_fast": flow.FailFast},
 	flow.KindForeach:  {"continue": flow.Continue, "ignore_errors": flow.Continue, "fail_fast": flow.FailFast},
-	// Children of a subflow run one after the other: the first failure is the last.
+	// Children of a subflow run one after another, so the first failure is the last one.
 	flow.KindSubflow:   {"continue": flow.Continue, "ignore_errors": flow.Continue, "retry": flow.StrategyRetry, "fail_fast": flow.Collect},
 	flow.KindWaitEvent: {"continue": flow.Continue, "ignore_errors": flow.Continue, "retry": flow.StrategyRetry},
 }
@@ -170,7 +169,7 @@ func strategyOf(k flow.Kind, word string) (s flow.Strategy, known bool) {
 	return flow.Collect, words == nil || word == "" || word == "collect_errors"
 }
 
-// unitWindow is how many units are in flight at once: one, unless the mode is concurrent.
+// unitWindow returns the maximum number of units in flight: one, unless the mode is concurrent.
 func unitWindow(n *define.Node) int {
 	if n.ParallelMode == "concurrent" {
 		return n.MaxParallel
@@ -194,7 +193,7 @@ func graphRetry(n *define.Node, p *flow.PlanNode) flow.Retry {
 	return flow.Retry{}
 }
 
-// retryOf is what a retry means.
+// retryOf converts a retry specification.
 func retryOf(r *define.RetrySpec) flow.Retry {
 	t := flow.Retry{Units: true, Max: max(r.MaxAttempts-1, 0), WaitMS: r.Delay.MS, MaxWaitMS: r.MaxDelay.MS, Jitter: r.Jitter,
 		Exponential: r.Backoff == define.BackoffExponential}
@@ -204,14 +203,14 @@ func retryOf(r *define.RetrySpec) flow.Retry {
 	return t
 }
 
-// retryOfScope returns what a retry means for a whole scope inside a node.
+// retryOfScope converts a retry specification for a whole scope inside a node.
 func retryOfScope(r *define.RetrySpec) flow.Retry {
 	t := retryOf(r)
 	t.Units = false
 	return t
 }
 
-// retryOr takes from another one what is not said.
+// retryOr returns a retry with absent fields taken from another one.
 func retryOr(r, other *define.RetrySpec) *define.RetrySpec {
 	if r == nil || other == nil {
 		return cmp.Or(r, other)

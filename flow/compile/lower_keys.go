@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// planKeys are what a node or flow asks for; nil when it says nothing.
+// planKeys returns the keys of a node or flow; nil if there are none.
 func planKeys(f *define.KeyFields, priority json.RawMessage) *flow.Keys {
 	if f.Concurrency == nil && f.Rate == nil {
 		return nil
@@ -32,7 +32,7 @@ func keyTexts(s *define.KeySpec) []string {
 	return []string{s.Key, s.Fair}
 }
 
-// isPerUnit reports whether a text may mean something else to each unit.
+// isPerUnit reports whether a text may have a different value for each unit.
 func isPerUnit(text string) bool {
 	return strings.HasPrefix(text, itemRef) || strings.HasPrefix(text, "$input")
 }
@@ -53,7 +53,7 @@ func keyLimit(s *define.KeySpec) *flow.KeyLimit {
 	return l
 }
 
-// keyText reads a reference of a key. What it looks into is put where $input is.
+// keyText parses the reference of a key. Its source is treated like $input.
 func keyText(text string) flow.KeyText {
 	k := flow.KeyText{Text: text}
 	for prefix, from := range map[string]flow.KeySource{itemRef: flow.KeyFromItem, runRef: flow.KeyFromRun} {
@@ -66,13 +66,13 @@ func keyText(text string) flow.KeyText {
 	return k
 }
 
-// cutRefName is what follows the name that a reference begins with.
+// cutRefName returns the rest of a reference after its first name.
 func cutRefName(text, name string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(text, name)
 	return rest, ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// priorityText is a number as a text, or a reference.
+// priorityText returns a number as a text, or a reference.
 func priorityText(raw json.RawMessage) flow.KeyText {
 	if len(raw) == 0 {
 		return flow.KeyText{}
@@ -83,14 +83,14 @@ func priorityText(raw json.RawMessage) flow.KeyText {
 	return keyText(string(raw))
 }
 
-// nodeKeys are those of a node that has jobs.
+// nodeKeys sets the keys of a node with jobs.
 func (l *lowerer) nodeKeys(n *define.Node, p *flow.PlanNode) {
 	if hasJobs(p) && p.Exec.Type != flow.ExecDirect {
 		p.Keys = planKeys(&n.KeyFields, l.priority)
 	}
 }
 
-// hasJobs reports whether somebody carries out what a node does.
+// hasJobs reports whether a node has jobs.
 func hasJobs(p *flow.PlanNode) bool {
 	switch p.Kind {
 	case flow.KindExecutor, flow.KindParallel, flow.KindForeach, flow.KindFanout:

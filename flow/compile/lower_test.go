@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// tight limits allow next to nothing.
+// tight is a set of very low limits.
 var tight = flow.Limits{Depth: 1, Units: 1}
 
-func TestWhatWasAcceptedIsLoweredWhateverTheLimitsAreNow(t *testing.T) {
+func TestAcceptedDefinitionsAreLoweredWithAnyLimits(t *testing.T) {
 	for name, text := range map[string]string{
 		"nested subflows": `{"start":"a","nodes":{"a":{"kind":"subflow","subflow":{"start":"b","nodes":{"b":{"kind":"subflow","subflow":{"start":"c","nodes":{"c":{"service":"s"}}}}}}}}}`,
 		"branches":        `{"start":"a","nodes":{"a":{"kind":"parallel","parallel_services":["x","y","z"]}}}`,
@@ -35,7 +35,7 @@ func TestWhatWasAcceptedIsLoweredWhateverTheLimitsAreNow(t *testing.T) {
 	}
 }
 
-func TestCheckingAndLoweringAreOfOneMind(t *testing.T) {
+func TestCheckingAndLoweringAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, err := define.Parse([]byte(flowtest.RandomDefinition(flowtest.Rapid{T: t})))
 		require.NoError(t, err)
@@ -50,8 +50,8 @@ func TestCheckingAndLoweringAreOfOneMind(t *testing.T) {
 	})
 }
 
-// A rule that comes with a release is one by which a stored definition is wrong.
-func TestWhatIsWrongByTodaysRulesHasAPlan(t *testing.T) {
+// A rule of a newer release makes stored definitions wrong.
+func TestDefinitionsThatViolateNewRulesHaveAPlan(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		has  func(p *flow.Plan) bool

@@ -15,16 +15,18 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// place is where an object stands in a definition.
+// place is a place of an object in a definition.
 type place struct {
-	of     reflect.Type      // its type
-	text   string            // a definition with a verb for the object
-	at     string            // the path of the object
-	base   map[string]string // fields it has in any case, in YAML
-	values map[string]string // of all fields; with or between, those of which one differs from what is absent
+	of   reflect.Type      // its type
+	text string            // definition with a verb for the object
+	at   string            // path of the object
+	base map[string]string // fields that it always has, in YAML
+	// values of all fields; with or between alternatives, one of which differs from the absent
+	// field
+	values map[string]string
 }
 
-// programValues are values of the fields of exec.
+// programValues maps the fields of exec to values.
 var programValues = map[string]string{
 	"type": "process or container", "service": "other", "func": "other", "command": "other",
 	"file": "x.py", "module": "n", "function": "g", "python": "python3.11", "warm": "3",
@@ -36,27 +38,27 @@ var programValues = map[string]string{
 	"from_file": "/out",
 }
 
-// handlerValues are values of the fields of a handler.
+// handlerValues maps the fields of a handler to values.
 var handlerValues = map[string]string{
 	"service": "other", "exec_type": "queue or http", "route": "queue or push", "func": "g",
 	"script": "{cmd: other}",
 }
 
-// keyValues are values of the fields of a limit.
+// keyValues maps the fields of a limit to values.
 var keyValues = map[string]string{
 	"name": "n", "key": "$params.k", "limit": "7", "per": "2s", "when_full": "refuse or queue",
 	"fair": "$params.user",
 }
 
-// scheduleValues are values of the fields of a schedule.
+// scheduleValues maps the fields of a schedule to values.
 var scheduleValues = map[string]string{
 	"cron": "'0 1 * * *'", "every": "1h", "timezone": "Europe/Berlin", "dst": "'once,shift'",
 	"enabled": "false", "catchup": "all", "overlap": "skip",
 	"params": "{a: 1}", "jitter": "5s", "start": "2026-01-31", "end": "2027-01-31",
 }
 
-// places are the objects of definitions, in each of the ways that decide which of their fields are
-// obeyed.
+// places returns the objects of definitions, in all variants that decide which of their fields
+// apply.
 func places() []place {
 	const dag, graph = "mode: dag\nnodes: {a: {%s}}", "start: a\nnodes: {a: {%s}}"
 	in := func(mode, field, rest string) string { return fmt.Sprintf(mode, field+": %s"+rest) }
@@ -126,7 +128,7 @@ func fieldNames(of reflect.Type) (names []string) {
 	return names
 }
 
-// meaning returns what a definition comes to.
+// meaning returns the plan and schedule of a definition.
 func meaning(t *testing.T, text string) (any, define.Problems) {
 	d, err := define.Parse([]byte(text))
 	require.NotNil(t, d, "%v\n%s", err, text)
@@ -137,7 +139,7 @@ func meaning(t *testing.T, text string) (any, define.Problems) {
 	return []any{compile.Lower(d, flow.Limits{}), schedule}, compile.Check(d, flow.Limits{})
 }
 
-func TestEachFieldOfAnObjectIsObeyedOrRefused(t *testing.T) {
+func TestEachFieldOfAnObjectAppliesOrIsRejected(t *testing.T) {
 	for _, p := range places() {
 		base, _ := meaning(t, fmt.Sprintf(p.text, node(p.base)))
 		require.ElementsMatch(t, slices.Collect(maps.Keys(p.values)), fieldNames(p.of), "fields of %s", p.of)

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-func TestAProgramIsANodesWorkInBothModes(t *testing.T) {
+func TestAProgramWorksInBothModes(t *testing.T) {
 	const node = "{exec: {type: process, command: echo hi, root: jobs, env: {A: x, B: 2.50, C: true}, grace: 1500ms, output_mode: marker, stdin_mode: none}}"
 	want := &flow.Program{Command: "echo hi", Root: "jobs", Env: map[string]string{"A": "x", "B": "2.50", "C": "true"}, GraceMS: 1500,
 		OutputMode: flow.OutputMarker, StdinMode: flow.StdinNone}
@@ -46,7 +46,7 @@ func TestMarksAreLooseInTheProfileOfOrk(t *testing.T) {
 	}
 }
 
-func TestWorkersThatReportByFilesHaveTimes(t *testing.T) {
+func TestWorkersThatReportThroughFilesHaveTimeouts(t *testing.T) {
 	for _, start := range []string{"", "start: a\n"} {
 		for _, who := range []string{"exec: {type: process, command: x, report: object_store}", "exec: {type: container, image: x, report: object_store}", "exec_type: outside, service: object_store"} {
 			plan, problems := compile.Text([]byte(start+"nodes: {a: {"+who+", start_timeout: 2s, heartbeat_timeout: 3s}}"), flow.Limits{})
@@ -99,7 +99,7 @@ func TestRulesOfPrograms(t *testing.T) {
 	}
 }
 
-func TestAProgramOfAWorkerTravelsInParams(t *testing.T) {
+func TestAProgramForAWorkerIsSentInParams(t *testing.T) {
 	const node = "{exec: {type: process, service: s, command: echo hi, env: {A: 1}}, route: queue, params: {x: 1}}"
 	for _, text := range []string{"nodes: {a: " + node + "}", "start: a\nnodes: {a: " + node + "}", "nodes: {a: " + node + ", b: {service: s}}\nfinally: a"} {
 		plan, problems := compile.Text([]byte(text), flow.Limits{})
@@ -115,7 +115,7 @@ func TestAProgramOfAWorkerTravelsInParams(t *testing.T) {
 	}
 }
 
-func TestFilesOfSecretsAreOnesThatCanBeThereTogether(t *testing.T) {
+func TestFilesOfSecretsMustNotConflict(t *testing.T) {
 	for _, exec := range []string{"type: process, command: x", "type: container, image: i"} {
 		for secrets, refused := range map[string]string{
 			"{A: {secret: s, file: ca.pem}, B: {secret: t, file: ./ca.pem}}":  "B.file: is the file of A already",
@@ -139,7 +139,7 @@ func TestFilesOfSecretsAreOnesThatCanBeThereTogether(t *testing.T) {
 	}
 }
 
-func TestOfAProgramWithoutAnImageOnlyItsMemoryIsBounded(t *testing.T) {
+func TestAProgramWithoutAnImageOnlyHasAMemoryLimit(t *testing.T) {
 	for _, start := range []string{"", "start: a\n"} {
 		for exec, severity := range map[string]define.Severity{
 			"{type: process, command: x, resources: {cpu: 500m, memory: 512Mi}}": define.SeverityError,

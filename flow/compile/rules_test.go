@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/compile"
 )
 
-// TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo has a definition against each rule, and all that
-// is said about it.
-func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
+// TestEveryRuleOfDagModeReportsProblemPlaceAndAdvice has a violation of each rule, with all
+// reported problems.
+func TestEveryRuleOfDagModeReportsProblemPlaceAndAdvice(t *testing.T) {
 	for _, tt := range []struct {
 		definition string
 		problems   []string
@@ -422,8 +422,8 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 	}
 }
 
-// TestAllProblemsAreToldAtOnce has one definition against many rules.
-func TestAllProblemsAreToldAtOnce(t *testing.T) {
+// TestAllProblemsAreReportedAtOnce has one definition that violates many rules.
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	_, problems := compile.Text([]byte(`
 mode: dag
 on_error: maybe

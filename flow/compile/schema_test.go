@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// fitsSchema returns what the JSON schema refuses of a definition.
+// fitsSchema returns the error of the JSON schema for a definition.
 func fitsSchema(t require.TestingT, s *jsonschema.Schema, text string) error {
 	asJSON := []byte(text)
 	if !json.Valid(asJSON) {
@@ -42,7 +42,7 @@ func compiledSchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-func TestTheSchemaTakesWhatCompiles(t *testing.T) {
+func TestTheSchemaAcceptsWhatCompiles(t *testing.T) {
 	s := compiledSchema(t)
 	rapid.Check(t, func(t *rapid.T) {
 		var drawn any
@@ -53,7 +53,7 @@ func TestTheSchemaTakesWhatCompiles(t *testing.T) {
 	})
 }
 
-// withoutEmpty returns a part of a definition without the fields that are as good as not written.
+// withoutEmpty removes the fields that are equivalent to absent ones.
 func withoutEmpty(part any) any {
 	if object, ok := part.(map[string]any); ok {
 		maps.DeleteFunc(object, func(_ string, v any) bool { return v == "" || v == 0.0 })
@@ -64,7 +64,7 @@ func withoutEmpty(part any) any {
 	return part
 }
 
-func TestTheSchemaRefusesFieldsThatAKindNeverObeys(t *testing.T) {
+func TestTheSchemaRejectsFieldsThatAKindNeverUses(t *testing.T) {
 	s := compiledSchema(t)
 	refused := 0
 	forEachField(func(f *define.NodeField, dag bool, kind string) {
@@ -73,7 +73,8 @@ func TestTheSchemaRefusesFieldsThatAKindNeverObeys(t *testing.T) {
 		closing := dag && len(f.Graph.ConditionsOf(kind)) > 0 && slices.Contains(define.KindsOfGraph, kind)
 		switch {
 		case f.Name == "kind" || kind == "fanout" && strings.Contains(base["each"], "items"):
-		case len(f.Rule(dag).ConditionsOf(kind)) > 0 || closing: // a node that closes a dag may have it
+		// a closing node of a dag may have it
+		case len(f.Rule(dag).ConditionsOf(kind)) > 0 || closing:
 			require.NoError(t, fitsSchema(t, s, text), text)
 		default:
 			refused++
@@ -109,7 +110,7 @@ func TestTheSchemaKnowsTheModeOfAFlow(t *testing.T) {
 	}
 }
 
-// schemaWords are the words that the schema allows in fields which take only some, as Type.field.
+// schemaWords returns the allowed values of fields with fixed values, as Type.field.
 func schemaWords(t *testing.T) map[string][]string {
 	var schema struct {
 		Defs map[string]struct {
@@ -129,7 +130,7 @@ func schemaWords(t *testing.T) map[string][]string {
 	return words
 }
 
-func TestTheWordsOfTheSchemaAreThoseThatAreTaken(t *testing.T) {
+func TestTheWordsOfTheSchemaAreAccepted(t *testing.T) {
 	places := map[string]string{
 		"Definition": `{%s,"nodes":{"a":{"service":"s"}}}`,
 		"Node":       `{"mode":"dag","nodes":{"a":{"service":"s","func":"f","script":{"code":"x"},%s,"when":{"if":{}}}}}`,
@@ -142,7 +143,7 @@ func TestTheWordsOfTheSchemaAreThoseThatAreTaken(t *testing.T) {
 		"KeySpec":    `{"mode":"dag","nodes":{"a":{"service":"s","concurrency":{"limit":1,%s}}}}`,
 		"Defaults":   `{"mode":"dag","defaults":{%s},"nodes":{"a":{"func":"f","script":{"code":"x"},"service":"s","when":{"if":{}}}}}`,
 	}
-	also := map[string]string{ // graph mode, or where other fields would decide
+	also := map[string]string{ // in graph mode, or where other fields would decide
 		"Defaults.route":        `{"mode":"dag","defaults":{%s},"nodes":{"a":{"service":"s"}}}`,
 		"ExecOf.type":           `{"mode":"dag","nodes":{"a":{"exec":{"command":"c",%s}}}}`,
 		"ExecOf.pull":           `{"mode":"dag","nodes":{"a":{"exec":{"type":"container","image":"x",%s}}}}`,

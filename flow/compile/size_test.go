@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// shapes are large dags of n nodes, as text.
+// shapes are large dags of n nodes as texts.
 var shapes = map[string]func(n int) string{
 	"chain": func(n int) string {
 		return flowtest.LargeDag(n, func(i int) string {
@@ -23,7 +23,7 @@ var shapes = map[string]func(n int) string{
 			return fmt.Sprintf(`"n%d"`, i-1)
 		})
 	},
-	"wide": func(n int) string { // one before all, one after all
+	"wide": func(n int) string { // one node before all others, one after all
 		return flowtest.LargeDag(n, func(i int) string {
 			switch i {
 			case 0:
@@ -38,7 +38,7 @@ var shapes = map[string]func(n int) string{
 			return `"n0"`
 		})
 	},
-	"layers": func(n int) string { // of ten, each waits for all of the layer before
+	"layers": func(n int) string { // layers of ten; each node waits for the whole previous layer
 		return flowtest.LargeDag(n, func(i int) string {
 			var layer []string
 			for k := max(0, i-i%10-10); k < i-i%10; k++ {
@@ -47,7 +47,7 @@ var shapes = map[string]func(n int) string{
 			return strings.Join(layer, ",")
 		})
 	},
-	"branches": func(n int) string { // within each other, and beside each other
+	"branches": func(n int) string { // nested in each other and side by side
 		var b strings.Builder
 		b.WriteString(`{"mode":"dag","nodes":{`)
 		for i := range n / 10 {
@@ -62,13 +62,14 @@ var shapes = map[string]func(n int) string{
 }
 
 // TestLargeDagsCompileInTimeThatGrowsWithTheirSize compiles a flow of 5,000 nodes, and one of 500
-// ten times. A step that is quadratic would make the first take ten times as long.
+// nodes ten times. With a quadratic step the first would take ten times as long.
 func TestLargeDagsCompileInTimeThatGrowsWithTheirSize(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
 			small, large := []byte(shape(500)), []byte(shape(5_000))
 			ten, one := time.Hour, time.Hour
-			for try := 0; try < 3 || one >= 5*ten && try < 50; try++ { // the best, because other programs are in the way
+			// the best time, because other programs may interfere
+			for try := 0; try < 3 || one >= 5*ten && try < 50; try++ {
 				ten, one = min(ten, compileTime(t, small, 10)), min(one, compileTime(t, large, 1))
 			}
 			require.Less(t, one, 5*ten, "the small one took %s ten times", ten)
@@ -85,8 +86,7 @@ func compileTime(t *testing.T, text []byte, times int) time.Duration {
 	return time.Since(began)
 }
 
-// BenchmarkCompileLargeDag is what publishing a flow of 10,000 nodes costs, reading its text
-// included.
+// BenchmarkCompileLargeDag measures publishing a flow of 10,000 nodes, including parsing.
 func BenchmarkCompileLargeDag(b *testing.B) {
 	for name, shape := range shapes {
 		b.Run(name, func(b *testing.B) {

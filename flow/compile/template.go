@@ -10,16 +10,15 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// templatePart is a part of a text: a text, or a reference with what stands there when there is
-// nothing.
+// templatePart is a literal text, or a reference with an optional replacement for a missing value.
 type templatePart struct {
 	text string
-	ref  string // without the $ that references begin with; "" = it is a text
+	ref  string // without the leading $; "" for a literal text
 	or   *string
 }
 
-// parseTemplate reads a text in which ${deps.a.x} stands for a value, ${deps.a.x:-none} for that or
-// a text, and $${ for ${ itself. It is whole if every ${ has its }.
+// parseTemplate parses a text with references: ${deps.a.x} for a value, ${deps.a.x:-none} with a
+// replacement, and $${ for a literal ${. whole means that every ${ has its }.
 func parseTemplate(text string) (pieces []templatePart, whole bool) {
 	said := ""
 	for {
@@ -45,8 +44,8 @@ func parseTemplate(text string) (pieces []templatePart, whole bool) {
 	}
 }
 
-// programVars are those variables of a node's program in which values stand. What is no reference
-// is a text.
+// programVars returns the variables of a node's program that contain references. An invalid
+// reference counts as a text.
 func programVars(n *define.Node, sees []flow.Seen) (list []flow.Var) {
 	e := n.Started()
 	if e == nil {
@@ -92,8 +91,8 @@ func varRef(p templatePart, sees []flow.Seen) *flow.VarRef {
 	return r
 }
 
-// checkEnv checks the variables of a node's program. Src is the node of a dag, nil for one that
-// sees no dependencies.
+// checkEnv checks the variables of a node's program. src is the node of a dag, nil for a node
+// without dependencies.
 func (c *checker) checkEnv(n *define.Node, kind flow.Kind, src *dagSource, at *define.Place) {
 	e := n.Started()
 	if e == nil {
@@ -114,7 +113,7 @@ func (c *checker) checkEnv(n *define.Node, kind flow.Kind, src *dagSource, at *d
 	}
 }
 
-// checkVarRef checks a reference that stands in a variable.
+// checkVarRef checks a reference in a variable.
 func (c *checker) checkVarRef(ref string, n *define.Node, kind flow.Kind, src *dagSource, at *define.Place) {
 	text := "$" + ref
 	head, path, _ := strings.Cut(ref, ".")

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// TestAWrittenZeroIsNotWhatTheProfileSays tells what is not said from what is said to be nothing.
-func TestAWrittenZeroIsNotWhatTheProfileSays(t *testing.T) {
+// TestAWrittenZeroOverridesTheProfile distinguishes an absent field from an explicit zero.
+func TestAWrittenZeroOverridesTheProfile(t *testing.T) {
 	type times struct{ timeout, wait int64 }
 	for definition, want := range map[string]times{
 		"profile: ork\nnodes: {a: {service: s}}":                                                         {3_600_000, 0},
@@ -34,8 +34,8 @@ func TestAWrittenZeroIsNotWhatTheProfileSays(t *testing.T) {
 	}
 }
 
-// TestWhereJobsWaitIsNoMatterToTheirTimes says in three ways that jobs wait in a queue.
-func TestWhereJobsWaitIsNoMatterToTheirTimes(t *testing.T) {
+// TestTimesOfAQueueAreIndependentOfItsNotation configures a queue in three notations.
+func TestTimesOfAQueueAreIndependentOfItsNotation(t *testing.T) {
 	const times = "service: s, start_timeout: 5s, heartbeat_timeout: 7s"
 	for _, definition := range []string{
 		"mode: dag\nnodes: {a: {route: queue, " + times + "}}",

@@ -9,21 +9,21 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// guessFrom asks whether another one of some names was meant.
+// guessFrom returns the question whether one of the names was meant.
 func guessFrom(word string, names []string) define.Guess {
 	return define.Guess{Word: word, Names: func() []string { return names }}
 }
 
-// guessNode asks whether another node was meant.
+// guessNode returns the question whether another node was meant.
 func guessNode[T any](word string, nodes map[string]T) define.Guess {
 	return define.Guess{Word: word, Names: func() []string { return slices.Collect(maps.Keys(nodes)) }}
 }
 
-// maxGuesses bounds how often it is looked for what a name was meant to be, apart from problems
-// that are told.
+// maxGuesses is the maximum number of searches for the name that was probably meant, apart from
+// reported problems.
 const maxGuesses = 1_000
 
-// guessName is what a name was probably meant to be, or "".
+// guessName returns the name that was probably meant, or "".
 func guessName[T any](c *checker, name string, names map[string]T) string {
 	if c.guessCount++; c.guessCount > maxGuesses {
 		return ""
@@ -31,14 +31,14 @@ func guessName[T any](c *checker, name string, names map[string]T) string {
 	return guessNode(name, names).Nearest()
 }
 
-// endAction is an action that a node can end with, and where that is written.
+// endAction is an action that a node can end with, and where it is written.
 type endAction struct {
 	action string
 	at     *define.Place
 }
 
-// actionsOf are the actions that a node can end with, apart from default and error. Open means that
-// it can be any other text, too.
+// actionsOf returns the actions that a node can end with, apart from default and error. open means
+// that there may be others.
 func actionsOf(n *define.Node, kind flow.Kind, at *define.Place) (all []endAction, open bool) {
 	post := at.Key("post")
 	static := []endAction{{n.Post.ActionStatic, post.Key("action_static")}}
@@ -64,14 +64,14 @@ func actionsOf(n *define.Node, kind flow.Kind, at *define.Place) (all []endActio
 	return slices.DeleteFunc(all, func(s endAction) bool { return s.action == "" }), open
 }
 
-// Actions that every node has an edge for if it wants: after whatever has no edge of its own, and
-// after a failure.
+// Actions that any node may have an edge for: for all actions without an edge of their own, and for
+// a failure.
 const (
 	anyAction   = "default"
 	errorAction = "error"
 )
 
-// edgesOf are the edges of each node that exists, by their place in the list.
+// edgesOf returns the indexes of the edges of each existing node.
 func edgesOf(g *flow.PlanScope, edges []define.Edge) map[string][]int {
 	of := map[string][]int{}
 	for i, e := range edges {
@@ -82,7 +82,7 @@ func edgesOf(g *flow.PlanScope, edges []define.Edge) map[string][]int {
 	return of
 }
 
-// checkActions compares the actions that nodes end with and those of their edges.
+// checkActions compares the actions of nodes with those of their edges.
 func (c *checker) checkActions(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 	of := edgesOf(g, s.edges)
 	for _, key := range slices.Sorted(maps.Keys(of)) {
@@ -92,7 +92,7 @@ func (c *checker) checkActions(s *scopeSource, g *flow.PlanScope, at *define.Pla
 		}
 		all, open := actionsOf(n, g.Nodes[key].Kind, at.Key("nodes").Key(key))
 		left := c.neverTaken(s, of[key], actionNames(all), open, at.Key("edges"))
-		if g.Nodes[key].Kind != flow.KindApproval { // who decides something else ends the flow on purpose
+		if g.Nodes[key].Kind != flow.KindApproval { // other decisions end the flow on purpose
 			c.neverFollowed(s, of[key], all, left)
 		}
 	}
@@ -105,8 +105,8 @@ func actionNames(all []endAction) (list []string) {
 	return list
 }
 
-// neverTaken warns of edges for actions that their node does not end with. Met are the actions that
-// such an edge was probably meant for.
+// neverTaken warns of edges for actions that their node never ends with. It returns the actions
+// that such an edge was probably meant for.
 func (c *checker) neverTaken(s *scopeSource, edges []int, actions []string, open bool, at *define.Place) (met map[string]bool) {
 	met = map[string]bool{}
 	known := map[string]bool{anyAction: true, errorAction: true}
@@ -133,7 +133,8 @@ func (c *checker) neverTaken(s *scopeSource, edges []int, actions []string, open
 	return met
 }
 
-// neverFollowed warns of actions after which the flow ends although the node has edges for others.
+// neverFollowed warns of actions without an edge, after which the flow ends although the node has
+// edges for other actions.
 func (c *checker) neverFollowed(s *scopeSource, edges []int, all []endAction, met map[string]bool) {
 	var served []string
 	for _, i := range edges {
@@ -149,8 +150,8 @@ func (c *checker) neverFollowed(s *scopeSource, edges []int, all []endAction, me
 	}
 }
 
-// checkReachable warns of nodes that no way leads to. Names that are misspelled count as what they
-// are probably meant to be.
+// checkReachable warns of unreachable nodes. A misspelled name counts as the node that was probably
+// meant.
 func (c *checker) checkReachable(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 	meant := func(key string) string {
 		if key == "" || g.Nodes[key] != nil {
@@ -164,7 +165,7 @@ func (c *checker) checkReachable(s *scopeSource, g *flow.PlanScope, at *define.P
 	}
 	next, entered := map[string][]string{}, map[string]bool{}
 	for _, e := range s.edges {
-		if e.Action == "" { // it is never taken
+		if e.Action == "" { // the edge is never taken
 			continue
 		}
 		from, to := meant(e.From), meant(e.To)
@@ -178,7 +179,7 @@ func (c *checker) checkReachable(s *scopeSource, g *flow.PlanScope, at *define.P
 	}
 	lost := slices.DeleteFunc(slices.Sorted(maps.Keys(g.Nodes)), func(key string) bool { return seen[key] })
 	heads := slices.DeleteFunc(slices.Clone(lost), func(key string) bool { return entered[key] })
-	if len(heads) == 0 { // they lead to each other in a circle
+	if len(heads) == 0 { // they form a cycle
 		heads = lost
 	}
 	for _, key := range heads {
@@ -186,7 +187,7 @@ func (c *checker) checkReachable(s *scopeSource, g *flow.PlanScope, at *define.P
 	}
 }
 
-// hasDependencies reports whether nodes have dependencies, which is told as what it is.
+// hasDependencies reports whether nodes have dependencies, which are reported separately.
 func hasDependencies(nodes map[string]*define.Node) bool {
 	for _, n := range nodes {
 		if n != nil && len(n.DependsOn) > 0 {
@@ -196,7 +197,7 @@ func hasDependencies(nodes map[string]*define.Node) bool {
 	return false
 }
 
-// reachableFrom are the nodes that edges lead to from one on.
+// reachableFrom returns the nodes that are reachable from a start.
 func reachableFrom(start string, next map[string][]string) map[string]bool {
 	seen := map[string]bool{start: true}
 	for todo := []string{start}; len(todo) > 0; {

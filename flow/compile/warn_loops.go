@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// endlessLoops warns of loops in which nothing takes time: no work, no wait and no timer. What
-// their choices look at stays the same.
+// endlessLoops warns of loops without work, wait or timer, in which the values that choices depend
+// on never change.
 func (c *checker) endlessLoops(g *flow.PlanScope, at *define.Place) {
 	next := map[string][]string{}
 	for _, key := range slices.Sorted(maps.Keys(g.Nodes)) {
@@ -38,7 +38,7 @@ func (c *checker) endlessLoops(g *flow.PlanScope, at *define.Place) {
 	}
 }
 
-// takesTime reports whether a step of the node may take time, or has work.
+// takesTime reports whether a step of the node may take time or has work.
 func takesTime(n *flow.PlanNode) bool {
 	switch n.Kind {
 	case flow.KindChoice:
@@ -57,8 +57,8 @@ func takesTime(n *flow.PlanNode) bool {
 	return true
 }
 
-// wayBack returns the nodes of a shortest way from a node back to itself, the node first; nil if
-// there is none.
+// wayBack returns the nodes of a shortest cycle through a node, starting with it; nil if there is
+// none.
 func wayBack(key string, next map[string][]string) []string {
 	from := map[string]string{}
 	for todo := []string{key}; len(todo) > 0; todo = todo[1:] {
@@ -81,7 +81,7 @@ func wayBack(key string, next map[string][]string) []string {
 	return nil
 }
 
-// unheardWrites warns of nodes that write a key which another one waits for: only signals and
+// unheardWrites warns of nodes that write a key which another node waits for. Only signals and
 // answers end a wait.
 func (c *checker) unheardWrites(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 	waits := map[string]string{}

@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// ownParams are the params that nodes of a kind read themselves. Others go to whoever carries out a
-// node; these have nobody.
+// ownParams maps kinds to the params that they read themselves. Params of other kinds go to the
+// handler; these kinds have none.
 var ownParams = map[flow.Kind][]string{
 	flow.KindTimer:     {"delay_ms"},
 	flow.KindWaitEvent: {"signal_key", "timeout_ms"},
 	flow.KindApproval:  append([]string{"approval_key"}, flow.QuestionParams...),
 }
 
-// warnMisspelled warns of a param that is probably meant to be one of those that the kind reads.
+// warnMisspelled warns of a param that is probably a misspelling of one that the kind reads.
 func (c *checker) warnMisspelled(p *flow.PlanNode, at *define.Place) {
 	own := ownParams[p.Kind]
 	if own == nil {
@@ -29,7 +29,7 @@ func (c *checker) warnMisspelled(p *flow.PlanNode, at *define.Place) {
 		}
 		if meant := flow.Nearest(m.Key, own); meant != "" {
 			c.Warnf(at.Key(m.Key), "no %s reads this: did you mean %s?", p.Kind, meant)
-			c.Mute(at.Key(meant)) // that it is missing
+			c.Mute(at.Key(meant)) // suppresses the problem that it is missing
 		}
 	}
 }

@@ -11,20 +11,21 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// sharedScope is what is known of the shared state of a scope of graph mode: the keys that its
-// nodes write, or wait for. Where others may set keys, a reference is doubted only if it looks like
-// one of these, or cannot have been meant.
+// sharedScope holds the keys of shared that nodes of a scope in graph mode write or wait for. If
+// others may set keys too, a reference is only reported if it looks like a misspelled key or cannot
+// have been intended.
 type sharedScope struct {
 	*checker
-	flat          bool
-	written       map[string]bool
-	others        bool   // somebody else may set keys: who answers a node that waits, or what undoes a subflow
-	unwrittenHint string // what is said of a key that nobody writes
+	flat    bool
+	written map[string]bool
+	// others may set keys: answers to waiting nodes, or compensations of a subflow
+	others        bool
+	unwrittenHint string // text about a key that no node writes
 }
 
 const sharedRef = "$shared."
 
-// sharedKeys warns of keys of shared that nobody writes.
+// sharedKeys warns of keys of shared that no node writes.
 func (c *checker) sharedKeys(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 	sc := &sharedScope{checker: c, flat: s.isFlat(), written: map[string]bool{}, others: s.depth == 0 && othersSet(s.nodes),
 		unwrittenHint: ", and none waits for a signal, which could set it"}
@@ -36,7 +37,8 @@ func (c *checker) sharedKeys(s *scopeSource, g *flow.PlanScope, at *define.Place
 	}
 	special := specialKeys(s.nodes, s.finally)
 	for _, key := range define.InOrder(s.nodes) {
-		if s.depth == 0 || !special[key] { // what undoes something works on the shared state of the whole flow
+		// compensating nodes use the shared state of the whole flow
+		if s.depth == 0 || !special[key] {
 			sc.checkNodeReads(s.nodes[key], g.Nodes[key], at.Key("nodes").Key(key))
 		}
 	}
@@ -45,9 +47,9 @@ func (c *checker) sharedKeys(s *scopeSource, g *flow.PlanScope, at *define.Place
 	}
 }
 
-// othersSet reports whether more than the nodes of the root may set keys of its shared: signals, to
-// a flow in which a node waits for one, and what undoes nodes of a subflow. Of a flow that is not
-// at hand nobody knows.
+// othersSet reports whether more than the nodes of the root may set keys of its shared: signals to
+// waiting nodes, and compensations of nodes in a subflow. An unavailable nested flow counts as one
+// that may.
 func othersSet(nodes map[string]*define.Node) bool {
 	for _, n := range nodes {
 		below := nodesInside(n)
@@ -60,7 +62,7 @@ func othersSet(nodes map[string]*define.Node) bool {
 	return false
 }
 
-// nodesInside are the nodes of the flow that a node holds.
+// nodesInside returns the nodes of the nested flow of a node.
 func nodesInside(n *define.Node) map[string]*define.Node {
 	switch {
 	case n == nil:
@@ -72,7 +74,7 @@ func nodesInside(n *define.Node) map[string]*define.Node {
 	return nil
 }
 
-// addWritten notes the keys that a node writes, or that a signal sets which it waits for.
+// addWritten adds the keys that a node writes, and the key of a signal that it waits for.
 func (sc *sharedScope) addWritten(n *define.Node) {
 	if n.Post.OutputKey != "" {
 		sc.written[n.Post.OutputKey] = true
@@ -87,7 +89,7 @@ func (sc *sharedScope) addWritten(n *define.Node) {
 	}
 }
 
-// firstOf is the key that a path begins with.
+// firstOf returns the first key of a path.
 func firstOf(path string) string {
 	if i := strings.IndexAny(path, ".["); i > 0 {
 		return path[:i]
@@ -97,8 +99,7 @@ func firstOf(path string) string {
 
 func (sc *sharedScope) writtenKeys() []string { return slices.Collect(maps.Keys(sc.written)) }
 
-// checkNodeReads looks at what a node reads. Its plan is nil if it is carried out elsewhere in the
-// flow.
+// checkNodeReads checks the keys that a node reads. Its plan is nil if it belongs to the closing.
 func (sc *sharedScope) checkNodeReads(n *define.Node, p *flow.PlanNode, at *define.Place) {
 	n = orEmpty(n)
 	prep := at.Key("prep")
@@ -123,7 +124,7 @@ func (sc *sharedScope) checkNodeReads(n *define.Node, p *flow.PlanNode, at *defi
 	}
 }
 
-// checkInputKey looks at a text that is a key of shared if it is no reference.
+// checkInputKey checks a text that is a key of shared if it is no reference.
 func (sc *sharedScope) checkInputKey(text string, at *define.Place) {
 	if text == "" || strings.HasPrefix(text, "$") || missingDollarRef(text) != "" {
 		sc.checkText(text, at)
@@ -134,7 +135,7 @@ func (sc *sharedScope) checkInputKey(text string, at *define.Place) {
 	}
 }
 
-// checkText looks at a text that means itself if it is no reference.
+// checkText checks a text that is a literal if it is no reference.
 func (sc *sharedScope) checkText(text string, at *define.Place) {
 	key, isShared := strings.CutPrefix(text, sharedRef)
 	switch {
@@ -145,7 +146,7 @@ func (sc *sharedScope) checkText(text string, at *define.Place) {
 	}
 }
 
-// checkCELReads looks at the keys that an expression in CEL names.
+// checkCELReads checks the keys that a CEL expression reads.
 func (sc *sharedScope) checkCELReads(compiled *expr.CEL, at *define.Place) {
 	for _, read := range compiled.Reads() {
 		if read.Path[0] == "shared" {
@@ -154,7 +155,7 @@ func (sc *sharedScope) checkCELReads(compiled *expr.CEL, at *define.Place) {
 	}
 }
 
-// checkWrittenKey warns of a key that nobody writes. Prefix is how it is referred to.
+// checkWrittenKey warns of a key that no node writes. prefix is the notation of the reference.
 func (sc *sharedScope) checkWrittenKey(key, prefix string, at *define.Place) {
 	if sc.written[key] {
 		return
@@ -166,7 +167,7 @@ func (sc *sharedScope) checkWrittenKey(key, prefix string, at *define.Place) {
 	}
 }
 
-// missingDollarRef is what a text would refer to if it began with $, or "".
+// missingDollarRef returns the path that a text would refer to if it began with $, or "".
 func missingDollarRef(text string) string {
 	for _, prefix := range []string{"params.", "shared.", "input."} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok && rest != "" && !strings.ContainsAny(rest, " \t\n") {
@@ -176,7 +177,7 @@ func missingDollarRef(text string) string {
 	return ""
 }
 
-// checkTexts looks at all texts in an expression in JSON.
+// checkTexts checks all texts in a JSON expression.
 func (sc *sharedScope) checkTexts(raw json.RawMessage, at *define.Place) {
 	switch expr.KindOf(raw) {
 	case expr.KindString:

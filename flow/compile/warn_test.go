@@ -19,7 +19,7 @@ func warningsOf(text string) (told []string) {
 	return told
 }
 
-func TestWhatWasProbablyNotMeantIsAWarning(t *testing.T) {
+func TestProbablyUnintendedDefinitionsAreWarnings(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		want []string
@@ -188,7 +188,7 @@ func TestALoopWithoutAnyPauseIsAWarning(t *testing.T) {
 	}
 }
 
-func TestWhatATaskMayChangeInAFlowOfPocketFlowIsAWarning(t *testing.T) {
+func TestControlParamsThatATaskMayChangeAreWarnings(t *testing.T) {
 	const wins, unless = "in profile pocketflow a task's param ", ": write profile: troupe, or declare inputs without it"
 	definition := `start: a
 nodes:
@@ -216,7 +216,7 @@ func TestAParamOfAChoiceIsAWarning(t *testing.T) {
 	require.Empty(t, told(t, "profile: pocketflow\n"+choice))
 }
 
-func TestANodeThatWritesWhatAnotherOneWaitsForIsAWarning(t *testing.T) {
+func TestWritingAnAwaitedKeyIsAWarning(t *testing.T) {
 	require.Equal(t, []string{
 		`3:38: warning: nodes.a.post.output_key: the key "decision" is what node "ask" waits for, which only a signal or an answer sets: what a node writes there ends no wait`,
 	}, told(t, `start: a
