@@ -8,11 +8,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// What whoever asks has to know before: so that it can ask again, and whom.
+// Functions of this file run at the caller, before it sends a request: they make it safe to repeat,
+// and derive its task.
 
-// Named is the order with a request id, where it would do something the second time, too. Whoever
-// keeps it may send it again after its answer was lost. Others need no id, and a task has few to
-// remember.
+// Named returns the order with a request id if a repetition would have a second effect. The caller
+// keeps the id, so that it can repeat the order after a lost answer. Other orders get no id,
+// because a task remembers only few of them.
 func (o Order) Named() Order {
 	if o.Request != "" {
 		return o
@@ -24,11 +25,11 @@ func (o Order) Named() Order {
 	return o
 }
 
-// keySpace is the name space of ids derived from idempotency keys.
+// keySpace is the namespace of ids derived from idempotency keys.
 var keySpace = uuid.MustParse("6f1d1a52-6b1c-4b5e-9a51-5e6c1c1a7e57")
 
-// TaskID is the id of the task that is asked for, of a flow. Without a Key or an ID each call makes
-// another one.
+// TaskID returns the id of the requested task of a flow. Without a Key or an ID, each call returns
+// a new one.
 func (t *NewTask) TaskID(flowID string) (string, error) {
 	switch {
 	case t.Task != "":
@@ -51,11 +52,10 @@ func (t *NewTask) TaskID(flowID string) (string, error) {
 // NewTaskID returns an id that no other task has.
 func NewTaskID() string { return "task-" + uuid.Must(uuid.NewV7()).String() }
 
-// maxPollNames bounds how many services a poll may name, and how many labels.
+// maxPollNames is how many services, and how many labels, a poll may name.
 const maxPollNames = 1000
 
-// Check refuses names that a store could neither keep nor look for, and more of them than a poller
-// can mean.
+// Check rejects names that a store can neither keep nor search for, and polls with too many names.
 func (p *Poll) Check() error {
 	return cmp.Or(flow.CheckName("the worker's id", p.Worker),
 		checkNames("services", "the service", p.Services), checkNames("labels", "the label", p.Labels))

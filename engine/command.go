@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// Commands by the byte that stands for them. A byte is never given another meaning. What is missing
-// here a member says only to its own tasks.
+// Tags of commands on the wire. A tag is never reused with another meaning. Commands without a tag
+// are used by a member only for its own tasks.
 const (
 	tagSignal byte = iota + 1
 	tagCancel
@@ -33,7 +33,7 @@ const (
 	tagWorking
 )
 
-// codeCommand reads or writes a command with the byte in front that says which.
+// codeCommand reads or writes a command, with its tag in front.
 func codeCommand(c *codec.Codec, cmd *flow.Command) {
 	if c.Reading() {
 		*cmd = readCommand(c)

@@ -1,17 +1,16 @@
-// Package engine says what a member is asked, and what it answers: the one interface between those
-// who ask (the HTTP API, a program that embeds a member) and those who see to it (the actors of a
-// member).
+// Package engine defines the requests to a member and their answers. It is the one interface
+// between the callers (the HTTP API, a program that embeds a member) and the actors of a member.
 //
-// Promises: questions and answers are values without pointers into anybody's state, functions or
-// channels, so they mean the same on another member; Marshal and Unmarshal take them there and
-// back, values of users byte for byte, errors with their kind. What was refused has changed
-// nothing; what was answered is stored.
+// Promises: requests and answers are values without pointers to shared state, functions or
+// channels, so they mean the same on another member. Marshal and Unmarshal keep values of users
+// byte for byte, and the kinds of errors. A rejected request has changed nothing; the effects of an
+// answered one are stored.
 //
-// Watch, Appears and Await last as long as somebody listens: between members they are a Follow with
-// as many Rows as there are, and a Wait. Now and Ready are about the member that is asked. Offers,
-// Keys and Credits are told and not answered. News goes to all other members.
+// Watch, Appears and Await last as long as the caller listens: between members they become a
+// Follow, answered by any number of Rows, and a Wait. Now and Ready describe the member that is
+// called. Offers, Keys and Credits are one-way messages. News goes to all other members.
 //
-// Read engine.go first, then values.go, asking.go and orders.go; the rest is how they travel.
+// Read engine.go first, then values.go, asking.go and orders.go; the rest is the wire format.
 package engine
 
 import (
@@ -22,32 +21,32 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Engine is what a member is asked. Its errors are flow.Error where the caller can do something
-// about them, ErrUnavailable while the store does not answer, and the context's own when the caller
-// did not wait.
+// Engine is the interface of a member or a cluster. Its errors are flow.Error if the caller can act
+// on them, ErrUnavailable while the store does not answer, and the context's error if the caller
+// stopped waiting.
 type Engine interface {
-	// StartTask begins a task. It answers when the task is stored.
+	// StartTask starts a task. It returns when the task is stored.
 	StartTask(ctx context.Context, t NewTask) (Started, error)
-	// Do carries out an order. It answers when what the order did is stored.
+	// Do carries out an order. It returns when the effects of the order are stored.
 	Do(ctx context.Context, o Order) (Outcome, error)
-	// DoAll carries out orders that may be repeated, and answers each of them in its place, also
-	// those whose member is away or busy. Its own error is that the caller did not wait.
+	// DoAll carries out orders that may be repeated, and returns the outcome of each in its place,
+	// even if its member is away or busy. Its own error means that the caller stopped waiting.
 	DoAll(ctx context.Context, orders Orders) (Outcomes, error)
-	// Exchange carries out orders as DoAll does, and claims jobs for a poller meanwhile. It waits
-	// for none.
+	// Exchange carries out orders like DoAll, and claims jobs for a poller at the same time. It
+	// does not wait for jobs.
 	Exchange(ctx context.Context, x Exchange) (Exchanged, error)
-	// Poll claims queue jobs. It answers with none when none came within the time to wait.
+	// Poll claims jobs of the queue. It returns none if none came within the wait time.
 	Poll(ctx context.Context, p Poll) (Jobs, error)
-	// Watch reads a task's journal from a row on, as it grows; it ends with the task. When the
-	// member goes before, or the store cannot be read, it ends by an error, and goes on when it is
-	// asked for what is behind the last row.
+	// Watch returns the rows of a task's journal after a row, as it grows, and ends with the task.
+	// If the member leaves first, or the store cannot be read, it ends with an error; call it again
+	// with the last row received to continue.
 	Watch(ctx context.Context, task string, after int64) iter.Seq2[Row, error]
-	// Appears waits until there is a task, for those who know its id before it has been started.
+	// Appears waits until a task exists, for callers that know its id before it starts.
 	Appears(ctx context.Context, task string) error
-	// Await answers when a task has ended.
+	// Await waits until a task has ended.
 	Await(ctx context.Context, task string) (flow.TaskStatus, error)
-	// Now is the store's time.
+	// Now returns the store's time.
 	Now() time.Time
-	// Ready reports whether the member can do its work: it is there, and what it writes is stored.
+	// Ready reports whether the member can work: it exists, and its writes are stored.
 	Ready() error
 }

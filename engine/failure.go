@@ -8,44 +8,45 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// ErrUnavailable reports that the store cannot be reached, or has no room, for now. Whether it has
-// done what it was asked for is unknown.
+// ErrUnavailable reports that the store cannot be reached, or has no room, at the moment. It is
+// unknown whether the request took effect.
 var ErrUnavailable = errors.New("engine: the store is not available")
 
-// unableError is an error of a member that cannot do its work for now.
+// unableError is an error of a member that cannot work at the moment.
 type unableError struct{ error }
 
-// Unable says of an error that another member may do better: it is ErrUnavailable, too.
+// Unable marks an error that another member may avoid: the result also matches ErrUnavailable.
 func Unable(err error) error { return unableError{err} }
 
 func (u unableError) Unwrap() error        { return u.error }
 func (u unableError) Is(target error) bool { return target == ErrUnavailable }
 
-// Refusal answers what a member did not do. It is how an error travels.
+// Refusal is the answer to a request that the member did not carry out. It carries an error to
+// another member.
 type Refusal struct{ Err error }
 
-// What an error is called on its way when it is none that a caller can act on.
+// The wire names of errors that are not a flow.Error.
 const (
 	nameUnavailable = "unavailable"
 	nameDeadline    = "deadline"
 	nameCanceled    = "gave up"
-	nameBadInputs   = "bad inputs" // its text is the list of them
+	nameBadInputs   = "bad inputs" // the text is the list of problems
 	nameInternal    = "internal"
 )
 
-// namedErrors are the errors that are told apart on the other side, by what they are called.
+// namedErrors are the errors that keep their identity on the wire, by their wire names.
 var namedErrors = map[string]error{nameUnavailable: ErrUnavailable, nameDeadline: context.DeadlineExceeded, nameCanceled: context.Canceled}
 
-// remoteError is an error that has come from another member.
+// remoteError is an error that came from another member.
 type remoteError struct {
 	text  string
-	cause error // one of known, or nil
+	cause error // an error of namedErrors, or nil
 }
 
 func (f *remoteError) Error() string { return f.text }
 func (f *remoteError) Unwrap() error { return f.cause }
 
-// encodeError takes an error apart into what it is called and its text; no error has no name.
+// encodeError returns the wire name and the text of an error; the name is "" for nil.
 func encodeError(err error) (name, text string) {
 	var e *flow.Error
 	var bad *flow.BadInputs
@@ -53,7 +54,7 @@ func encodeError(err error) (name, text string) {
 	case err == nil:
 		return "", ""
 	case errors.As(err, &bad):
-		list, _ := json.Marshal(bad.Problems) // texts are always marshaled
+		list, _ := json.Marshal(bad.Problems) // problems can always be marshaled
 		return nameBadInputs, string(list)
 	case errors.Is(err, ErrUnavailable):
 		return nameUnavailable, err.Error()
@@ -68,7 +69,7 @@ func encodeError(err error) (name, text string) {
 	return nameInternal, err.Error()
 }
 
-// decodeError is the inverse of spell.
+// decodeError is the inverse of encodeError.
 func decodeError(name, text string) error {
 	switch kind := flow.ErrorKind(name); kind {
 	case "":

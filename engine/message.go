@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// Message is a question or an answer.
+// Message is a request or an answer.
 type Message interface {
-	// messageKind is the byte that stands for this kind of message. It is never given another
+	// messageKind returns the byte of this kind of message. It is never reused with another
 	// meaning.
 	messageKind() byte
 	codeFields(c *codec.Codec)
@@ -35,7 +35,7 @@ func (*Credits) messageKind() byte   { return 17 }
 func (*Exchange) messageKind() byte  { return 18 }
 func (*Exchanged) messageKind() byte { return 19 }
 
-// newMessage is a message of a kind; nil = there is no such kind.
+// newMessage returns an empty message of a kind; nil if there is no such kind.
 func newMessage(kind byte) Message {
 	for _, m := range []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{},
 		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Errands{}, &News{}, &Keys{}, &Heard{}, &Credits{}, &Exchange{}, &Exchanged{}} {
@@ -46,10 +46,10 @@ func newMessage(kind byte) Message {
 	return nil
 }
 
-// messageVersion of the form of messages. Members of one cluster speak the same one.
+// messageVersion is the version of the message format. Members of one cluster use the same one.
 const messageVersion = 1
 
-// Marshal makes bytes of a message. It fails for orders that are no other member's business.
+// Marshal encodes a message. It fails for orders that must not leave the member.
 func Marshal(m Message) ([]byte, error) {
 	c := codec.Write([]byte{messageVersion, m.messageKind()})
 	if m.codeFields(c); c.Broken() != "" {
@@ -132,7 +132,7 @@ func codeError(c *codec.Codec, err *error) {
 	}
 }
 
-// codeEvents has them as they are in journals.
+// codeEvents encodes events in the format of journals.
 func codeEvents(c *codec.Codec, events *[]flow.Event) {
 	var row []byte
 	if !c.Reading() && len(*events) > 0 {

@@ -9,12 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Claim is a claim as a poller knows it. Its Token may be missing where the worker's name is
-// enough.
+// Claim identifies a claim of a poller. Token may be "" if the worker's name is sufficient.
 type Claim struct{ Job, Token string }
 
-// Append adds units to a fanout that has begun and tells their indexes. The same request tells the
-// same ones. A route, if given, must be the step's.
+// Append adds units to a fanout that has started, and returns their indexes. The same request
+// returns the same indexes. A route, if given, must be the step's.
 func Append(ctx context.Context, e Engine, task string, a flow.Append, request string) ([]int, error) {
 	out, err := e.Do(ctx, Order{Task: task, Command: a, Request: request})
 	if err != nil {
@@ -27,33 +26,34 @@ func Append(ctx context.Context, e Engine, task string, a flow.Append, request s
 	return indexes, nil
 }
 
-// Completing reports the end of a queue job. A late or repeated report is acknowledged and changes
-// nothing.
+// Completing returns the order that reports the end of a queue job. A late or repeated report is
+// acknowledged and changes nothing.
 func Completing(job string, r flow.Report) (Order, error) {
 	task, at, err := flow.ParseJobID(job)
 	r.Address, r.Poller = at, true
 	return Order{Task: task, Command: r}, err
 }
 
-// Direct reports the end of a unit whose route is direct. Of the address only scope, node and unit
-// are needed. An error is not tried again: nobody but the caller would.
+// Direct returns the order that reports the end of a unit whose route is direct. Of the address,
+// only scope, node and unit are needed. An error is final, because only the caller could retry.
 func Direct(task string, at flow.Address, output json.RawMessage, failure string) Order {
 	return Order{Task: task, Command: flow.Report{Address: at, Output: output, Error: failure, Fatal: failure != "", Direct: true}}
 }
 
-// Extended is what came of prolonging claims.
+// Extended is the result of extending claims.
 type Extended struct {
-	Canceled []string // jobs that nobody waits for any longer
-	Unheard  []string // jobs whose tasks were not to be reached for the moment: their claims last as long as before
+	Canceled []string // jobs that no task waits for any more
+	// jobs whose tasks could not be reached: their claims end when they did before
+	Unheard []string
 }
 
-// Extend prolongs a worker's claims from now on, by 0 as long as a claim holds. Ids that no job can
-// have are among the canceled ones: the worker's other claims must not run out because of one. Nor
-// must they because of one whose task is not to be reached before ctx ends; that is an error only
-// when no task is.
+// Extend extends a worker's claims from now on by the given time; 0 is the usual duration of a
+// claim. Invalid job ids are returned as canceled, so that they do not make the worker's other
+// claims expire. For the same reason a task that cannot be reached before ctx ends is an error only
+// if no task can be reached.
 func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by time.Duration) (x Extended, err error) {
 	orders := make(Orders, 0, len(claims))
-	jobs := make([]string, 0, len(claims)) // of the orders
+	jobs := make([]string, 0, len(claims)) // job ids of the orders
 	for _, c := range claims {
 		task, at, err := flow.ParseJobID(c.Job)
 		if err != nil {
@@ -80,14 +80,14 @@ func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by tim
 	return x, nil
 }
 
-// isRetryable says that an order may be carried out when it comes again.
+// isRetryable reports whether the order may succeed when it is repeated.
 func isRetryable(err error) bool {
 	kind := flow.ErrorKindOf(err)
 	return kind == flow.Busy || kind == flow.Moved || errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// GiveBack returns claims, so that other pollers get the jobs at once. What is not claimed with
-// that token (any longer), or was deleted with its task, stays as it is.
+// GiveBack returns claimed jobs, so that other pollers get them at once. A job that is not claimed
+// with that token (any more), or that was deleted with its task, does not change.
 func GiveBack(ctx context.Context, e Engine, claims []Claim) error {
 	orders := make(Orders, len(claims))
 	for i, c := range claims {
@@ -104,7 +104,7 @@ func GiveBack(ctx context.Context, e Engine, claims []Claim) error {
 	return outcomes.firstFailure()
 }
 
-// firstFailure is the first refusal that is not for the reason that what was asked for is over.
+// firstFailure returns the first error that is not "too late".
 func (o Outcomes) firstFailure() error {
 	for i := range o {
 		if err := o[i].Err; err != nil && !isTooLate(err) {
@@ -114,8 +114,8 @@ func (o Outcomes) firstFailure() error {
 	return nil
 }
 
-// isTooLate says that an order came too late: nobody waits for the job any longer, somebody else
-// has it, or it is deleted.
+// isTooLate reports whether an order came too late: no task waits for the job any more, another
+// worker holds it, or it is deleted.
 func isTooLate(err error) bool {
 	kind := flow.ErrorKindOf(err)
 	return kind == flow.Conflict || kind == flow.NotFound

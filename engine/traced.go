@@ -8,19 +8,19 @@ import (
 
 type tracedKey struct{}
 
-// WithTraced is the context of a request that belongs to a trace; tasks that are started for it do,
-// too.
+// WithTraced returns the context of a request that belongs to a trace; tasks that it starts belong
+// to the trace, too.
 func WithTraced(ctx context.Context, t *flow.Traced) context.Context {
 	return context.WithValue(ctx, tracedKey{}, t)
 }
 
-// TracedOf is the trace that a request belongs to; nil = none is told.
+// TracedOf returns the trace that a request belongs to; nil if there is none.
 func TracedOf(ctx context.Context) *flow.Traced {
 	t, _ := ctx.Value(tracedKey{}).(*flow.Traced)
 	return t
 }
 
-// AsLink points to a trace in place of belonging to it.
+// AsLink returns a link to a trace instead of membership in it.
 func AsLink(t *flow.Traced) *flow.Traced {
 	if t == nil {
 		return nil
