@@ -10,11 +10,11 @@ import (
 type (
 	// Approval is a wait for the answer of a person, as /v1 returns it.
 	Approval = wire.Approval
-	// ApprovalQuestion is what a person who approves gets to read.
+	// ApprovalQuestion is the text and data that an approver reads.
 	ApprovalQuestion = wire.Question
 	// ApprovalAnswer is the answer of a person.
 	ApprovalAnswer = wire.Answer
-	// ApprovalAnswered reports what an answer did.
+	// ApprovalAnswered reports the effect of an answer.
 	ApprovalAnswered = wire.Answered
 	// ApprovalNewLink asks for a link by which a person can answer without a token.
 	ApprovalNewLink = wire.NewLink
@@ -25,23 +25,23 @@ type (
 // ApprovalQuery picks approvals.
 type ApprovalQuery = client.ApprovalQuery
 
-// Approvals lists what tasks ask people for.
+// Approvals lists the approvals that tasks wait for.
 func (e *Engine) Approvals(ctx context.Context, q ApprovalQuery) (*Page[Approval], error) {
 	return withTypedError(e.client.Approvals(ctx, q))
 }
 
-// Approval reads one, with what whoever decides has to know.
+// Approval reads one approval, with the facts that the approver needs to decide.
 func (e *Engine) Approval(ctx context.Context, id string) (*ApprovalQuestion, error) {
 	return withTypedError(e.client.Approval(ctx, id))
 }
 
-// AnswerApproval answers one. When somebody else did before, that one's answer counts, which is
-// what is told.
+// AnswerApproval answers an approval. If it was answered before, the earlier answer counts and is
+// returned.
 func (e *Engine) AnswerApproval(ctx context.Context, id string, a ApprovalAnswer) (*ApprovalAnswered, error) {
 	return withTypedError(e.client.AnswerApproval(ctx, id, a))
 }
 
-// LinkApproval makes a link by which somebody without a token may answer an approval.
+// LinkApproval creates a link by which a person without a token can answer an approval.
 func (e *Engine) LinkApproval(ctx context.Context, id string, l ApprovalNewLink) (*ApprovalLink, error) {
 	return withTypedError(e.client.LinkApproval(ctx, id, l))
 }

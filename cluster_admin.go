@@ -13,13 +13,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// clusterAdmin answers what those who operate a cluster ask. It asks the store for all of it, which
-// has the last word, so every member answers the same.
+// clusterAdmin answers the requests of operators about the cluster. It reads everything from the
+// store, which is authoritative, so every member gives the same answers.
 type clusterAdmin struct {
-	name   string // of the cluster
+	name   string // name of the cluster
 	me     string // incarnation of the member that answers
 	store  persistence.Store
-	keeper *cluster.Keeper // nil where the store has room for one member only
+	keeper *cluster.Keeper // nil if the store has room for one member only
 }
 
 func (e *Engine) clusterAdmin() *clusterAdmin {
@@ -30,7 +30,7 @@ func (e *Engine) clusterAdmin() *clusterAdmin {
 	return c
 }
 
-// readCluster is how the cluster is at this moment, and what tasks its shards have.
+// readCluster returns the present state of the cluster, and the number of tasks per shard.
 func (c *clusterAdmin) readCluster(ctx context.Context) (*cluster.View, map[int]persistence.ShardTasks, error) {
 	v, err := c.readView(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func toMoves(v *cluster.View, all []cluster.Move) []wire.Move {
 	return told
 }
 
-// Drain implements v1.Cluster. The member need not be asked: it looks at the store, too.
+// Drain implements v1.Cluster. It need not call the member, because that reads the store, too.
 func (c *clusterAdmin) Drain(ctx context.Context, member string, drains bool) (*wire.Member, error) {
 	v, err := c.readView(ctx)
 	if err != nil {
@@ -155,7 +155,8 @@ func (c *clusterAdmin) Drain(ctx context.Context, member string, drains bool) (*
 		return nil, err
 	}
 	if c.keeper != nil {
-		c.keeper.Look() // as the member itself does, if it is another one, when its next renewal tells of the change
+		// a drained member on another host does the same when its next renewal reports the change
+		c.keeper.Look()
 	}
 	if v, err = c.readView(ctx); err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (c *clusterAdmin) Drain(ctx context.Context, member string, drains bool) (*
 	return &answer, nil
 }
 
-// findMember finds a member that lives by its name or incarnation.
+// findMember returns the living member that has this name or incarnation.
 func findMember(v *cluster.View, member string) (persistence.MemberRow, error) {
 	var found []persistence.MemberRow
 	for _, m := range v.Living() {
@@ -190,7 +191,7 @@ func findMember(v *cluster.View, member string) (persistence.MemberRow, error) {
 	return persistence.MemberRow{}, flow.Errorf(flow.Conflict, "several members are called %s: name one by its incarnation: %s", member, strings.Join(names, ", "))
 }
 
-// hasTakers reports whether somebody would be left to take what a member owns.
+// hasTakers reports whether another member is left to take over the shards of m.
 func (c *clusterAdmin) hasTakers(v *cluster.View, m persistence.MemberRow) bool {
 	return slices.ContainsFunc(v.Living(), func(other persistence.MemberRow) bool {
 		return other.Incarnation != m.Incarnation && !other.Draining && time.UnixMilli(other.Until).After(v.Now)

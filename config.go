@@ -21,177 +21,187 @@ import (
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
-// Config says how a member works. The zero value is a member on the SQLite file troupe.db that
-// listens nowhere; every field has a useful default.
+// Config holds the settings of a member. The zero value is a member on the SQLite file troupe.db
+// that does not listen; every field has a useful default.
 type Config struct {
-	// Store is where everything is kept: "sqlite:PATH" or a "postgres://" URL.
+	// Store is the database that holds everything: "sqlite:PATH" or a "postgres://" URL.
 	Store string
-	// Schema is where on PostgreSQL, which is created if it is not there: what else the database
-	// has is left alone, and members with another schema are another cluster. Default "troupe".
+	// Schema is the schema on PostgreSQL; it is created if it does not exist. Other objects of the
+	// database are left alone, and members with another schema form another cluster. Default
+	// "troupe".
 	Schema string
-	// Name of the member, in logs and in the list of workers. Default: "troupe-" and the host's
-	// name.
+	// Name is the name of the member in logs and in the list of workers. Default: "troupe-" and the
+	// host's name.
 	Name string
 
 	// Listen is the address the HTTP API listens on when Serve is called without a listener.
 	Listen string
-	// Listener is one of that address that is open already, see the function Listen; Serve is to
-	// come.
+	// Listener is an open listener on that address, see the function Listen. The caller promises to
+	// call Serve later.
 	Listener net.Listener
-	// UI serves the pages for people with a browser, below /ui/: that of package api/ui,
-	// ui.Handler(). Default: there are none, and nothing of them is in your program.
+	// UI is the handler of the web pages below /ui/: ui.Handler() of package api/ui. Default: there
+	// are no pages, and their files are not linked into your program.
 	UI http.Handler
-	// Tokens that let callers in, as "Authorization: Bearer …". None = everybody who reaches the
-	// address.
+	// Tokens let callers in, as "Authorization: Bearer …". Without tokens, every caller that
+	// reaches the address is let in.
 	Tokens []string
 	// Insecure allows an address other than loopback without tokens.
 	Insecure bool
-	// TLSCert and TLSKey are PEM files of a certificate and its key: with them the HTTP API speaks
-	// TLS only. They are read again when they change. TLSClientCA is one of authorities: with it
-	// every client but a probe needs a certificate of theirs.
+	// TLSCert and TLSKey are PEM files of a certificate and its key: with them the HTTP API accepts
+	// TLS only. They are read again when they change. TLSClientCA is a PEM file of certificate
+	// authorities: with it every client except a probe needs a certificate that they have signed.
 	TLSCert, TLSKey, TLSClientCA string
-	// CA is a PEM file of authorities that servers which this member calls are checked against,
-	// such as push workers with https URLs. Default: the system's.
+	// CA is a PEM file of certificate authorities. They verify servers that this member calls, such
+	// as push workers with https URLs. Default: those of the system.
 	CA string
-	// AllowOrigins and AllowHosts name web pages and host names that may be used besides the local
+	// AllowOrigins and AllowHosts are web origins and host names that may be used besides the local
 	// ones.
 	AllowOrigins, AllowHosts []string
-	// WorkerNetworks are the networks that URLs of push workers may be in, besides loopback.
+	// WorkerNetworks are the networks that the URLs of push workers may point to, besides loopback.
 	WorkerNetworks []netip.Prefix
 
-	// Cluster is the name of the cluster: members with the same store of PostgreSQL are one, and
-	// have the same name for it. Default "troupe".
+	// Cluster is the name of the cluster. Members with the same PostgreSQL store are one cluster,
+	// and all have the same name for it. Default "troupe".
 	Cluster string
-	// Advertise is the URL under which other members reach this one. Default: that of Listen, if it
-	// names a host. A member that has begun before Serve is called, and has no Listener, is reached
-	// on a free port of that host; one that listens nowhere on its own host alone.
+	// Advertise is the URL where other members reach this one. Default: the URL of Listen, if it
+	// names a host. A member that starts before Serve is called, and has no Listener, is reached on
+	// a free port of that host. A member that does not listen is reached from its own host only.
 	Advertise string
-	// Gossip is the HOST:PORT where this member hears of others. Default: the host of Listen, port
-	// 8071 or, when that is taken, a free one. Join names members to begin with, as HOST:PORT; none
-	// = those that the store knows.
+	// Gossip is the HOST:PORT where this member receives gossip. Default: the host of Listen and
+	// port 8071, or a free port when that is taken. Join lists members to contact first, as
+	// HOST:PORT; if empty, the members known to the store.
 	Gossip string
 	Join   []string
-	// GossipKeyFile has the keys that gossip is encrypted with, ClusterSecretFile the secret that
-	// members prove themselves with to each other: all members have the same. Both are needed
-	// beyond this host, unless Insecure.
+	// GossipKeyFile holds the keys that encrypt gossip. ClusterSecretFile holds the secret by which
+	// members authenticate to each other. All members have the same files. Both are needed beyond
+	// this host, unless Insecure is set.
 	GossipKeyFile, ClusterSecretFile string
-	// GossipProfile says how soon a silent member is noticed: "fast" (default) or "lan".
+	// GossipProfile sets how soon a silent member is noticed: "fast" (default) or "lan".
 	GossipProfile string
-	// Lease is how long a member may be silent before the others take its tasks over, the same for
-	// all members of a cluster. Default 2 s; from 1 s to 10 min.
+	// Lease is how long a member may be silent before the others take over its tasks. It is the
+	// same for all members of a cluster. Default 2 s; from 1 s to 10 min.
 	Lease time.Duration
 
-	// AllowScripts lets flows start programs on this host. ScriptDir is where they run and what
-	// their work_dir may not leave; "" = the folder this process runs in, and anywhere.
+	// AllowScripts allows flows to start programs on this host. ScriptDir is the directory in which
+	// they run and which their work_dir cannot leave; "" is the directory of this process, and no
+	// bound.
 	AllowScripts bool
 	ScriptDir    string
-	// OrkWorkers is a file that says what tasks of Ork's workflows may use that name a worker; it
-	// is read anew for each workflow. Default: the workers.yaml beside the workflow.
+	// OrkWorkers is a file that defines the workers which Ork workflows may name. It is read again
+	// for each workflow. Default: the workers.yaml beside the workflow.
 	OrkWorkers string
-	// ChildEnv names the variables that scripts see of this process's environment, besides PATH,
+	// ChildEnv names the variables of this process's environment that scripts get, besides PATH,
 	// HOME, LANG, LC_*, TZ, TMPDIR and USER.
 	ChildEnv []string
 
-	// SecretEnv names variables of this process's environment, and SecretDir is a folder with
-	// files, that are secrets for flows: a program is given one by its name. Any other is refused
-	// when a flow is published. Their values are in no event, log or answer.
+	// SecretEnv names variables of this process's environment that are secrets for flows; SecretDir
+	// is a directory whose files are such secrets. A program gets a secret by its name. A flow that
+	// names any other secret cannot be published. The values appear in no event, log or answer.
 	SecretEnv []string
 	SecretDir string
-	// Secrets are further ones by their names, which are read when they are needed, each time.
+	// Secrets are further secrets by name. Each is read whenever it is needed.
 	Secrets map[string]ReadSecret
 
-	// ObjectStore is the URL of where workers that know nothing else of a member find what they
-	// have to do, and say how it is, in files: file:///FOLDER, or one of a scheme that Buckets
-	// opens. All members of a cluster have the same. "" = none.
+	// ObjectStore is a URL for files by which members exchange jobs and results with workers that
+	// cannot reach a member: file:///FOLDER, or a URL with a scheme that Buckets opens. All members
+	// of a cluster have the same. "" = none.
 	ObjectStore string
-	// ObjectStoreKeep is how long these files stay when their task has ended. Default: as long as
-	// the task.
+	// ObjectStoreKeep is how long these files are kept after their task has ended. Default: as long
+	// as the task.
 	ObjectStoreKeep time.Duration
-	// PayloadStore is the URL of where values of more than PayloadOver bytes are kept, so that the
-	// store holds references to them: file:///FOLDER, or one of a scheme that Buckets opens. All
-	// members of a cluster have the same, and one that had it once keeps it: its tasks refer to it.
-	// "" = all values are in the store. PayloadOver is 64 KiB by default.
+	// PayloadStore is the URL where values of more than PayloadOver bytes are kept, so that the
+	// store holds references to them: file:///FOLDER, or a URL with a scheme that Buckets opens.
+	// All members of a cluster have the same. A cluster that had one keeps it, because its tasks
+	// refer to it. "" = all values are in the store. PayloadOver is 64 KiB by default.
 	PayloadStore string
 	PayloadOver  int
-	// Buckets open object stores by the scheme of their URL. Those of file are opened anyway.
+	// Buckets are the functions that open object stores, by the scheme of their URL. The scheme
+	// file is built in.
 	Buckets map[string]OpenBucket
-	// AllowContainers lets flows have programs run in containers. ContainerHost is who runs them,
-	// such as unix:///run/podman/podman.sock or tcp://127.0.0.1:2375, Docker or Podman: "" = what
-	// DOCKER_HOST says, or Docker's own place. All members of a cluster have the same.
+	// AllowContainers allows flows to run programs in containers. ContainerHost is the address of
+	// Docker or Podman, such as unix:///run/podman/podman.sock or tcp://127.0.0.1:2375; "" = the
+	// value of DOCKER_HOST, or Docker's default. All members of a cluster have the same.
 	AllowContainers bool
 	ContainerHost   string
-	// RegistryAuthFile says as whom images are fetched, by registry, in the form of Docker's
-	// config.json or Podman's auth.json; it is read anew for each image, and every flow's images
-	// are fetched so. Default: as nobody in particular.
+	// RegistryAuthFile holds the credentials for pulling images, by registry, in the form of
+	// Docker's config.json or Podman's auth.json. It is read again for each image, and it applies
+	// to the images of all flows. Default: images are pulled without credentials.
 	RegistryAuthFile string
-	// ContainerNetworks are the networks that flows may have their containers in, beside none and
-	// the container host's default. Default: any but host, which shows them the services that
-	// listen on that host alone.
+	// ContainerNetworks are the networks that flows may use for their containers, besides none and
+	// the container host's default. Default: any network except host, because host exposes services
+	// that listen only on that host.
 	ContainerNetworks []string
-	// Containers is how many run at once on the container host, of all members. Default 64.
+	// Containers is how many containers of all members run at once on the container host. Default
+	// 64.
 	Containers int
 
-	// Starters begin the jobs of nodes with exec_type outside, by the name of their service.
+	// Starters start the jobs of nodes with exec_type outside, by the name of their service.
 	Starters map[string]Starter
-	// Trackers look after work outside that tasks wait for, by the name of its service: see
-	// deferred in the documentation. There are those for custom_http and object_store already, and
-	// a starter for the latter.
+	// Trackers follow external jobs that tasks wait for, by the name of their service: see deferred
+	// in the documentation. Trackers for custom_http and object_store are built in, and so is a
+	// starter for the latter.
 	Trackers map[string]Tracker
-	// Services do both with what the member has, such as its log and its object store.
+	// Services both start and follow external jobs, with the tools of the member such as its log
+	// and its object store.
 	Services map[string]OpenService
-	// PollNetworks are the networks that URLs of custom_http may be in. Default: none, not even
-	// loopback. AllowMock allows URLs with mock://, which mean jobs that are there for tests.
+	// PollNetworks are the networks that URLs of custom_http may point to. Default: none, not even
+	// loopback. AllowMock allows mock:// URLs, which stand for test jobs.
 	PollNetworks []netip.Prefix
 	AllowMock    bool
 
-	// Limits keep one task from harming the others. Zero fields mean flow.DefaultLimits.
+	// Limits keep one task from harming the others. Zero fields have the values of
+	// flow.DefaultLimits.
 	Limits flow.Limits
-	// Concurrency is how many jobs of a kind this member carries out at once: 256 of each by
-	// default.
+	// Functions, Scripts and Calls are how many jobs of each kind this member runs at once: 256 of
+	// each by default.
 	Functions, Scripts, Calls int
 	// Visibility is how long a poller may hold a job without a heartbeat. Default 60 s.
 	Visibility time.Duration
-	// IdleAfter is how long a task that only waits stays in memory. Default 3 s.
+	// IdleAfter is how long a task that only waits is kept in memory. Default 3 s.
 	IdleAfter time.Duration
-	// WorkerTTL is how long after its last heartbeat a worker gets no more jobs. Default 15 s.
+	// WorkerTTL is the time after the last heartbeat of a worker when it stops getting jobs.
+	// Default 15 s.
 	WorkerTTL time.Duration
-	// StandbyWorkers are the ids of workers that get no job of a service which another live worker
-	// offers.
+	// StandbyWorkers are the ids of workers that get no job of a service while another live worker
+	// offers it.
 	StandbyWorkers []string
-	// WorkerRefresh is how often heartbeats are written down. Default 5 s.
+	// WorkerRefresh is how often heartbeats are written to the store. Default 5 s.
 	WorkerRefresh time.Duration
-	// ResumeGrace is how long the jobs of an attached worker wait for it when its stream breaks.
-	// Default 5 s; negative = others get them at once.
+	// ResumeGrace is how long the jobs of an attached worker wait for it after its stream breaks.
+	// Default 5 s; negative = other workers get them at once.
 	ResumeGrace time.Duration
-	// MaxLog is how many characters of what an attempt prints are kept, the newest. Default
+	// MaxLog is how many characters of an attempt's output are kept, the newest ones. Default
 	// 2,000,000.
 	MaxLog int
-	// Retention is how long ended tasks are kept. Default 30 days; negative = for ever.
+	// Retention is how long ended tasks are kept. Default 30 days; negative = forever.
 	Retention time.Duration
 
-	// Spans take what tasks have done as spans, see package flow/trace, once it is stored. Default:
-	// nobody does. SpanRatio is of how many traces they are told, by the ids of the traces: default
-	// 1, negative = of none. Those of a task that is started in a trace are told if that is
-	// sampled, unless SpanRatioAlone says that the ratio counts for it, too; those of a task that
-	// fails are told anyway.
+	// Spans receives the spans of tasks, see package flow/trace, after the facts are stored.
+	// Default: none.
+	//
+	// SpanRatio is the share of traces that are sent, chosen by trace id: default 1, negative =
+	// none. A task that is started in a trace follows that trace's sampling flag; with
+	// SpanRatioAlone the ratio applies to it as well. The spans of a task that fails are always
+	// sent.
 	Spans          Spans
 	SpanRatio      float64
 	SpanRatioAlone bool
-	// TraceLinks gives every task a trace of its own, which points to that of whoever started it.
+	// TraceLinks gives every task a trace of its own, with a link to the caller's trace.
 	TraceLinks bool
-	// TraceURL and LogURL are where people see the trace and the log lines of a task: URLs with
-	// {trace_id} and {task}, which the pages make links of. "" = nowhere.
+	// TraceURL and LogURL are the URLs of a task's trace and log lines, with {trace_id} and {task};
+	// the web pages show them as links. "" = no links.
 	TraceURL, LogURL string
 
-	// NodeMetrics has metrics tell attempts by node, too: of the first 500 nodes that a member
-	// comes across, of all flows together.
+	// NodeMetrics adds metrics of attempts per node, for the first 500 nodes of all flows that a
+	// member meets.
 	NodeMetrics bool
 
-	// Logger hears what happens, never what is in it. Default: nobody does.
+	// Logger receives log records. They name things and never hold their content. Default: no logs.
 	Logger *slog.Logger
 }
 
-// checkScriptDir finds out at the start what would fail every script.
+// checkScriptDir checks the directory for scripts at the start; otherwise every script would fail
+// later.
 func (c *Config) checkScriptDir() error {
 	if !c.AllowScripts || c.ScriptDir == "" {
 		return nil
@@ -206,11 +216,10 @@ func (c *Config) checkScriptDir() error {
 	return nil
 }
 
-// Tracker looks after work outside that a service carries out: jobs of another system, which tasks
-// wait for.
+// Tracker follows external jobs of a service: jobs of another system that tasks wait for.
 type Tracker = actors.Tracker
 
-// Starter begins jobs in another system.
+// Starter starts jobs in another system.
 type Starter = external.Starter
 
 // ReadSecret reads a secret.
@@ -219,9 +228,10 @@ type ReadSecret = func() ([]byte, error)
 type (
 	// OpenService opens a Service with the tools of the member that uses it.
 	OpenService = external.Open
-	// Service begins jobs in another system and follows them until they end.
+	// Service starts jobs in another system and follows them until they end.
 	Service = external.Service
-	// ServiceTools are what a member gives to a service: its clock, its log and its HTTP client.
+	// ServiceTools are the tools that a member gives to a service: its clock, its log and its HTTP
+	// client.
 	ServiceTools = external.Tools
 )
 
@@ -232,11 +242,11 @@ type (
 	ExternalStatus = flow.ExternalStatus
 )
 
-// ErrTaken means that another member lives on the store.
+// ErrTaken reports that another member uses the store.
 var ErrTaken = persistence.ErrTaken
 
-// OpenStore opens the store that a setting names: "sqlite:PATH", or a "postgres://" URL and a
-// schema there; "" = "troupe".
+// OpenStore opens the store of a setting: "sqlite:PATH", or a "postgres://" URL with a schema;
+// schema "" is "troupe".
 func OpenStore(ctx context.Context, setting, schema string) (persistence.Store, error) {
 	return openStore(ctx, setting, schema, slog.New(slog.DiscardHandler))
 }
@@ -259,7 +269,7 @@ func openStore(ctx context.Context, setting, schema string, log *slog.Logger) (p
 	return nil, fmt.Errorf("store %q is neither sqlite:PATH nor a postgres:// URL", StoreName(setting))
 }
 
-// checkFile refuses what other programs write after "sqlite:" and what is no path here: it would
+// checkFile rejects options and URIs that other programs accept after "sqlite:". Here they would
 // become the name of a new, empty file.
 func checkFile(path string) error {
 	before, options, _ := strings.Cut(path, "?")
@@ -279,7 +289,7 @@ func checkFile(path string) error {
 	return nil
 }
 
-// StoreName is what may be shown of a store's setting: it holds no password.
+// StoreName returns the part of a store's setting that may be shown: it holds no password.
 func StoreName(setting string) string {
 	switch {
 	case storeKind(setting) == "postgres":
@@ -287,10 +297,10 @@ func StoreName(setting string) string {
 	case strings.HasPrefix(setting, "sqlite:") || !strings.ContainsAny(setting, "@=?"):
 		return setting
 	}
-	return "…" // of no known kind: a password may be anywhere in it
+	return "…" // the kind is unknown, so a password may be anywhere in it
 }
 
-// storeKind names the kind of store of a setting.
+// storeKind returns the kind of store of a setting.
 func storeKind(setting string) string {
 	if strings.HasPrefix(setting, "postgres") {
 		return "postgres"
@@ -298,13 +308,13 @@ func storeKind(setting string) string {
 	return "sqlite"
 }
 
-// checkListen refuses addresses that strangers could use. Whose certificates are asked for are no
-// strangers.
+// checkListen rejects addresses that unknown clients could use. Client certificates (TLSClientCA)
+// count as authentication.
 func (c *Config) checkListen(addr string) error {
 	return api.CheckListen(addr, c.Tokens, c.Insecure || c.TLSClientCA != "")
 }
 
-// Scheme is how the HTTP API is addressed: "https" or "http".
+// Scheme returns the URL scheme of the HTTP API: "https" or "http".
 func (c *Config) Scheme() string {
 	if c.TLSCert != "" {
 		return "https"
@@ -312,9 +322,9 @@ func (c *Config) Scheme() string {
 	return "http"
 }
 
-// Listen opens the address that a Config names, unless strangers could use it. Its listener is for
-// Serve: a program that wants to know of a taken port before it takes up tasks calls it first, and
-// says so in the Config.
+// Listen opens the address of a Config, unless unknown clients could use it. The listener is for
+// Serve. A program that must know of a taken port before it resumes tasks calls Listen first, and
+// sets Config.Listener.
 func Listen(cfg Config) (net.Listener, error) {
 	if err := cfg.checkListen(cfg.Listen); err != nil {
 		return nil, err

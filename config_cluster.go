@@ -19,19 +19,19 @@ import (
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
-// gossipPort is where members gossip unless they are told otherwise; when it is taken a free one
-// is.
+// gossipPort is the default port of gossip; when it is taken, a free port is used.
 const gossipPort = "8071"
 
-// Leases are renewed five times as often, and each second: shorter ones run out whenever a disk is
-// busy for a moment, and with longer ones tasks wait for their dead members.
+// The limits of a lease. A member renews its lease five times per lease, and at least each second.
+// A shorter lease would expire whenever a disk is busy for a moment; with a longer one, tasks would
+// wait too long for a dead member.
 const (
 	leastLease = time.Second
 	mostLease  = 10 * time.Minute
 )
 
-// checkCluster refuses settings of a cluster that cannot work. locked: the store has room for one
-// member only.
+// checkCluster rejects settings of a cluster that cannot work. locked reports that the store has
+// room for one member only.
 func (c *Config) checkCluster(locked bool) error {
 	if c.Lease != 0 && (c.Lease < leastLease || c.Lease > mostLease) {
 		return fmt.Errorf("--lease %s: leave a member from %s to %s without a sign of life before the others take its tasks over", c.Lease, leastLease, mostLease)
@@ -57,8 +57,8 @@ func (c *Config) checkCluster(locked bool) error {
 	return c.checkSecrets()
 }
 
-// checkAddresses refuses what is no address. That nobody is there, or a name is not known yet, may
-// change.
+// checkAddresses rejects text that is not an address. An address that does not answer, or a name
+// that is not known yet, is accepted, because that may change.
 func (c *Config) checkAddresses() error {
 	if c.Listen != "" && !isHostPort(c.Listen) {
 		return fmt.Errorf("--listen %q is no HOST:PORT: write it like 127.0.0.1:8070", c.Listen)
@@ -82,7 +82,7 @@ func isHostPort(address string) bool {
 	return err == nil
 }
 
-// advertiseURL is where other members reach this one; "" when it listens nowhere.
+// advertiseURL returns the URL where other members reach this one; "" if it does not listen.
 func (c *Config) advertiseURL() (string, error) {
 	if c.Advertise != "" {
 		u, err := url.Parse(c.Advertise)
@@ -107,8 +107,8 @@ func (c *Config) advertiseURL() (string, error) {
 	return c.Scheme() + "://" + c.Listen, nil
 }
 
-// checkSecrets refuses to let strangers take part: beyond this host members need a key and a
-// secret.
+// checkSecrets rejects a cluster that unknown processes could join: beyond this host, members need
+// a key and a secret.
 func (c *Config) checkSecrets() error {
 	if c.Insecure {
 		return nil
@@ -125,7 +125,7 @@ func (c *Config) checkSecrets() error {
 		if ip, err := netip.ParseAddr(host); addr == "" || host == "localhost" || err == nil && ip.IsLoopback() {
 			continue
 		}
-		host = cmp.Or(host, addr) // ":8070" is every address of this host
+		host = cmp.Or(host, addr) // ":8070" means every address of this host
 		for flag, file := range map[string]string{"gossip-key-file": c.GossipKeyFile, "cluster-secret-file": c.ClusterSecretFile} {
 			if file == "" {
 				return fmt.Errorf("members of a cluster can be reached from other hosts at %s: give all of them the same --%s, listen on 127.0.0.1, or allow it explicitly (--insecure)", host, flag)
@@ -135,8 +135,8 @@ func (c *Config) checkSecrets() error {
 	return nil
 }
 
-// clusterName is what members of this cluster alone say to each other: other schemas of the
-// database have clusters of their own.
+// clusterName returns the name that members of this cluster use among themselves. Each schema of
+// the database is a cluster of its own.
 func (c *Config) clusterName() string {
 	if schema := cmp.Or(c.Schema, postgres.DefaultSchema); schema != postgres.DefaultSchema {
 		return c.Cluster + "/" + schema
@@ -144,8 +144,8 @@ func (c *Config) clusterName() string {
 	return c.Cluster
 }
 
-// gossipConfig is how a member hears of the others: on the host it listens on, under the name it is
-// reached by.
+// gossipConfig returns the settings of gossip: it listens on the host of the API and advertises the
+// name of Advertise.
 func (c *Config) gossipConfig() (cluster.GossipConfig, error) {
 	settings := cluster.GossipConfig{Cluster: c.clusterName(), Listen: c.Gossip, Fallback: c.Gossip == "", Seeds: c.Join, Profile: c.GossipProfile, Log: c.Logger}
 	if settings.Listen == "" {
@@ -155,9 +155,10 @@ func (c *Config) gossipConfig() (cluster.GossipConfig, error) {
 		}
 		settings.Listen = net.JoinHostPort(host, gossipPort)
 	}
-	host, _, _ := net.SplitHostPort(c.Gossip) // what is wrong with it, gossip says itself
+	host, _, _ := net.SplitHostPort(c.Gossip) // gossip itself reports an invalid address
 	ip, err := netip.ParseAddr(host)
-	concrete := err == nil && !ip.IsUnspecified() // then others are told this one: a name may not be known yet, or still stand for another
+	// then this address is advertised: the name may be unknown yet, or still point to another host
+	concrete := err == nil && !ip.IsUnspecified()
 	if u, err := url.Parse(c.Advertise); err == nil && !concrete {
 		settings.Advertise = u.Hostname()
 	}
@@ -173,7 +174,8 @@ func (c *Config) gossipConfig() (cluster.GossipConfig, error) {
 	return settings, nil
 }
 
-// clusterSecret is what members prove themselves with: of the file, or else that of their store.
+// clusterSecret returns the secret by which members authenticate: from the file, or else from their
+// store.
 func (c *Config) clusterSecret(ctx context.Context, store persistence.Members) (string, error) {
 	if c.ClusterSecretFile == "" {
 		return store.Secret(ctx)
@@ -189,8 +191,8 @@ func (c *Config) clusterSecret(ctx context.Context, store persistence.Members) (
 	return secret, nil
 }
 
-// allowedHosts are the names that the API is called by, besides its address: also the one that
-// other members use.
+// allowedHosts returns the host names that clients may use for the API besides its address; the
+// name that other members use is one of them.
 func (c *Config) allowedHosts() []string {
 	u, err := url.Parse(c.Advertise)
 	if err != nil || c.Advertise == "" {

@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// checkPatterns refuses what pages could not make links of.
+// checkPatterns rejects URLs that the pages cannot turn into links.
 func (c *Config) checkPatterns() error {
 	for _, p := range []struct{ name, pattern string }{{"traces", c.TraceURL}, {"logs", c.LogURL}} {
 		u, err := url.Parse(p.pattern)

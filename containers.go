@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// newContainers has containers begun and looked after, if they are allowed.
+// newContainers returns the service that starts and follows containers, if they are allowed.
 func (e *Engine) newContainers(ctx context.Context) (*container.Service, error) {
 	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost, Logins: e.cfg.RegistryAuthFile, Networks: e.cfg.ContainerNetworks, Dir: e.cfg.ScriptDir, Most: e.cfg.Containers, MaxOutput: e.cfg.Limits.OrDefault().Value,
 		Files: e.objects, Now: e.nowMillis, Logs: e.logs, Secrets: e.secrets, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
@@ -24,7 +24,7 @@ func (e *Engine) newContainers(ctx context.Context) (*container.Service, error) 
 	return container.New(o)
 }
 
-// newServices opens the services that the program adds, with what the member has.
+// newServices opens the services of the program with the tools of the member.
 func (e *Engine) newServices(ctx context.Context) (external.Services, error) {
 	if len(e.cfg.Services) == 0 {
 		return nil, nil
@@ -37,8 +37,8 @@ func (e *Engine) newServices(ctx context.Context) (external.Services, error) {
 		MaxOutput: e.cfg.Limits.OrDefault().Value, Logger: e.cfg.Logger})
 }
 
-// storeMark tells what is begun outside for tasks of this store from what is begun for others. It
-// follows from the store's secret, and does not tell it.
+// storeMark returns a mark that separates external jobs of this store from jobs of other stores. It
+// is derived from the store's secret and does not reveal it.
 func (e *Engine) storeMark(ctx context.Context, of string) (string, error) {
 	secret, err := e.store.Secret(ctx)
 	if err != nil {
@@ -48,11 +48,12 @@ func (e *Engine) storeMark(ctx context.Context, of string) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// waitedFor reports whether somebody waits for what was begun for a job, or it is being called off.
+// waitedFor reports whether a task still waits for the external work of a job, or that work is
+// being canceled.
 func (e *Engine) waitedFor(ctx context.Context, job string) (bool, error) {
 	task, at, err := flow.ParseJobID(job)
 	if err != nil {
-		return false, nil // it is no job of ours
+		return false, nil // not a job of this engine
 	}
 	rows, err := e.store.ExternalsOf(ctx, task)
 	if err != nil && !api.Missing(err) {
@@ -70,7 +71,7 @@ func (e *Engine) waitedFor(ctx context.Context, job string) (bool, error) {
 	return err == nil && run.EndedAt == 0, err
 }
 
-// closeContainers stops looking after containers, which go on.
+// closeContainers stops following containers. The containers keep running.
 func (e *Engine) closeContainers() error {
 	if e.containers == nil {
 		return nil

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// lifeListener is a listener for one life of a member. A member that begins anew answers where it
-// did before, so closing a door keeps the address open if keepOpen reports true: connections that
-// come until the next door wait.
+// lifeListener is a listener for one life of a member. A member that starts again answers at the
+// same address, so closing a lifeListener keeps the address open if keepOpen reports true: new
+// connections wait for the next one.
 type lifeListener struct {
 	net.Listener
 	keepOpen func() bool
 	closed   atomic.Bool
 }
 
-// deadlineListener is a listener whose Accept ends at a deadline, as those of TCP do.
+// deadlineListener is a listener whose Accept ends at a deadline, like those of TCP.
 type deadlineListener interface{ SetDeadline(time.Time) error }
 
-// openDoor returns the next door at an address. A listener that was closed meanwhile says so when
-// Accept is called.
+// openDoor returns the next lifeListener at an address. If l was closed meanwhile, Accept reports
+// it.
 func openDoor(l net.Listener, keepOpen func() bool) *lifeListener {
 	if i, ok := l.(deadlineListener); ok {
 		_ = i.SetDeadline(time.Time{})
@@ -29,7 +29,7 @@ func openDoor(l net.Listener, keepOpen func() bool) *lifeListener {
 	return &lifeListener{Listener: l, keepOpen: keepOpen}
 }
 
-// Accept returns net.ErrClosed once the door is closed.
+// Accept returns net.ErrClosed after Close.
 func (d *lifeListener) Accept() (net.Conn, error) {
 	conn, err := d.Listener.Accept()
 	if err != nil && d.closed.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -38,8 +38,7 @@ func (d *lifeListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// Close ends Accept. It closes the address as well, unless the address stays open for the next
-// door.
+// Close ends Accept. It also closes the address, unless keepOpen reports true.
 func (d *lifeListener) Close() error {
 	if d.closed.Swap(true) {
 		return nil

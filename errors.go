@@ -13,30 +13,31 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What the methods of an Engine refuse is one of these errors, for errors.Is; the text says what is
-// wrong and names it. A definition that cannot be published is refused with Problems, for
-// errors.As.
+// The methods of an Engine return one of these errors, for errors.Is; the text names the cause. A
+// definition that cannot be published is rejected with Problems, for errors.As.
 var (
 	ErrNotFound = errors.New("troupe: there is no such thing") // no such flow, version, task, step, job, worker, schedule or member
-	ErrEnded    = errors.New("troupe: the task has ended")     // and cannot do any more what it was asked for
-	ErrConflict = errors.New("troupe: not in this state")      // ErrEnded among others, and a key that was used for something else
-	ErrInvalid  = errors.New("troupe: it cannot be so")        // asked again it will be refused again
+	// the operation is no longer possible
+	ErrEnded = errors.New("troupe: the task has ended")
+	// includes ErrEnded, and a key that was used for another request
+	ErrConflict = errors.New("troupe: not in this state")
+	ErrInvalid  = errors.New("troupe: it cannot be so") // a retry fails again
 	ErrLimit    = errors.New("troupe: over a limit")
-	ErrBusy     = errors.New("troupe: not at the moment") // full, or without its store: ask again
+	ErrBusy     = errors.New("troupe: not at the moment") // full, or without its store: retry later
 )
 
 type (
-	// Problems are all that is wrong with a definition, in the order of its text.
+	// Problems are all problems of a definition, in the order of its text.
 	Problems = define.Problems
-	// Problem is something that is wrong with a definition, and where: a path such as
-	// nodes.a.max_retries, and the line and column.
+	// Problem is one problem of a definition with its place: a path such as nodes.a.max_retries,
+	// and the line and column.
 	Problem = define.Problem
 )
 
 var kinds = map[flow.ErrorKind]error{flow.NotFound: ErrNotFound, flow.Conflict: ErrConflict, flow.Invalid: ErrInvalid, flow.Limit: ErrLimit,
 	flow.Busy: ErrBusy, flow.Moved: ErrBusy}
 
-// classifiedError is an error that is also another one.
+// classifiedError is an error that also matches other errors.
 type classifiedError struct {
 	text string
 	is   []error
@@ -45,13 +46,13 @@ type classifiedError struct {
 func (r *classifiedError) Error() string   { return r.text }
 func (r *classifiedError) Unwrap() []error { return r.is }
 
-// newNotFoundError says that something is not there.
+// newNotFoundError returns an error that reports a missing thing.
 func newNotFoundError(cause error, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	return &classifiedError{text, []error{ErrNotFound, flow.Errorf(flow.NotFound, "%s", text), cause}}
 }
 
-// toTypedError makes one of the errors above of what a member or the routes of /v1 refuse.
+// toTypedError converts an error of a member or of the /v1 routes to one of the errors above.
 func toTypedError(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) {
@@ -72,7 +73,7 @@ func toTypedError(err error) error {
 	return err
 }
 
-// fromClientError says what the routes say, without what is about HTTP.
+// fromClientError returns the error of a route, without the parts about HTTP.
 func fromClientError(refused *client.Error) error {
 	if len(refused.Problems) > 0 {
 		var problems Problems

@@ -9,27 +9,28 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Tasks that begin in transactions of the program are at rest and due when those are committed,
-// which nobody tells us: their owners find them within a second, as they look for all that is due.
-// So that they need not wait for that, the program that began them looks whether they are there,
-// and asks for them, which has their owners take them up.
+// Tasks that StartTx creates are at rest and due when the program's transaction commits. The engine
+// gets no notice of the commit: the owners of the tasks find them within a second, by their regular
+// search for due tasks. To save that second, the engine that created them polls the store for them,
+// and then sends them a command, which makes their owners load them.
 
 const (
-	// expectedEvery is how often it looks.
+	// expectedEvery is the polling interval.
 	expectedEvery = 20 * time.Millisecond
-	// expectedPatience is for how long: whose transaction takes longer is found by its owner.
+	// expectedPatience is how long a task is polled for. The owner finds the task if its
+	// transaction takes longer.
 	expectedPatience = 5 * time.Second
-	// maxExpected is how many are looked for at once. Others are found by their owners.
+	// maxExpected is how many tasks are polled for at once. Their owners find any others.
 	maxExpected = 1000
 )
 
-// expectedTasks are tasks that may be there soon.
+// expectedTasks holds tasks that may soon be committed.
 type expectedTasks struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// addTask has a task looked for.
+// addTask starts polling for a task.
 func (b *expectedTasks) addTask(e *Engine, task string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,7 +44,7 @@ func (b *expectedTasks) addTask(e *Engine, task string) {
 	b.since[task] = time.Now()
 }
 
-// pollTasks ends when there is nothing left to look for, or the engine is closed.
+// pollTasks polls until no task is left, or the engine is closed.
 func (b *expectedTasks) pollTasks(e *Engine) {
 	tick := time.NewTicker(expectedEvery)
 	defer tick.Stop()
@@ -63,8 +64,8 @@ func (b *expectedTasks) pollTasks(e *Engine) {
 	}
 }
 
-// remainingTasks are those that are still looked for; nil: there are none, and the next one is
-// looked for anew.
+// remainingTasks returns the tasks to poll for; nil if there are none: then the next addTask starts
+// a new goroutine.
 func (b *expectedTasks) remainingTasks() (tasks []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +90,7 @@ func (b *expectedTasks) removeTasks(tasks []string) {
 	}
 }
 
-// existingTasks are those of some tasks that are there. What the store does not answer is asked
+// existingTasks returns the tasks that exist. If the store does not answer, the next poll asks
 // again.
 func (e *Engine) existingTasks(tasks []string) (there []string) {
 	ctx, cancel := context.WithTimeout(e.ctx, expectedPatience)
@@ -106,8 +107,8 @@ func (e *Engine) existingTasks(tasks []string) (there []string) {
 	return there
 }
 
-// wakeTasks has the owners of tasks take them up: whatever is asked of a task brings it into
-// memory. This asks for an attempt that there is not.
+// wakeTasks makes the owners load the tasks: every command brings its task into memory. The command
+// here asks about an attempt that does not exist.
 func (e *Engine) wakeTasks(tasks []string) {
 	asked := e.currentEngine.Load()
 	if len(tasks) == 0 || asked == nil {
@@ -119,5 +120,5 @@ func (e *Engine) wakeTasks(tasks []string) {
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, expectedPatience)
 	defer cancel()
-	_, _ = (*asked).DoAll(ctx, orders) // who was not reached finds what is due by himself
+	_, _ = (*asked).DoAll(ctx, orders) // an owner that was not reached finds the due task by itself
 }

@@ -18,7 +18,7 @@ type (
 	HookSet = wire.HookSet
 	// Delivery is one call of a hook.
 	Delivery = client.Delivery
-	// Delivered reports what a delivery did.
+	// Delivered reports the effect of a delivery.
 	Delivered = wire.Delivered
 )
 
@@ -32,17 +32,17 @@ func (e *Engine) Hook(ctx context.Context, name string) (*Hook, error) {
 	return withTypedError(e.client.Hook(ctx, name))
 }
 
-// SetHook makes a hook, or changes one. A secret that is made is told this once.
+// SetHook creates or changes a hook. A new secret is returned only in this answer.
 func (e *Engine) SetHook(ctx context.Context, name string, h SetHook) (*HookSet, error) {
 	return withTypedError(e.client.SetHook(ctx, name, h))
 }
 
-// DeleteHook deletes a hook, and tells what it was.
+// DeleteHook deletes a hook and returns its last state.
 func (e *Engine) DeleteHook(ctx context.Context, name string) (*Hook, error) {
 	return withTypedError(e.client.DeleteHook(ctx, name))
 }
 
-// Deliver delivers something to a hook as somebody outside does, signed with its secret.
+// Deliver sends a delivery to a hook like an outside system, signed with its secret.
 func (e *Engine) Deliver(ctx context.Context, hook, secret string, d Delivery) (*Delivered, error) {
 	return withTypedError(e.client.Deliver(ctx, hook, secret, d))
 }

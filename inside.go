@@ -16,15 +16,15 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// The methods of an Engine ask the routes of /v1 in the same process, where nothing is in their
-// way, as the Go client would: so there is one place for what is checked, how lists are paged and
-// how things are said, and a program is told what everybody else is told.
+// The methods of an Engine call the routes of /v1 in the same process, as the Go client would, but
+// without a network. So checks, paging and error texts exist in one place, and a program gets the
+// same answers as any other client.
 
-// inProcessTransport brings requests of the Go client to the routes of the member in this process.
+// inProcessTransport passes requests of the Go client to the routes of the member in this process.
 type inProcessTransport struct{ engine *Engine }
 
-// RoundTrip answers when the routes have begun to. The body is read as it is written; whoever
-// closes it ends the request.
+// RoundTrip returns when the routes have started their answer. The body is read while it is
+// written; closing it ends the request.
 func (i inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	routes, err := i.engine.currentRoutes(r.Context())
 	if err != nil {
@@ -42,7 +42,7 @@ func (i inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() { // ends with the request, whose context ends with its body at the latest
 		defer closed()
 		defer cancel()
-		_ = w.CloseWithError(i.serveRoutes(routes, a, request)) // it cannot fail
+		_ = w.CloseWithError(i.serveRoutes(routes, a, request)) // CloseWithError returns no error
 	}()
 	select {
 	case <-a.started:
@@ -55,8 +55,8 @@ func (i inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: a.sent, Body: &endedByClosing{body, cancel}, ContentLength: -1, Request: r}, nil
 }
 
-// serveRoutes has the routes answer. When they panic the answer breaks off, as it would over HTTP:
-// the program goes on.
+// serveRoutes calls the routes. If they panic, the answer breaks off, as it would over HTTP; the
+// program continues.
 func (i inProcessTransport) serveRoutes(routes http.Handler, a *pipedResponse, r *http.Request) (err error) {
 	defer func() {
 		p := recover()
@@ -74,7 +74,7 @@ func (i inProcessTransport) serveRoutes(routes http.Handler, a *pipedResponse, r
 	return nil
 }
 
-// pipedResponse is what the routes write.
+// pipedResponse passes on the answer of the routes while they write it.
 type pipedResponse struct {
 	header  http.Header
 	once    sync.Once
@@ -86,7 +86,7 @@ type pipedResponse struct {
 	payloads *payload.Store
 }
 
-// Payloads is for whoever prints values of users.
+// Payloads returns the store of large values, for handlers that print values of users.
 func (a *pipedResponse) Payloads() *payload.Store { return a.payloads }
 
 func (a *pipedResponse) Header() http.Header { return a.header }
@@ -105,7 +105,7 @@ func (a *pipedResponse) Write(p []byte) (int, error) {
 	return a.body.Write(p)
 }
 
-// Flush has nothing to do but to begin: what is written is with the reader.
+// Flush only starts the answer: everything written is already with the reader.
 func (a *pipedResponse) Flush() { a.startBody(http.StatusOK) }
 
 // endedByClosing ends its request when it is closed.
@@ -119,14 +119,14 @@ func (b *endedByClosing) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// newClient is a client of the member in this process. It asks once: what is busy for a moment is
-// told to the program.
+// newClient returns a client of the member in this process. It does not retry: the program gets
+// ErrBusy.
 func (e *Engine) newClient() (*client.Client, error) {
 	return client.New("http://troupe.internal", client.Options{HTTPClient: &http.Client{Transport: inProcessTransport{e}}, Retries: -1})
 }
 
-// currentRoutes are those of /v1 in the present life of the member. They are made when they are
-// asked for.
+// currentRoutes returns the /v1 routes of the present life of the member. They are created on the
+// first call.
 func (e *Engine) currentRoutes(ctx context.Context) (http.Handler, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,13 +145,13 @@ func (e *Engine) currentRoutes(ctx context.Context) (http.Handler, error) {
 	return routes, nil
 }
 
-// ownRoutes are the routes that the program itself asks, of one life of the member.
+// ownRoutes are the routes that the program itself calls, in one life of the member.
 type ownRoutes struct {
 	engine engine.Engine
 	routes http.Handler
 }
 
-// apiMember is what all families of routes are served from.
+// apiMember returns the parts of the member that all families of routes use.
 func (e *Engine) apiMember(asked engine.Engine) api.Member {
 	return api.Member{Engine: asked, Store: e.store, Reader: e.reader, Registry: e.workers, Logs: e.logs, Payloads: e.payloads,
 		Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}

@@ -24,12 +24,12 @@ type (
 	DeletedFlow = wire.DeletedFlow
 )
 
-// Published is what came of a publication.
+// Published is the result of a publication.
 type Published struct {
 	Version  string // id of the version
 	Number   int
-	Created  bool     // false: the newest version was the same
-	Warnings Problems // what may not be what was meant
+	Created  bool     // false if the newest version was the same
+	Warnings Problems // parts that may not be intended
 }
 
 // Publish makes a definition (JSON or YAML) the newest version of the flow with this slug. The same
@@ -46,13 +46,13 @@ func (e *Engine) Publish(ctx context.Context, slug string, definition []byte, op
 	return nil
 }
 
-// PublishOption says how a definition is to be published.
+// PublishOption is an option of a publication.
 type PublishOption func(*persistence.Publication)
 
-// Strict has a definition refused also for warnings, such as a node that is never reached.
+// Strict rejects a definition for warnings, too, such as a node that is never reached.
 func Strict() PublishOption { return func(p *persistence.Publication) { p.Strict = true } }
 
-// Apply publishes as Publish does, and tells what came of it. With "" the slug is made of the
+// Apply publishes like Publish, and returns the result. If slug is "", it is derived from the
 // definition's name.
 func (e *Engine) Apply(ctx context.Context, slug string, definition []byte, options ...PublishOption) (*Published, error) {
 	if slug == "" {
@@ -70,7 +70,7 @@ func (e *Engine) Apply(ctx context.Context, slug string, definition []byte, opti
 	return &Published{Version: v.ID, Number: v.Number, Created: published.Created, Warnings: published.Warnings}, nil
 }
 
-// PublishFlow publishes a flow that was built in Go, under its name, as Publish does.
+// PublishFlow publishes a flow that was built in Go under its name, like Publish.
 func (e *Engine) PublishFlow(ctx context.Context, b *define.Builder, options ...PublishOption) error {
 	definition, err := b.JSON()
 	if err != nil {
@@ -79,8 +79,8 @@ func (e *Engine) PublishFlow(ctx context.Context, b *define.Builder, options ...
 	return e.Publish(ctx, v1.SlugFor(definition), definition, options...)
 }
 
-// Validate tells all problems of a definition, warnings among them; its Err is nil where it can be
-// published. Nothing is kept.
+// Validate returns all problems of a definition, including warnings; the Err of Problems is nil if
+// the definition can be published. Nothing is stored.
 func (e *Engine) Validate(ctx context.Context, definition []byte) (Problems, error) {
 	_, problems, err := persistence.Prepare(ctx, e.store, persistence.Publication{Definition: definition, Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check})
 	return problems, err
@@ -96,8 +96,8 @@ func (e *Engine) Flow(ctx context.Context, flow string) (*Flow, error) {
 	return withTypedError(e.client.Flow(ctx, flow))
 }
 
-// DeleteFlow deletes a flow with its versions. One that has tasks is a conflict, unless they are to
-// be deleted, too.
+// DeleteFlow deletes a flow with its versions. A flow with tasks is a conflict, unless tasks is
+// true: then they are deleted, too.
 func (e *Engine) DeleteFlow(ctx context.Context, flow string, tasks bool) (*DeletedFlow, error) {
 	return withTypedError(e.client.DeleteFlow(ctx, flow, tasks))
 }
@@ -107,25 +107,25 @@ func (e *Engine) Versions(ctx context.Context, flow string, p Paging) (*Page[Flo
 	return withTypedError(e.client.Versions(ctx, flow, p))
 }
 
-// Version reads a version with its definition; number 0 = the newest published one.
+// Version reads a version with its definition; number 0 is the newest published version.
 func (e *Engine) Version(ctx context.Context, flow string, number int) (*FlowVersion, error) {
 	return withTypedError(e.client.Version(ctx, flow, number))
 }
 
-// Graph tells the nodes of a version, those inside of others and those that the compiler has made
-// among them, and what leads from one to the other; number 0 = the newest published one.
+// Graph returns the nodes of a version and the edges between them. Nested nodes and nodes added by
+// the compiler are included; number 0 is the newest published version.
 func (e *Engine) Graph(ctx context.Context, flow string, number int) (*FlowGraph, error) {
 	return withTypedError(e.client.Graph(ctx, flow, number))
 }
 
-// Diff tells how two versions of a flow differ, and how many tasks go on with the older one; to 0 =
-// the newest published one, from 0 = the one before the other.
+// Diff returns the differences between two versions of a flow, and how many tasks still run the
+// older one. to 0 is the newest published version; from 0 is the version before to.
 func (e *Engine) Diff(ctx context.Context, flow string, from, to int) (*FlowDiff, error) {
 	return withTypedError(e.client.Diff(ctx, flow, from, to))
 }
 
-// FlowOpenAPI describes how tasks of a version are started over HTTP, as an OpenAPI document with
-// its declared inputs; number 0 = the newest published one.
+// FlowOpenAPI returns an OpenAPI document that describes how to start tasks of a version over HTTP,
+// with its declared inputs; number 0 is the newest published version.
 func (e *Engine) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
 	text, err := e.client.FlowOpenAPI(ctx, flow, number)
 	return text, toTypedError(err)

@@ -11,13 +11,14 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// A member that was fenced, because its host stood still for longer than its lease, is of no use
-// any more. In a program it begins a new life: at once, or, if the program served the API, whose
-// end says so, when it is asked for something again. A member whose store went back in time begins
-// a new life at once, and Serve goes on with that: the others lost theirs, too.
+// A member that was fenced, because its host stood still for longer than its lease, cannot work any
+// more. In a program, a new life of the member starts at once. If the program serves the API, Serve
+// ends with an error first, and the new life starts with the next call. A member whose store went
+// back in time starts a new life at once, and Serve continues with it, because all other members
+// lost theirs, too.
 
-// isLost reports whether the member was fenced. It is called with the lock, like all here but
-// revive and reborn.
+// isLost reports whether the member was fenced. The caller holds e.mu, as for all functions of this
+// file except those that lock it themselves.
 func (e *Engine) isLost() bool { return e.member != nil && isFenced(e.member) }
 
 func isFenced(m *actors.Member) bool {
@@ -31,13 +32,13 @@ func isFenced(m *actors.Member) bool {
 
 var errClosed = errors.New("the engine was closed")
 
-// isReplaceable reports whether another member may take the place of one that was lost. Who serves
-// the API has to hear of the loss first, unless the store was the reason.
+// isReplaceable reports whether a new member may replace one that was lost. While the API is
+// served, Serve must report the loss first, unless the store was the reason.
 func (e *Engine) isReplaceable() bool {
 	return e.isLost() && (!e.serves || e.member.Rewound() != nil)
 }
 
-// ensureMember sees to it that there is a member.
+// ensureMember starts a member if there is none.
 func (e *Engine) ensureMember(ctx context.Context) error {
 	if e.isReplaceable() {
 		e.discardMember()
@@ -56,8 +57,8 @@ func (e *Engine) ensureMember(ctx context.Context) error {
 	return nil
 }
 
-// discardMember ends a member that was lost, so that another one can take its place. Its jobs,
-// which nobody waits for any longer, may take their time.
+// discardMember stops a lost member, so that another can replace it. The jobs of the lost member
+// may take their time, because no task waits for them.
 func (e *Engine) discardMember() {
 	member := e.member
 	e.work.Go(func() {
@@ -77,14 +78,13 @@ func (e *Engine) discardMember() {
 	e.membership, e.attached, e.workers = nil, nil, nil
 }
 
-// The pauses between two tries to live again, each twice as long as the one before.
+// The pauses between attempts to start a new life; each is twice the previous one.
 const (
 	firstRevival = 100 * time.Millisecond
 	mostRevival  = 5 * time.Second
 )
 
-// replaceWhenLost has another member take the place of one when that is lost, however long it
-// takes.
+// replaceWhenLost starts a new member when the given one is lost, and retries until that succeeds.
 func (e *Engine) replaceWhenLost(member *actors.Member) {
 	select {
 	case <-member.Lost():
@@ -100,7 +100,8 @@ func (e *Engine) replaceWhenLost(member *actors.Member) {
 	}
 }
 
-// tryLive has another member take the place of one that was lost, unless that is up to who serves.
+// tryLive starts a new member in place of a lost one, unless Serve has reported the loss: then the
+// program decides.
 func (e *Engine) tryLive() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,22 +115,21 @@ func (e *Engine) tryLive() error {
 	return err
 }
 
-// wasReplaced reports whether another member has taken, or takes, the place of the one that was
-// asked.
+// wasReplaced reports whether another member has replaced, or is replacing, the one that was asked.
 func (e *Engine) wasReplaced(asked engine.Engine) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.isReplaceable() || *e.currentEngine.Load() != asked
 }
 
-// forgetHistory forgets, and counts, what the store has lost.
+// forgetHistory clears caches of data that the store has lost, and counts the event.
 func (e *Engine) forgetHistory(r *actors.Rewind) {
 	e.newest.Clear()
 	e.reader.Clear()
 	e.rewinds.WithLabelValues(map[bool]string{true: "lost", false: "kept"}[r.Lost]).Inc()
 }
 
-// newRewinds makes the metric of what forgetHistory is called for.
+// newRewinds creates the metric that forgetHistory increments.
 func newRewinds() *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_store_rewinds_total",
 		Help: "Times that the store did not go on where it was, and the member began anew: confirmed = lost, the store went back in time; kept, another server took over that has all that the member knows to be stored."}, []string{"confirmed"})

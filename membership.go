@@ -21,17 +21,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// clusterMembership is what a member needs to be one of a cluster.
+// clusterMembership holds the parts that make a member one of a cluster.
 type clusterMembership struct {
 	id       cluster.Identity
-	ttl      time.Duration // of leases; 0 = as usual
+	ttl      time.Duration // duration of leases; 0 = the default
 	url      string        // where other members reach this one
 	log      *slog.Logger
 	gossip   *cluster.Gossip
 	router   *cluster.Router
 	keeper   *cluster.Keeper
 	service  *cluster.Service
-	listener net.Listener // for the other members, where the API does not answer them
+	listener net.Listener // listener for other members, if the API does not serve them
 	tls      *api.Certificates
 
 	joined chan struct{} // closed when there is a keeper
@@ -39,7 +39,8 @@ type clusterMembership struct {
 	work   sync.WaitGroup
 }
 
-// newMembership opens what other members reach. The member comes next: it has to know of it.
+// newMembership opens the listeners for other members. The member is started afterwards, because it
+// needs the result.
 func (e *Engine) newMembership(ctx context.Context) (*clusterMembership, error) {
 	c := &clusterMembership{id: cluster.Identity{Cluster: e.cfg.clusterName()}, ttl: e.cfg.Lease, log: e.cfg.Logger, tls: e.tls, joined: make(chan struct{})}
 	if err := c.openCluster(ctx, e); err != nil {
@@ -72,8 +73,8 @@ func (c *clusterMembership) openCluster(ctx context.Context, e *Engine) (err err
 	return err
 }
 
-// openDoor listens on a free port of the host that the API is to have. A member tells others only
-// where somebody listens.
+// openDoor listens for other members on a free port of the API's host. A member advertises only an
+// address where it listens.
 func (c *clusterMembership) openDoor(cfg *Config) error {
 	told, err := url.Parse(cmp.Or(c.url, cfg.Scheme()+"://127.0.0.1"))
 	if err != nil {
@@ -86,12 +87,13 @@ func (c *clusterMembership) openDoor(cfg *Config) error {
 	if c.listener, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
 		return err
 	}
-	_, port, _ := net.SplitHostPort(c.listener.Addr().String()) // a listener's is well formed
+	// the address of a listener is well formed
+	_, port, _ := net.SplitHostPort(c.listener.Addr().String())
 	c.url = cfg.Scheme() + "://" + net.JoinHostPort(told.Hostname(), port)
 	return nil
 }
 
-// knownGossip are the addresses of gossip that the store tells.
+// knownGossip returns the gossip addresses that the store knows.
 func (c *clusterMembership) knownGossip() (addresses []string) {
 	select {
 	case <-c.joined:
@@ -106,16 +108,16 @@ func (c *clusterMembership) knownGossip() (addresses []string) {
 	return addresses
 }
 
-// forwardPulse passes on what a renewal of the lease told.
+// forwardPulse passes the result of a lease renewal to the keeper.
 func (c *clusterMembership) forwardPulse(p persistence.Pulse) {
 	select {
 	case <-c.joined:
 		c.keeper.Pulse(p)
-	default: // it looks when it begins
+	default: // the keeper reads the store when it starts
 	}
 }
 
-// joinCluster has a member take its part: from now on it owns shards.
+// joinCluster adds a member to the cluster: from now on it owns shards.
 func (c *clusterMembership) joinCluster(member *actors.Member, store persistence.Members) error {
 	c.id.Incarnation = member.Incarnation()
 	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: member, TTL: c.ttl, Hints: c.gossip.Hints(), Announce: c.gossip.Announce, Log: c.log})
@@ -128,14 +130,14 @@ func (c *clusterMembership) joinCluster(member *actors.Member, store persistence
 		c.work.Go(func() { c.serveMembers(ctx) })
 	}
 	c.work.Go(func() {
-		if err := c.keeper.Run(ctx); err != nil { // the member itself ends by its lease
+		if err := c.keeper.Run(ctx); err != nil { // the member itself ends when its lease runs out
 			c.log.Warn("the member keeps its part of the cluster no longer", "error", err)
 		}
 	})
 	return c.gossip.Start(c.id.Incarnation)
 }
 
-// serveMembers answers other members where the API does not.
+// serveMembers answers other members if the API does not.
 func (c *clusterMembership) serveMembers(ctx context.Context) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -151,7 +153,8 @@ func (c *clusterMembership) serveMembers(ctx context.Context) {
 	srv := &http.Server{Handler: members, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second,
 		HTTP2:    &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 10 * time.Second},
 		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelWarn), BaseContext: func(net.Listener) context.Context { return ctx }}
-	defer context.AfterFunc(ctx, func() { _ = srv.Close() })() // whoever is connected hears that it is gone
+	// connected members notice at once that this one is gone
+	defer context.AfterFunc(ctx, func() { _ = srv.Close() })()
 	serve := srv.Serve
 	if c.tls.Serves() {
 		srv.TLSConfig = c.tls.Server()
@@ -162,7 +165,7 @@ func (c *clusterMembership) serveMembers(ctx context.Context) {
 	}
 }
 
-// metricCollectors are the metrics of the cluster, as this member sees it; none where the member is
+// metricCollectors returns the metrics of the cluster as this member sees it; none if the member is
 // alone.
 func (c *clusterMembership) metricCollectors() []prometheus.Collector {
 	if c == nil {
@@ -171,7 +174,7 @@ func (c *clusterMembership) metricCollectors() []prometheus.Collector {
 	return slices.Concat(c.keeper.Collectors(), c.router.Collectors(), c.gossip.Collectors())
 }
 
-// memberRoutes are what the API's listener serves for other members; none where the member is
+// memberRoutes returns the routes for other members on the API's listener; none if the member is
 // alone.
 func (c *clusterMembership) memberRoutes() map[string]http.Handler {
 	if c == nil {
@@ -180,11 +183,11 @@ func (c *clusterMembership) memberRoutes() map[string]http.Handler {
 	return map[string]http.Handler{cluster.Path: c.service}
 }
 
-// leaveGrace is how long it may take until others have what this member owns.
+// leaveGrace is how long the hand-off to other members may take.
 const leaveGrace = 5 * time.Second
 
-// leaveCluster hands over what the member owns while it still answers, so that nobody hears that it
-// goes.
+// leaveCluster hands over everything that the member owns while it still answers, so that clients
+// notice nothing. It reports whether the member owns nothing any more.
 func (c *clusterMembership) leaveCluster() (handedOver bool) {
 	if c == nil {
 		return false
@@ -197,7 +200,7 @@ func (c *clusterMembership) leaveCluster() (handedOver bool) {
 	return c.keeper.OwnsNothing()
 }
 
-// close ends it. The member has gone.
+// close releases everything. The member has left.
 func (c *clusterMembership) close() error {
 	if c == nil {
 		return nil

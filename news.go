@@ -10,16 +10,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What members remember is told to the others before whoever changed it is answered: so he finds it
-// at any member. Signs of life are told beside.
+// A member announces a change of cached data to the others before it answers the request that made
+// the change, so the client sees the change at every member. Heartbeats are announced in the
+// background.
 
-// workerNews is how long a worker waits for members that cannot be reached, unless another one has
-// just waited in vain. They learn of it from the store.
+// workerNews is how long a worker's request waits for members that cannot be reached. There is no
+// wait if another request has just waited for nothing. Such members learn of the change from the
+// store.
 const workerNews = time.Second
 
-// flowChanged has the other members know of a flow that was published to, or deleted, or whose
-// schedules have changed. Those that cannot be told know when what they remember is too old, which
-// is waited for.
+// flowChanged announces that a flow was published to or deleted, or that its schedules changed. If
+// some members cannot be reached, it waits until their cached data has expired.
 func (e *Engine) flowChanged(ctx context.Context, flow string) {
 	e.wakeSchedules()
 	others := e.others.Load()
@@ -33,7 +34,7 @@ func (e *Engine) flowChanged(ctx context.Context, flow string) {
 	}
 }
 
-// workerChanged has the other members know of a worker.
+// workerChanged announces a worker that registered, changed or left.
 func (e *Engine) workerChanged(ctx context.Context, w persistence.Worker, gone bool) {
 	others := e.others.Load()
 	if others == nil {
@@ -45,8 +46,8 @@ func (e *Engine) workerChanged(ctx context.Context, w persistence.Worker, gone b
 		Load: w.Load, HeardAt: w.LastHeartbeat, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt, Gone: gone}}})
 }
 
-// workerLives has the other members know of a worker's sign of life. It waits for them only if the
-// worker was taken for gone.
+// workerLives announces a worker's heartbeat. It waits for the other members only if the worker was
+// considered gone.
 func (e *Engine) workerLives(ctx context.Context, b persistence.Heartbeat, again bool) {
 	others := e.others.Load()
 	if others == nil {
@@ -62,8 +63,7 @@ func (e *Engine) workerLives(ctx context.Context, b persistence.Heartbeat, again
 	others.Inform(ctx, news)
 }
 
-// handleNews takes note of what another member tells, with the registry of the life that it was
-// told to.
+// handleNews applies the news of another member, with the registry of the life that received it.
 func (e *Engine) handleNews(registry *workers.Registry, news engine.News) {
 	for _, flow := range news.Flows {
 		e.newest.Forget(flow)
@@ -80,5 +80,5 @@ func (e *Engine) handleNews(registry *workers.Registry, news engine.News) {
 	}
 }
 
-// setOthers has the others told from now on.
+// setOthers sets the members that receive news from now on.
 func (e *Engine) setOthers(others cluster.Others) { e.others.Store(&others) }

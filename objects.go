@@ -16,16 +16,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Bucket keeps the files by which workers report that know nothing else of a member.
+// Bucket holds the files that members exchange with workers that cannot reach a member.
 type Bucket = objects.Bucket
 
-// BucketObject is one of the objects of a Bucket.
+// BucketObject is an object of a Bucket.
 type BucketObject = objects.Object
 
-// OpenBucket opens the bucket that a URL names.
+// OpenBucket opens the bucket of a URL.
 type OpenBucket = objects.Opener
 
-// openObjects opens the object store of a member, if it has one.
+// openObjects opens the member's object store, if one is configured.
 func (c *Config) openObjects(ctx context.Context) (objects.Bucket, error) {
 	switch {
 	case c.ObjectStoreKeep < 0:
@@ -38,15 +38,15 @@ func (c *Config) openObjects(ctx context.Context) (objects.Bucket, error) {
 	return objects.Open(ctx, c.ObjectStore, c.Buckets)
 }
 
-// withFiles is a store that deletes the files of tasks in a bucket with them.
+// withFiles is a store that also deletes the files of deleted tasks from a bucket.
 type withFiles struct {
 	persistence.Store
 	bucket objects.Bucket
 	log    *slog.Logger
 }
 
-// deleteFiles deletes the files of a task. Those that may not be deleted, such as files of another
-// user in a folder that a worker has made, stay: they keep nobody from deleting all others.
+// deleteFiles deletes the files of a task. Files that cannot be deleted, such as those of another
+// user in a directory that a worker has made, stay; they do not block the deletion of others.
 func (s withFiles) deleteFiles(ctx context.Context, task string) error {
 	err := objects.Forget(ctx, s.bucket, task)
 	if errors.Is(err, fs.ErrPermission) {
@@ -56,7 +56,8 @@ func (s withFiles) deleteFiles(ctx context.Context, task string) error {
 	return err
 }
 
-// DeleteEnded deletes files of no task that goes on meanwhile.
+// DeleteEnded deletes ended tasks and their files. It never deletes files of a task that has been
+// resumed meanwhile.
 func (s withFiles) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	if err := s.finishDeletions(ctx); err != nil {
 		return 0, err
@@ -65,7 +66,7 @@ func (s withFiles) DeleteEnded(ctx context.Context, before int64, limit int) (in
 	if err != nil || len(ends) == 0 {
 		return 0, err
 	}
-	if more { // only of those before the last millisecond all are known
+	if more { // only the tasks that ended before the last millisecond are known completely
 		before = ends[len(ends)-1].EndedAt
 		ends = slices.DeleteFunc(ends, func(end persistence.TaskEnd) bool { return end.EndedAt == before })
 	}
@@ -75,12 +76,12 @@ func (s withFiles) DeleteEnded(ctx context.Context, before int64, limit int) (in
 	}
 	n, err := s.deleteWithFiles(ctx, ids, func() (int, error) { return s.Store.DeleteEnded(ctx, before, len(ends)) })
 	if err == nil && more {
-		n = limit // as whoever asks knows that there are more
+		n = limit // so that the caller knows that there are more
 	}
 	return n, err
 }
 
-// DeleteFlow does the same with the tasks of a flow, which may go on until they are deleted.
+// DeleteFlow does the same for the tasks of a flow; they may still run until they are deleted.
 func (s withFiles) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
 	if err := s.finishDeletions(ctx); err != nil {
 		return 0, err
@@ -96,8 +97,8 @@ func (s withFiles) DeleteFlow(ctx context.Context, id string, limit int) (int, e
 	return s.deleteWithFiles(ctx, ids, func() (int, error) { return s.Store.DeleteFlow(ctx, id, limit) })
 }
 
-// deleteWithFiles deletes tasks, and then the files of those that are gone. Should it be cut short
-// in between, a note says whose files are left.
+// deleteWithFiles deletes tasks, then the files of tasks that are gone. It writes a note first, so
+// that an interrupted deletion can be finished later.
 func (s withFiles) deleteWithFiles(ctx context.Context, ids []string, do func() (int, error)) (int, error) {
 	if len(ids) == 0 {
 		return do()
@@ -113,10 +114,10 @@ func (s withFiles) deleteWithFiles(ctx context.Context, ids []string, do func() 
 	return n, s.forgetGone(ctx, note, ids)
 }
 
-// forgetGone deletes the files of those of some tasks that are gone, and the note of them.
+// forgetGone deletes the files of those tasks that are gone, and then the note.
 func (s withFiles) forgetGone(ctx context.Context, note string, ids []string) error {
 	for _, id := range ids {
-		gone, err := s.Gone(ctx, []string{id}) // now: a task of the same key may begin
+		gone, err := s.Gone(ctx, []string{id}) // checked late: a task with the same key may start
 		if err != nil {
 			return err
 		}
@@ -130,7 +131,7 @@ func (s withFiles) forgetGone(ctx context.Context, note string, ids []string) er
 	return s.bucket.Remove(ctx, note)
 }
 
-// finishDeletions deletes what deletions that were cut short have left.
+// finishDeletions finishes interrupted deletions of files.
 func (s withFiles) finishDeletions(ctx context.Context) error {
 	notes, err := objects.NotesOfGoing(ctx, s.bucket, time.Now().Add(-cutShort))
 	if err != nil {
@@ -144,16 +145,17 @@ func (s withFiles) finishDeletions(ctx context.Context) error {
 	return nil
 }
 
-// cutShort is how old the note of a deletion is at least that somebody else finishes.
+// cutShort is the minimal age of a note before another member finishes its deletion.
 var cutShort = time.Hour
 
-// How many tasks have their files deleted at once, and how late the end of a task may be written.
+// sweptAtOnce is the number of tasks whose files are deleted at once. writtenLate is how late the
+// end of a task may be written.
 const (
 	sweptAtOnce = 500
 	writtenLate = time.Minute
 )
 
-// sweepFiles deletes the files of tasks that ended before a time, which stay themselves.
+// sweepFiles deletes the files of tasks that ended before a time. The tasks themselves stay.
 func (s withFiles) sweepFiles(ctx context.Context, before int64) (more bool, err error) {
 	from, err := objects.Swept(ctx, s.bucket)
 	if err != nil {
@@ -167,11 +169,11 @@ func (s withFiles) sweepFiles(ctx context.Context, before int64) (more bool, err
 		task, err := s.Task(ctx, end.ID)
 		switch {
 		case errors.Is(err, persistence.ErrNotFound):
-			continue // with its files
+			continue // gone, together with its files
 		case err != nil:
 			return false, err
 		case task.EndedAt != end.EndedAt:
-			continue // it goes on, or has ended anew
+			continue // the task was resumed, or has ended again
 		}
 		if err := s.deleteFiles(ctx, end.ID); err != nil {
 			return false, err
@@ -184,8 +186,9 @@ func (s withFiles) sweepFiles(ctx context.Context, before int64) (more bool, err
 	return more, objects.NoteSwept(ctx, s.bucket, to)
 }
 
-// nextEnded lists the first tasks that ended from a time on. When there are more, these have not
-// all ended in one millisecond: who begins with the last of them gets further.
+// nextEnded lists the first tasks that ended at or after a time. If there are more, the listed ones
+// did not all end in the same millisecond, so a caller that continues at the last one makes
+// progress.
 func (s withFiles) nextEnded(ctx context.Context, from, before int64, limit int) (ends []persistence.TaskEnd, more bool, err error) {
 	for ; ; limit *= 2 {
 		ends, err = s.EndedBetween(ctx, from, before, limit)
@@ -198,7 +201,7 @@ func (s withFiles) nextEnded(ctx context.Context, from, before int64, limit int)
 	}
 }
 
-// newChores are what becomes of what nobody published, and of files.
+// newChores returns the background deletions: of tried definitions, files and unused values.
 func (e *Engine) newChores() []actors.Chore {
 	all := []actors.Chore{{Name: "tried definitions", Age: triedFor, Do: e.forgetTried}}
 	if e.files != nil && e.cfg.ObjectStoreKeep != 0 {
@@ -210,14 +213,14 @@ func (e *Engine) newChores() []actors.Chore {
 	return all
 }
 
-// newStarters are the program's, and those that come with every member.
+// newStarters returns the starters of the program and the built-in ones.
 func (e *Engine) newStarters() external.Starters {
 	all := external.Starters{flow.ObjectStore: e.objects}
 	maps.Copy(all, e.cfg.Starters)
 	return e.services.Starters(all)
 }
 
-// newObjects looks after the files of attempts, in a bucket or in none.
+// newObjects returns the tracker and starter for files of attempts; bucket may be nil.
 func (e *Engine) newObjects(bucket objects.Bucket) *external.Objects {
 	return external.NewObjects(external.ObjectsOptions{Bucket: bucket, Now: e.nowMillis, MaxOutput: e.cfg.Limits.OrDefault().Value})
 }

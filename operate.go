@@ -15,7 +15,7 @@ type (
 	WaitingJob = wire.WaitingJob
 	// Queue is the queue of one service with its length.
 	Queue = wire.Queue
-	// KnownWorker is a worker that has called lately.
+	// KnownWorker is a worker that was in contact recently.
 	KnownWorker = wire.KnownWorker
 	// Cluster holds the members and the shards that they own.
 	Cluster = wire.Cluster
@@ -33,15 +33,15 @@ type (
 	StatsSeries = wire.StatsSeries
 )
 
-// StatsOf says which statistics are meant.
+// StatsOf selects statistics.
 type StatsOf = client.StatsOf
 
-// Job reads a job, also long after it ended.
+// Job reads a job; ended jobs stay readable for as long as their task.
 func (e *Engine) Job(ctx context.Context, id string) (*JobState, error) {
 	return withTypedError(e.client.Job(ctx, id))
 }
 
-// Log reads what a job has written to its log.
+// Log reads the log of a job.
 func (e *Engine) Log(ctx context.Context, job string) (string, error) {
 	log, err := e.client.Log(ctx, job)
 	return log, toTypedError(err)
@@ -50,15 +50,15 @@ func (e *Engine) Log(ctx context.Context, job string) (string, error) {
 // LogQuery picks lines of a task's logs.
 type LogQuery = client.LogQuery
 
-// LogEntry is a line that one of a task's attempts has printed.
+// LogEntry is a line that an attempt of a task has printed.
 type LogEntry = wire.LogEntry
 
-// Logs reads a page of what a task's attempts have printed. Its Next is the After of the next one.
+// Logs reads a page of the output of a task's attempts. Its Next is the After of the next page.
 func (e *Engine) Logs(ctx context.Context, task string, q LogQuery) (*Page[LogEntry], error) {
 	return withTypedError(e.client.Logs(ctx, task, q))
 }
 
-// FollowLogs gives what a task's attempts print, as they do, and ends with the task.
+// FollowLogs returns the output of a task's attempts as it is printed, and ends with the task.
 func (e *Engine) FollowLogs(ctx context.Context, task string, q LogQuery) iter.Seq2[LogEntry, error] {
 	return func(yield func(LogEntry, error) bool) {
 		for line, err := range e.client.FollowLogs(ctx, task, q) {
@@ -69,12 +69,12 @@ func (e *Engine) FollowLogs(ctx context.Context, task string, q LogQuery) iter.S
 	}
 }
 
-// Jobs lists the jobs in the queue, of some services or of all, the longest waiting first.
+// Jobs lists the jobs in the queue, of the given services or of all, longest wait first.
 func (e *Engine) Jobs(ctx context.Context, p Paging, services ...string) (*Page[WaitingJob], error) {
 	return withTypedError(e.client.Jobs(ctx, p, services...))
 }
 
-// Queues tells how long the queues are.
+// Queues returns the lengths of the queues.
 func (e *Engine) Queues(ctx context.Context) ([]Queue, error) {
 	queues, err := e.client.Queues(ctx)
 	return queues, toTypedError(err)
@@ -86,45 +86,45 @@ func (e *Engine) Workers(ctx context.Context) ([]KnownWorker, error) {
 	return workers, toTypedError(err)
 }
 
-// Worker tells of one worker.
+// Worker reads one worker.
 func (e *Engine) Worker(ctx context.Context, id string) (*KnownWorker, error) {
 	return withTypedError(e.client.Worker(ctx, id))
 }
 
-// Overview tells at once how everything is.
+// Overview returns a summary of the whole system.
 func (e *Engine) Overview(ctx context.Context) (*Overview, error) {
 	return withTypedError(e.client.Overview(ctx))
 }
 
-// FlowStats tells how the tasks of a flow, and its nodes, have gone.
+// FlowStats returns the statistics of a flow's tasks and nodes.
 func (e *Engine) FlowStats(ctx context.Context, flow string, of StatsOf) (*FlowStats, error) {
 	return withTypedError(e.client.FlowStats(ctx, flow, of))
 }
 
-// StatsSeries tells how tasks, or a node, have gone from time to time.
+// StatsSeries returns statistics of tasks, or of a node, over time.
 func (e *Engine) StatsSeries(ctx context.Context, of StatsOf) (*StatsSeries, error) {
 	return withTypedError(e.client.StatsSeries(ctx, of))
 }
 
-// Info tells which member this is.
+// Info returns the version and the features of this member.
 func (e *Engine) Info(ctx context.Context) (*Info, error) { return withTypedError(e.client.Info(ctx)) }
 
-// Members tells who is a member of the cluster.
+// Members lists the members of the cluster.
 func (e *Engine) Members(ctx context.Context) (*Cluster, error) {
 	return withTypedError(e.client.Members(ctx))
 }
 
-// Shards tells who owns which shards; with a task, the one that it is in.
+// Shards returns the owner of each shard; with a task, only of the shard that holds it.
 func (e *Engine) Shards(ctx context.Context, task string) (*Shards, error) {
 	return withTypedError(e.client.Shards(ctx, task))
 }
 
-// Drain has a member own nothing, and Undrain have it take its part again.
+// Drain drains a member: it hands over its shards and gets none until Undrain.
 func (e *Engine) Drain(ctx context.Context, member string) (*Member, error) {
 	return withTypedError(e.client.Drain(ctx, member))
 }
 
-// Undrain has a member that was drained take its part again.
+// Undrain lets a drained member own shards again.
 func (e *Engine) Undrain(ctx context.Context, member string) (*Member, error) {
 	return withTypedError(e.client.Undrain(ctx, member))
 }

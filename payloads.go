@@ -16,19 +16,19 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// payloadOver is how many bytes a value may have in the store, when nothing else is said and there
-// is somewhere else to keep it.
+// payloadOver is the default size in bytes above which values go to the payload store, if there is
+// one.
 const payloadOver = 64 << 10
 
-// unheldAge is how old an object is at least that is deleted because nothing refers to it: whoever
-// has written it may be about to store that.
+// unheldAge is the minimal age of an object that is deleted because nothing refers to it: the
+// member that wrote it may be about to store a reference.
 var unheldAge = time.Hour
 
-// sweptAfter is how old an object is at least that the sweep deletes, which looks at those of
-// tasks, too, that never began.
+// sweptAfter is the minimal age of an object that the sweep deletes. The sweep also covers objects
+// of tasks that never started.
 const sweptAfter = 10 * time.Hour
 
-// openPayloads opens the bucket for large values, if the member has one.
+// openPayloads opens the bucket for large values, if one is configured.
 func (c *Config) openPayloads(ctx context.Context) (objects.Bucket, error) {
 	switch {
 	case c.PayloadOver < 0:
@@ -45,7 +45,7 @@ func (c *Config) openPayloads(ctx context.Context) (objects.Bucket, error) {
 	return bucket, nil
 }
 
-// newPayloads keeps large values of the tasks of a store in a bucket.
+// newPayloads returns a payload store that keeps large values of the store's tasks in a bucket.
 func newPayloads(ctx context.Context, cfg *Config, bucket objects.Bucket, store persistence.Store) (*payload.Store, error) {
 	secret, err := store.Secret(ctx)
 	if err != nil {
@@ -59,11 +59,11 @@ func newPayloads(ctx context.Context, cfg *Config, bucket objects.Bucket, store 
 	return values, checkPayloadPlace(ctx, cfg, values, store)
 }
 
-// settleFor is for how long a member that starts waits for the place where the store's values are.
-// When that does not answer it starts nevertheless: much may be done without.
+// settleFor is how long a starting member waits for the bucket of the store's values. If the bucket
+// does not answer, the member starts anyway, because much works without it.
 var settleFor = 5 * time.Second
 
-// checkPayloadPlace finds out whether the place of large values is the store's.
+// checkPayloadPlace checks that the configured bucket is the one that the store's tasks refer to.
 func checkPayloadPlace(ctx context.Context, cfg *Config, values *payload.Store, store persistence.Store) error {
 	at := cfg.valuesAt()
 	noted, err := store.ValuesAt(ctx)
@@ -85,7 +85,7 @@ func checkPayloadPlace(ctx context.Context, cfg *Config, values *payload.Store, 
 	return nil
 }
 
-// valuesAt is where large values are kept, for people; "" = in the store.
+// valuesAt returns the place of large values, for display; "" = the store itself.
 func (c *Config) valuesAt() string {
 	if c.PayloadStore == "" {
 		return ""
@@ -93,7 +93,7 @@ func (c *Config) valuesAt() string {
 	return objects.Shown(c.PayloadStore)
 }
 
-// payloadsOf is what a member keeps large values with; nil = it does not.
+// payloadsOf returns the store of large values for the member; nil if there is none.
 func (e *Engine) payloadsOf() actors.Payloads {
 	if e.payloads == nil {
 		return nil
@@ -101,9 +101,9 @@ func (e *Engine) payloadsOf() actors.Payloads {
 	return e.payloads
 }
 
-// withPayloads is a store that has the values of tasks deleted with them which are kept in a
-// bucket. The tasks go first, so that nobody can refer to their values any more: should it be cut
-// short then, the sweep finds what is left.
+// withPayloads is a store that also deletes the bucket values of deleted tasks. It deletes the
+// tasks first, so that nothing can refer to their values afterwards. If it is interrupted then, the
+// sweep deletes the rest.
 type withPayloads struct {
 	persistence.Store
 	bucket objects.Bucket
@@ -138,15 +138,15 @@ func (s withPayloads) DeleteFlow(ctx context.Context, id string, limit int) (int
 	return n, err
 }
 
-// tidySoon tidies up what the sweep would find otherwise.
+// tidySoon deletes values that the sweep would otherwise find later.
 func (s withPayloads) tidySoon(ctx context.Context, owner string) {
 	if err := s.deleteUnheld(ctx, owner, time.Now().Add(-unheldAge)); err != nil && ctx.Err() == nil {
 		s.log.Warn("values of a deleted task stay until the next sweep", "values", s.bucket.Address(payload.Folder(owner)), "error", err)
 	}
 }
 
-// deleteUnheld deletes the values of a task that is gone which were written before a time, but for
-// those that others hold.
+// deleteUnheld deletes the values of a deleted task that were written before a time, except those
+// that other tasks hold.
 func (s withPayloads) deleteUnheld(ctx context.Context, owner string, before time.Time) error {
 	gone, err := s.Gone(ctx, []string{owner})
 	if err != nil || len(gone) == 0 {
@@ -178,7 +178,7 @@ type tidyBucket interface {
 	Tidy(ctx context.Context, prefix string, before time.Time) error
 }
 
-// removedAtOnce is how many objects are being deleted at the same time.
+// removedAtOnce is how many objects are deleted in parallel.
 const removedAtOnce = 16
 
 func (s withPayloads) removeObjects(ctx context.Context, list []objects.Object) error {
@@ -195,11 +195,11 @@ func (s withPayloads) removeObjects(ctx context.Context, list []objects.Object) 
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })...)
 }
 
-// How many holds are dropped, and folders looked at, at once.
+// sweptTogether is how many holds are dropped, and how many folders checked, at once.
 const sweptTogether = 1000
 
-// sweepValues deletes the values that nothing refers to and that were written before a time: those
-// of tasks that are gone, or never began, which no other task holds.
+// sweepValues deletes values that were written before a time and that nothing refers to: those of
+// tasks that are gone or never started, unless another task holds them.
 func (s withPayloads) sweepValues(ctx context.Context, before int64) (more bool, err error) {
 	for more := true; more; {
 		owners, err := s.DropHolds(ctx, before, sweptTogether)

@@ -10,7 +10,7 @@ import (
 type (
 	// Schedule starts tasks of a flow at given times.
 	Schedule = wire.Schedule
-	// ScheduleSpec says when a schedule starts tasks, and with which input.
+	// ScheduleSpec holds the times of a schedule, and the input of its tasks.
 	ScheduleSpec = wire.ScheduleSpec
 	// SetSchedule creates a schedule or changes it.
 	SetSchedule = wire.SetSchedule
@@ -30,7 +30,7 @@ type (
 	Triggered = wire.Started
 )
 
-// Schedules lists schedules by name, those of one flow or, for "", of all.
+// Schedules lists schedules by name: those of one flow, or of all flows for "".
 func (e *Engine) Schedules(ctx context.Context, flow string, p Paging) (*Page[Schedule], error) {
 	return withTypedError(e.client.Schedules(ctx, flow, p))
 }
@@ -40,7 +40,7 @@ func (e *Engine) Schedule(ctx context.Context, name string) (*Schedule, error) {
 	return withTypedError(e.client.Schedule(ctx, name))
 }
 
-// SetSchedule makes a schedule, or changes it: from now on tasks of a flow begin by the clock.
+// SetSchedule creates or changes a schedule: from now on tasks of the flow start by the clock.
 func (e *Engine) SetSchedule(ctx context.Context, name string, spec ScheduleSpec) (*SetSchedule, error) {
 	return withTypedError(e.client.SetSchedule(ctx, name, spec))
 }
@@ -50,33 +50,33 @@ func (e *Engine) DeleteSchedule(ctx context.Context, name string) (*Schedule, er
 	return withTypedError(e.client.DeleteSchedule(ctx, name))
 }
 
-// EnableSchedule has a schedule fire. What was due while it did not is not caught up.
+// EnableSchedule enables a schedule. Slots that passed while it was disabled are not made up.
 func (e *Engine) EnableSchedule(ctx context.Context, name string) (*Schedule, error) {
 	return withTypedError(e.client.EnableSchedule(ctx, name))
 }
 
-// DisableSchedule has a schedule fire no longer.
+// DisableSchedule disables a schedule.
 func (e *Engine) DisableSchedule(ctx context.Context, name string) (*Schedule, error) {
 	return withTypedError(e.client.DisableSchedule(ctx, name))
 }
 
-// NextSlots returns the next slots of a schedule from a time on, the zero one = from now on.
+// NextSlots returns the next slots of a schedule from a time on; the zero time is now.
 func (e *Engine) NextSlots(ctx context.Context, name string, count int, from time.Time) (*Slots, error) {
 	return withTypedError(e.client.NextSlots(ctx, name, count, from))
 }
 
-// PreviewSchedule returns the slots that a schedule would have. Nothing is kept.
+// PreviewSchedule returns the slots that a schedule would have. Nothing is stored.
 func (e *Engine) PreviewSchedule(ctx context.Context, spec ScheduleSpec, count int, from time.Time) (*Slots, error) {
 	return withTypedError(e.client.PreviewSchedule(ctx, spec, count, from))
 }
 
-// TriggerSchedule begins a task of a schedule now, whatever its slots and policies say.
+// TriggerSchedule starts a task of a schedule now, regardless of its slots and policies.
 func (e *Engine) TriggerSchedule(ctx context.Context, name string, t Trigger) (*Triggered, error) {
 	return withTypedError(e.client.TriggerSchedule(ctx, name, t))
 }
 
-// BackfillSchedule begins tasks for slots that have passed, or tells in a dry run for which. A slot
-// that has had its task gets no other one.
+// BackfillSchedule starts tasks for slots that have passed, or in a dry run lists those slots. A
+// slot that already had its task gets no second one.
 func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) (*Backfilled, error) {
 	return withTypedError(e.client.BackfillSchedule(ctx, name, b))
 }

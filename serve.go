@@ -18,11 +18,12 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says. A member
-// of a cluster hands over what it owns and lets its jobs finish before it stops to answer, and
-// takes nothing any more: what is left for it is Close. One that is fenced stops to answer with an
-// error. One whose store went back in time begins anew: connections break, and new ones wait until
-// it has begun.
+// Serve answers the HTTP API until ctx ends. If l is nil, it listens at the address of the Config.
+//
+// When ctx ends, a member of a cluster hands over its tasks and lets its jobs finish before it
+// stops answering. It accepts no new work then; only Close is left to call. Serve returns an error
+// if the member was fenced. If the store went back in time, the member starts again: connections
+// break, and new ones wait until it has started.
 func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	l, err := e.openListener(l)
 	if err != nil {
@@ -46,14 +47,14 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// memberLife is one of the member, and what answers in it.
+// memberLife is one life of the member, and the server that answers in it.
 type memberLife struct {
 	member     *actors.Member
 	membership *clusterMembership
 	server     *api.Server
 }
 
-// servedLife returns the present life, which it begins if there is none.
+// servedLife returns the present life; it starts one if there is none.
 func (e *Engine) servedLife(ctx context.Context) (*memberLife, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,8 +68,8 @@ func (e *Engine) servedLife(ctx context.Context) (*memberLife, error) {
 	return &memberLife{e.member, e.membership, server}, nil
 }
 
-// nextLife begins another life when the store went back in time, however long that takes; nil when
-// ctx ends before, or the engine is closed.
+// nextLife starts another life after the store went back in time, and retries until that succeeds.
+// It returns nil if ctx ends first, or if the engine is closed.
 func (e *Engine) nextLife(ctx context.Context) *memberLife {
 	for pause := firstRevival; ; pause = min(2*pause, mostRevival) {
 		one, err := e.servedLife(ctx)
@@ -86,7 +87,8 @@ func (e *Engine) nextLife(ctx context.Context) *memberLife {
 	}
 }
 
-// serveAPI answers for one life. rewound: it has ended because the store went back in time.
+// serveAPI answers the API during one life. rewound reports that the life ended because the store
+// went back in time.
 func (o *memberLife) serveAPI(ctx context.Context, e *Engine, l net.Listener) (rewound bool, err error) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -115,7 +117,7 @@ func (o *memberLife) serveAPI(ctx context.Context, e *Engine, l net.Listener) (r
 	return false, nil
 }
 
-// openListener is where the API answers.
+// openListener returns the listener of the API.
 func (e *Engine) openListener(l net.Listener) (_ net.Listener, err error) {
 	if l == nil {
 		l = e.cfg.Listener
@@ -137,7 +139,7 @@ func (e *Engine) openListener(l net.Listener) (_ net.Listener, err error) {
 	return l, nil
 }
 
-// stopServing says that the API listens no longer.
+// stopServing notes that the API no longer listens.
 func (e *Engine) stopServing() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,7 +170,7 @@ func (e *Engine) orkOptions() ork.Options {
 	return o
 }
 
-// metricCollectors are all metrics of this life of the member.
+// metricCollectors returns all metrics of this life of the member.
 func (e *Engine) metricCollectors() []prometheus.Collector {
 	return slices.Concat([]prometheus.Collector{e.rewinds}, e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.membership.metricCollectors(), e.spans.Collectors())
 }

@@ -12,15 +12,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
-// StartTx begins a task within a transaction of the program, on the database that the engine's
-// store is in: the task exists when that is committed, and never otherwise. It begins then, at
-// whatever member owns it: within a few hundredths of a second as long as this program lives,
-// within about a second else. Options, and what is checked, are those of Start; of a key the
-// transaction that comes first decides, others wait for it.
+// StartTx creates a task within a transaction of the program, on the database of the engine's
+// store: the task exists if and only if that transaction commits.
 //
-// Until the end of the transaction the flow cannot be deleted (ErrConflict, after ten seconds), and
-// time runs: a limit of the whole task counts from this call. It works with pgx alone, whatever
-// search_path the transaction has, and not with a store of SQLite, which is one member's own
+// The task then starts at the member that owns it: within a few hundredths of a second while this
+// program lives, otherwise within about a second. Options and checks are those of Start. If several
+// transactions use the same key, the first one decides, and the others wait for it.
+//
+// Until the transaction ends, the flow cannot be deleted (ErrConflict after ten seconds), and time
+// runs: a time limit of the whole task counts from this call. StartTx works only with pgx, with any
+// search_path of the transaction. It does not work with SQLite, whose store belongs to one member
 // (errors.ErrUnsupported).
 func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any, options ...Option) (id string, err error) {
 	if e.store.Locked() {
@@ -55,7 +56,7 @@ func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any
 	return first.Commit.Task, nil
 }
 
-// localMember is the member in this process.
+// localMember returns the member in this process.
 func (e *Engine) localMember(ctx context.Context) (*actors.Member, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

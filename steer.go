@@ -29,9 +29,9 @@ type (
 	Event = wire.Event
 	// Waiting lists the reasons why a task waits.
 	Waiting = wire.Waiting
-	// Digest sums up how a task failed.
+	// Digest sums up the progress of a task's nodes, without values.
 	Digest = wire.Digest
-	// Trace is the trace that a task belongs to.
+	// Trace holds the spans of a task in the JSON of OpenTelemetry's protocol.
 	Trace = wire.Trace
 	// UnitStates holds the state of each unit of a step.
 	UnitStates = wire.UnitStates
@@ -39,19 +39,19 @@ type (
 	TaskCount = wire.TaskCount
 	// Fork starts a task from a point in the history of another one.
 	Fork = wire.Fork
-	// Forked reports the task that a fork started, and what it kept.
+	// Forked reports the task that a fork started, and which results it kept.
 	Forked = wire.Forked
 	// Comparison lists the differences between two tasks.
 	Comparison = wire.Comparison
 	// Timeline holds the times of steps and attempts.
 	Timeline = wire.Timeline
-	// Rerun runs a step and what follows it again.
+	// Rerun starts a task that repeats another one from the beginning.
 	Rerun = wire.Rerun
-	// Reran reports the steps that a rerun takes back.
+	// Reran reports the task that a rerun started.
 	Reran = wire.Reran
-	// Try runs one node with a given input, without a task.
+	// Try starts a task of a definition that is not published.
 	Try = wire.Try
-	// Tried reports the result of such a run.
+	// Tried reports the task of such a try.
 	Tried = wire.Tried
 	// Bulk applies one operation to many tasks.
 	Bulk = wire.Bulk
@@ -59,24 +59,24 @@ type (
 	TaskFilter = wire.TaskFilter
 	// BulkDone reports how many tasks a bulk operation changed.
 	BulkDone = wire.BulkDone
-	// Append adds units to a foreach that accepts more.
+	// Append adds units to a fanout that has started.
 	Append = wire.Append
-	// Complete completes a step from outside.
+	// Complete ends a unit whose route is direct.
 	Complete = wire.Complete
-	// Completed reports the step that was completed.
+	// Completed reports whether the unit changed, and its task.
 	Completed = wire.Completed
 
 	// Page is a part of a list. Next is the cursor of the part after it, "" at the end.
 	Page[T any] = wire.Page[T]
-	// Paging says which part of a list is meant. The zero value is its beginning.
+	// Paging selects a part of a list. The zero value is its beginning.
 	Paging = client.Paging
 	// TaskQuery picks tasks. Zero fields do not filter.
 	TaskQuery = client.TaskQuery
 	// StepQuery picks steps of a task. Zero fields do not filter.
 	StepQuery = client.StepQuery
-	// TimelineQuery picks what is told of a timeline. The zero value is all of the task's root.
+	// TimelineQuery picks the parts of a timeline. The zero value is all of the task's root.
 	TimelineQuery = client.TimelineQuery
-	// ValueQuery says where a value is. The zero value is the task itself.
+	// ValueQuery gives the place of a value. The zero value is the task itself.
 	ValueQuery = client.ValueQuery
 )
 
@@ -89,11 +89,11 @@ func All[T any](read func(cursor string) (*Page[T], error)) iter.Seq2[T, error] 
 	return client.All(read)
 }
 
-// WithRequest names what is asked for with a context, so that a signal, a retry or an append may be
-// given again, by another process too, and has its effect once.
+// WithRequest gives the operations called with the context a request id. A signal, retry or append
+// with the same id takes effect once, even if another process repeats it.
 func WithRequest(ctx context.Context, id string) context.Context { return client.WithRequest(ctx, id) }
 
-// withTypedError is an answer with its error in our words.
+// withTypedError returns an answer with its error converted to an error of this package.
 func withTypedError[T any](answer *T, err error) (*T, error) {
 	if err != nil {
 		return nil, toTypedError(err)
@@ -106,13 +106,13 @@ func (e *Engine) Tasks(ctx context.Context, q TaskQuery) (*Page[TaskSummary], er
 	return withTypedError(e.client.Tasks(ctx, q))
 }
 
-// CountTasks counts what Tasks lists, up to 10,000, by state up to so many of each; by is state,
-// flow, label:NAME or "".
+// CountTasks counts the tasks that Tasks lists, up to 10,000. It groups them by state, flow or
+// label:NAME, or not at all for ""; by state, it counts up to 10,000 of each.
 func (e *Engine) CountTasks(ctx context.Context, q TaskQuery, by string) (*TaskCount, error) {
 	return withTypedError(e.client.CountTasks(ctx, q, by))
 }
 
-// Task reads a task as it is at this moment.
+// Task reads the present state of a task.
 func (e *Engine) Task(ctx context.Context, id string) (*Task, error) {
 	return withTypedError(e.client.Task(ctx, id))
 }
@@ -122,75 +122,75 @@ func (e *Engine) Steps(ctx context.Context, task string, q StepQuery) (*Page[Ste
 	return withTypedError(e.client.Steps(ctx, task, q))
 }
 
-// Units lists the units of a step with their inputs and outputs; of its visits the one with a
-// number, or the newest for 0.
+// Units lists the units of a step with their inputs and outputs; visit 0 is the newest visit.
 func (e *Engine) Units(ctx context.Context, task string, q StepQuery, visit int) (*Page[Unit], error) {
 	return withTypedError(e.client.Units(ctx, task, q, visit))
 }
 
-// Events reads a task's history, oldest first, from behind an event on; "" = from the beginning.
+// Events reads the history of a task after an event, oldest first; after "" is the beginning.
 func (e *Engine) Events(ctx context.Context, task, after string, limit int) (*Page[Event], error) {
 	return withTypedError(e.client.Events(ctx, task, after, limit))
 }
 
-// Runs reads a task's attempts and steps, in order of their beginning.
+// Runs reads the attempts and steps of a task, in the order in which they started.
 func (e *Engine) Runs(ctx context.Context, task string, p Paging) (*Page[Run], error) {
 	return withTypedError(e.client.Runs(ctx, task, p))
 }
 
-// UnitStates tells the states of all units of a step at once; of its visits the one with a number,
-// or the newest for 0.
+// UnitStates returns the states of all units of a step in one answer; visit 0 is the newest visit.
 func (e *Engine) UnitStates(ctx context.Context, task, scope, step string, visit int) (*UnitStates, error) {
 	return withTypedError(e.client.UnitStates(ctx, task, scope, step, visit))
 }
 
-// Digest tells how far the nodes of a task's scopes are, without values; none = its root, and where
-// it undoes and cleans up.
+// Digest returns the progress of the nodes in some scopes of a task, without values. Without
+// scopes, it covers the root and the scopes of compensations and finally.
 func (e *Engine) Digest(ctx context.Context, task string, scopes ...string) (*Digest, error) {
 	return withTypedError(e.client.Digest(ctx, task, scopes...))
 }
 
-// DigestAt is Digest of a task as it was when a row of its journal had been written: that of the
-// events with that Seq.
+// DigestAt returns the Digest of a task as of a row of its journal: the row of the events with that
+// Seq.
 func (e *Engine) DigestAt(ctx context.Context, task string, row int64, scopes ...string) (*Digest, error) {
 	return withTypedError(e.client.DigestAt(ctx, task, row, scopes...))
 }
 
-// Timeline tells when the visits of a scope were under way, what they waited for, and which of them
-// its end waited for.
+// Timeline returns when the visits of a scope were active, which events they waited for, and which
+// visits delayed the end of the scope.
 func (e *Engine) Timeline(ctx context.Context, task string, q TimelineQuery) (*Timeline, error) {
 	return withTypedError(e.client.Timeline(ctx, task, q))
 }
 
-// Compare puts what two tasks did beside each other, node by node.
+// Compare compares two tasks, node by node.
 func (e *Engine) Compare(ctx context.Context, a, b string) (*Comparison, error) {
 	return withTypedError(e.client.Compare(ctx, a, b))
 }
 
-// Trace tells a task as a trace, as OpenTelemetry's protocol has it.
+// Trace returns the spans of a task in the JSON of OpenTelemetry's protocol.
 func (e *Engine) Trace(ctx context.Context, task string) (*Trace, error) {
 	return withTypedError(e.client.Trace(ctx, task))
 }
 
-// Value reads one value of a task as it is: of says which, such as params, shared, result, or
-// output of a step.
+// Value reads one value of a task as it is stored. of selects it: params, shared, result, or output
+// of a step, for example.
 func (e *Engine) Value(ctx context.Context, task, of string, at ValueQuery) (json.RawMessage, error) {
 	value, err := e.client.Value(ctx, task, of, at)
 	return value, toTypedError(err)
 }
 
-// Waiting tells why a task is waiting.
+// Waiting returns the reasons why a task waits.
 func (e *Engine) Waiting(ctx context.Context, task string) (*Waiting, error) {
 	return withTypedError(e.client.Waiting(ctx, task))
 }
 
-// Watch gives a task's events as they happen, from behind an event on ("" = from the beginning),
-// and ends with the task. What the store does not tell for a while it tells later.
+// Watch returns the events of a task as they happen, after the given event ("" = from the
+// beginning), and ends with the task. Events that the store cannot return at the moment follow
+// later.
 func (e *Engine) Watch(ctx context.Context, task, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(e.ctx, cancel)() // it would look for another member
+		// otherwise the client would look for another member
+		defer context.AfterFunc(e.ctx, cancel)()
 		for event, err := range e.client.Watch(ctx, task, after) {
 			if err != nil && e.ctx.Err() != nil {
 				err = errClosed
@@ -202,8 +202,8 @@ func (e *Engine) Watch(ctx context.Context, task, after string) iter.Seq2[Event,
 	}
 }
 
-// Signal sets a key of a task's shared state and wakes whoever waits for it. No signal is lost,
-// whenever it comes.
+// Signal sets a key of a task's shared state and wakes the steps that wait for it. No signal is
+// lost, even if it comes before the wait.
 func (e *Engine) Signal(ctx context.Context, task, key string, value any) error {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -213,18 +213,18 @@ func (e *Engine) Signal(ctx context.Context, task, key string, value any) error 
 	return e.toSteerError(ctx, task, err)
 }
 
-// CancelOption says how a task is canceled.
+// CancelOption is an option of Cancel.
 type CancelOption func(*wire.Cancel)
 
-// Gently lets what has begun go on; the task ends when that is done. What no worker has begun is
+// Gently lets started work finish; the task ends after that. Jobs that no worker has started are
 // canceled at once, as are waits and retries.
 func Gently(c *wire.Cancel) { c.Gently = true }
 
-// Forced also ends compensations and finally, when the task is at them.
+// Forced also ends compensations and finally, if the task runs them.
 func Forced(c *wire.Cancel) { c.Force = true }
 
-// Cancel ends a task: what it is doing is withdrawn, then what it has done is undone, if its flow
-// says how. One that has ended stays as it is.
+// Cancel ends a task: its work in progress is withdrawn, then its completed work is compensated if
+// the flow defines that. A task that has ended does not change.
 func (e *Engine) Cancel(ctx context.Context, task string, options ...CancelOption) error {
 	var how wire.Cancel
 	for _, set := range options {
@@ -234,7 +234,7 @@ func (e *Engine) Cancel(ctx context.Context, task string, options ...CancelOptio
 	return e.toSteerError(ctx, task, err)
 }
 
-// Pause keeps anything new of a task from starting; what is in flight goes on.
+// Pause stops a task from starting new work; work in flight continues.
 func (e *Engine) Pause(ctx context.Context, task string) error {
 	_, err := e.client.Pause(ctx, task)
 	return e.toSteerError(ctx, task, err)
@@ -246,21 +246,21 @@ func (e *Engine) Resume(ctx context.Context, task string) error {
 	return e.toSteerError(ctx, task, err)
 }
 
-// Retry has a failed task go on where it failed; what completed is not done again.
+// Retry resumes a failed task where it failed; completed work is not repeated.
 func (e *Engine) Retry(ctx context.Context, task string) error {
 	_, err := e.client.Retry(ctx, task)
 	return e.toSteerError(ctx, task, err)
 }
 
-// RetryStep has a failed task of dag mode go on with one step that failed, and with what was
-// skipped because of it; what else failed stays so.
+// RetryStep resumes a failed task of dag mode with one failed step, and with the steps that were
+// skipped because of it. Other failures stay.
 func (e *Engine) RetryStep(ctx context.Context, task, step string) error {
 	_, err := e.client.RetryStep(ctx, task, step)
 	return e.toSteerError(ctx, task, err)
 }
 
-// HoldStep keeps a step of dag mode that has yet to begin from beginning, until ReleaseStep. It is
-// still skipped when what it depends on fails.
+// HoldStep stops a step of dag mode from starting until ReleaseStep. The step is still skipped if a
+// dependency fails.
 func (e *Engine) HoldStep(ctx context.Context, task string, step StepName) error {
 	_, err := e.client.HoldStep(ctx, task, step)
 	return e.toSteerError(ctx, task, err)
@@ -272,32 +272,34 @@ func (e *Engine) ReleaseStep(ctx context.Context, task string, step StepName) er
 	return e.toSteerError(ctx, task, err)
 }
 
-// Fork starts a task that goes on from the history of one that has ended, with another version,
-// from another node or with other params, or tells what that one would keep and do again.
+// Fork starts a task that continues from the history of an ended task, with another version, from
+// another node or with other params. In a dry run it only reports which steps are kept and which
+// are repeated.
 func (e *Engine) Fork(ctx context.Context, task string, f Fork) (*Forked, error) {
 	forked, err := e.client.Fork(ctx, task, f)
 	return forked, e.toSteerError(ctx, task, err)
 }
 
-// Rerun starts a task that does again what another one does, from the beginning: with its params
-// and its version, or with others.
+// Rerun starts a task that repeats another one from the beginning, with the same params and version
+// or with others.
 func (e *Engine) Rerun(ctx context.Context, task string, r Rerun) (*Reran, error) {
 	return withTypedError(e.client.Rerun(ctx, task, r))
 }
 
-// Try starts a task of a definition that stays unpublished: a day later both are deleted. It is
+// Try starts a task of an unpublished definition; both are deleted a day later. The definition is
 // checked as by Publish.
 func (e *Engine) Try(ctx context.Context, definition []byte, t Try) (*Tried, error) {
 	return withTypedError(e.client.Try(ctx, definition, t))
 }
 
-// Bulk retries, cancels, pauses or resumes many tasks, up to 1,000 at once. Each takes the command
-// or refuses it by itself; the answer says why. With the Next of that as Cursor it goes on.
+// Bulk retries, cancels, pauses, resumes, reruns or forks many tasks, up to 1,000 per call. Each
+// task accepts or rejects the command separately; the answer gives the reasons. Pass Next of the
+// answer as Cursor to continue.
 func (e *Engine) Bulk(ctx context.Context, b Bulk) (*BulkDone, error) {
 	return withTypedError(e.client.Bulk(ctx, b))
 }
 
-// Append adds units to a fanout that has begun and gives their indexes.
+// Append adds units to a fanout that has started, and returns their indexes.
 func (e *Engine) Append(ctx context.Context, task string, a Append) ([]int, error) {
 	added, err := e.client.Append(ctx, task, a)
 	if err != nil {
@@ -306,15 +308,15 @@ func (e *Engine) Append(ctx context.Context, task string, a Append) ([]int, erro
 	return added.Units, nil
 }
 
-// Complete ends a unit whose route is direct, with an output or an error. One that has ended stays
-// as it is; Changed says so.
+// Complete ends a unit whose route is direct, with an output or an error. A unit that has ended
+// does not change; Changed reports that.
 func (e *Engine) Complete(ctx context.Context, task string, u Complete) (*Completed, error) {
 	done, err := e.client.Complete(ctx, task, u)
 	return done, e.toSteerError(ctx, task, err)
 }
 
-// toSteerError is ErrEnded, too, where what was asked for comes too late. Whether a task has ended
-// its row tells at once.
+// toSteerError converts an error, and adds ErrEnded to a conflict if the task has ended. It reads
+// that from the task's row.
 func (e *Engine) toSteerError(ctx context.Context, task string, err error) error {
 	err = toTypedError(err)
 	var r *classifiedError

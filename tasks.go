@@ -13,33 +13,33 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Option of a task that is being started.
+// Option is an option of a task to start.
 type Option func(*taskStart)
 
-// taskStart is what is asked of a start.
+// taskStart holds the request of a start.
 type taskStart struct {
 	engine.NewTask
-	version int // 0 = the newest one
+	version int // 0 = newest
 }
 
-// WithKey makes starting idempotent: the same key for the same flow is the same task.
+// WithKey makes the start idempotent: the same key for the same flow is the same task.
 func WithKey(key string) Option { return func(s *taskStart) { s.Key = key } }
 
-// WithLabels marks a task so that it is found again.
+// WithLabels adds labels to a task, to search for it.
 func WithLabels(labels map[string]string) Option { return func(s *taskStart) { s.Labels = labels } }
 
-// WithVersion begins a task of the version with a number, in place of the newest one.
+// WithVersion starts a task of the version with this number instead of the newest one.
 func WithVersion(number int) Option { return func(s *taskStart) { s.version = number } }
 
-// WithTrace begins a task below a span of the caller's, which is given as the headers traceparent
-// and tracestate of W3C Trace Context ("" = none). A parent that is none is ignored.
+// WithTrace starts a task below a span of the caller. parent and state are the headers traceparent
+// and tracestate of W3C Trace Context ("" = none). An invalid parent is ignored.
 func WithTrace(parent, state string) Option {
 	return func(s *taskStart) { s.Traced = flow.ReadTraced(parent, state) }
 }
 
-// Start begins a task of a flow, which is named by its slug or its id: of its newest version,
-// unless an option says another one. params becomes JSON, of a graph an object; nil is {}. When it
-// returns the task is stored.
+// Start starts a task of a flow, named by its slug or id: of its newest version, unless an option
+// names another one. params is converted to JSON, for a graph to an object; nil is {}. When Start
+// returns, the task is stored.
 func (e *Engine) Start(ctx context.Context, name string, params any, options ...Option) (id string, err error) {
 	member, err := e.Member(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *Engine) Start(ctx context.Context, name string, params any, options ...
 	return started.Task, toTypedError(err)
 }
 
-// newTask is what the member is asked for.
+// newTask returns the request for the member.
 func (e *Engine) newTask(ctx context.Context, name string, params any, options []Option) (engine.NewTask, error) {
 	var s taskStart
 	for _, set := range options {
@@ -76,7 +76,7 @@ func (e *Engine) newTask(ctx context.Context, name string, params any, options [
 	return s.NewTask, nil
 }
 
-// versionOf finds a version of a flow, 0 = the newest one.
+// versionOf finds a version of a flow; 0 is the newest one.
 func (e *Engine) versionOf(ctx context.Context, name string, number int) (*persistence.Version, error) {
 	f, err := e.store.FlowBySlug(ctx, name)
 	if api.Missing(err) {
@@ -100,15 +100,16 @@ func (e *Engine) versionOf(ctx context.Context, name string, number int) (*persi
 	return v, nil
 }
 
-// Result is how a task ended.
+// Result is the end of a task.
 type Result struct {
-	Status   flow.TaskStatus
-	Error    string          // why it failed
-	Followed int             // failed steps that it went on after, because on_error says follow
-	Value    json.RawMessage // what the flow names as its result, else all of shared
+	Status flow.TaskStatus
+	Error  string // why it failed
+	// number of failed steps after which it continued, because of on_error: follow
+	Followed int
+	Value    json.RawMessage // the result that the flow names, otherwise all of shared
 }
 
-// Wait waits until a task has ended. A task that failed or was canceled is no error of Wait.
+// Wait waits until a task has ended. A failed or canceled task is not an error of Wait.
 func (e *Engine) Wait(ctx context.Context, task string) (*Result, error) {
 	if err := e.awaitTask(ctx, task); err != nil {
 		return nil, toTypedError(err)
@@ -127,7 +128,8 @@ func (e *Engine) Wait(ctx context.Context, task string) (*Result, error) {
 	return &Result{Status: view.State.Status, Error: view.State.Error, Followed: view.State.Followed, Value: value}, nil
 }
 
-// awaitTask asks again when the member that it asked was lost meanwhile.
+// awaitTask waits for the end of a task; if the member that it asked is lost meanwhile, it asks the
+// next one.
 func (e *Engine) awaitTask(ctx context.Context, task string) error {
 	for {
 		member, err := e.Member(ctx)

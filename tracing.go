@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// Span is something that took its time in a task, with the ids of the trace that it belongs to.
+// Span is a timed operation of a task, with the ids of its trace.
 type Span = spans.Span
 
-// Spans takes spans in batches, one after the other, a second after they have ended. Nothing waits
-// for it; those of a batch that it refuses are dropped and counted.
+// Spans receives spans in batches, one batch after the other, a second after the spans have ended.
+// No task waits for it. Spans of a rejected batch are dropped and counted.
 type Spans = spans.Sink
 
-// startSpans has them told, if somebody takes them.
+// startSpans starts sending spans, if the Config has a receiver.
 func (e *Engine) startSpans() {
 	if e.cfg.Spans != nil {
 		e.spans = spans.Start(spans.Options{Store: e.newest, Sink: e.cfg.Spans, Logger: e.cfg.Logger})
@@ -36,7 +36,7 @@ func (e *Engine) tracingConfig() actors.Tracing {
 	return t
 }
 
-// closeSpans tells the last ones. A collector that is away holds nobody up for long.
+// closeSpans sends the last spans. An unavailable collector delays the close only briefly.
 func (e *Engine) closeSpans() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace/2)
 	defer cancel()

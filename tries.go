@@ -8,14 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/api"
 )
 
-// How long a definition that is only tried is kept with its task, and how many are deleted at once.
+// triedFor is how long a tried definition is kept with its task. triesAtOnce is how many are
+// deleted at once.
 const (
 	triedFor    = 24 * time.Hour
 	triesAtOnce = 20
 )
 
-// forgetTried deletes definitions that were tried before a time, with their tasks, whatever those
-// are doing. One that cannot be deleted keeps no other.
+// forgetTried deletes definitions that were tried before a time, with their tasks, even running
+// ones. A failed deletion does not stop the others.
 func (e *Engine) forgetTried(ctx context.Context, before int64) (more bool, err error) {
 	asked := e.currentEngine.Load()
 	if asked == nil {

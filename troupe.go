@@ -7,16 +7,23 @@
 //	result, err := engine.Wait(ctx, id)
 //	err = engine.Close()
 //
-// Promises: a task that Start has answered for survives the death of the process at any moment; a
-// handler may be called more than once for one attempt, but an attempt is applied exactly once; the
-// first call but Publish, Apply and Validate takes up the tasks that were under way, so register
-// functions before it. A member of a cluster whose process stood still for longer than its lease
-// was fenced by the others: it joins again by itself as a new incarnation, its handlers' contexts
-// end, and who is in Wait waits on; a Watch ends by an error (busy), and goes on when Member is
-// asked for another one behind the last row. What is asked in the moments between is answered as
-// busy. Only Serve ends with an error. A member whose store went back in time, because a standby
-// without the last transactions took over or a copy was restored, begins anew likewise, and Serve
-// goes on with it. The command troupe is flags around this package.
+// The package promises:
+//
+//   - A task survives the death of the process at any moment after Start has returned its id.
+//   - A handler may be called more than once for one attempt, but the result of an attempt is applied
+//     exactly once.
+//   - The first call other than Publish, Apply and Validate resumes the tasks that were running, so
+//     register functions before it.
+//
+// The other members fence a member of a cluster whose process stood still for longer than its
+// lease. It joins again by itself as a new incarnation. The contexts of its handlers end, and calls
+// of Wait keep waiting. A Watch ends with an error (busy); it continues when you call Member again
+// and watch from the last row that you received. Calls in between are answered as busy. Only Serve
+// ends with an error.
+//
+// A store can go back in time, because a standby without the last transactions took over or because
+// a backup was restored. Its members start again in the same way, and Serve continues. The command
+// troupe is a layer of flags around this package.
 package troupe
 
 import (
@@ -57,49 +64,52 @@ import (
 
 // Engine is one member in this process.
 type Engine struct {
-	cfg        Config
-	bareStore  persistence.Store // as it is, without what is kept in buckets
+	cfg Config
+	// the store itself, without the layers that keep files and values in buckets
+	bareStore  persistence.Store
 	store      persistence.Store
-	newest     *persistence.NewestStore // the same
+	newest     *persistence.NewestStore // the same store as the field store
 	reader     *persistence.Reader
 	secrets    *secrets.Store
 	functions  *funcs.Registry
-	handled    sync.Map // names of functions that the program has registered
+	handled    sync.Map // names of the functions that the program has registered
 	logs       *logs.Book
 	containers *container.Service
 	workers    *workers.Registry
 	attached   *attached.Sessions
-	membership *clusterMembership // nil where the store has room for one member only
+	membership *clusterMembership // nil if the store has room for one member only
 	others     atomic.Pointer[cluster.Others]
 	schedules  atomic.Pointer[schedule.Runner]
 	objects    *external.Objects
 	services   external.Services
 	files      *withFiles        // nil without an object store
-	payloads   *payload.Store    // nil = all values are in the store
-	values     *withPayloads     // likewise
+	payloads   *payload.Store    // nil if all values are in the store
+	values     *withPayloads     // nil if all values are in the store
 	programs   *programs.Carrier // nil before the first life
 	tls        *api.Certificates
-	client     *client.Client // of the member in this process
+	client     *client.Client // client of the member in this process
 	expected   expectedTasks
-	settled    atomic.Int64  // for how long jobs have been let finish while the API still answered
-	spans      *spans.Teller // nil = nobody takes any
+	settled    atomic.Int64  // how long jobs were given to finish while the API still answered
+	spans      *spans.Teller // nil if spans are not collected
 	rewinds    *prometheus.CounterVec
 
-	mu            sync.Mutex
-	serves        bool // the API listens, and answers soon
-	member        *actors.Member
-	reportedLoss  *actors.Member                // whose loss was told by the end of Serve: it is up to the program what happens next
-	currentEngine atomic.Pointer[engine.Engine] // whom everybody asks, once there is a member
-	ctx           context.Context               // until it is closed
+	mu     sync.Mutex
+	serves bool // the API listens, or soon will
+	member *actors.Member
+	// member whose loss Serve reported when it ended; the program decides how to continue
+	reportedLoss *actors.Member
+	// engine that all callers use, once there is a member
+	currentEngine atomic.Pointer[engine.Engine]
+	ctx           context.Context // ends when the engine is closed
 	end           context.CancelFunc
-	own           ownRoutes      // routes that the program asks
-	work          sync.WaitGroup // of those who see to lives of the member
+	own           ownRoutes      // routes that the program itself calls
+	work          sync.WaitGroup // goroutines that replace lost members
 }
 
-// Open opens the store. Work begins with the first call but Publish, Apply and Validate.
+// Open opens the store. Work starts with the first call other than Publish, Apply and Validate.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Name == "" {
-		host, _ := os.Hostname() // without a name of its own the prefix has to do
+		host, _ := os.Hostname() // without a host name, the prefix alone is the name
 		cfg.Name = "troupe-" + host
 	}
 	if cfg.Logger == nil {
@@ -169,8 +179,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Member is whom to ask: the running member, or the cluster that it belongs to. The first call
-// starts it.
+// Member returns the engine to call: the running member, or the cluster that it belongs to. The
+// first call starts the member.
 func (e *Engine) Member(ctx context.Context) (engine.Engine, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -213,7 +223,7 @@ func (e *Engine) startMember(ctx context.Context) (err error) {
 		return err
 	}
 	cfg.Cluster, cfg.URL, cfg.Gossip, cfg.Seal = e.cfg.Cluster, e.membership.url, e.membership.gossip.Address(), e.membership.id.Seal()
-	registry := e.workers // others may tell of workers while this life is being buried
+	registry := e.workers // other members may send news of workers while this life is being ended
 	cfg.Others, cfg.Changed, cfg.Heard = e.membership.router.Others(), e.membership.forwardPulse, func(news engine.News) { e.handleNews(registry, news) }
 	e.setOthers(e.membership.router.Others())
 	if e.member, err = actors.Start(ctx, cfg); err != nil {
@@ -225,19 +235,19 @@ func (e *Engine) startMember(ctx context.Context) (err error) {
 	return e.membership.joinCluster(e.member, e.store)
 }
 
-// startSchedules has tasks begin by the clock from now on.
+// startSchedules starts the schedules of the member's shards.
 func (e *Engine) startSchedules() {
 	e.schedules.Store(schedule.Start(schedule.Options{Store: e.newest.Store, Engine: *e.currentEngine.Load(), Shards: e.member.Shards, Logger: e.cfg.Logger}))
 }
 
-// wakeSchedules says that some have changed, or the shards of the member.
+// wakeSchedules makes the runner look again, because schedules or the member's shards have changed.
 func (e *Engine) wakeSchedules() {
 	if r := e.schedules.Load(); r != nil {
 		r.Look()
 	}
 }
 
-// logStart says who begins to work, and where everything is kept.
+// logStart logs which member starts, and where its store is.
 func (e *Engine) logStart(more ...any) {
 	build := Build()
 	attrs := []any{"member", e.cfg.Name, "version", build.Version, "incarnation", e.member.Incarnation(), "store", StoreName(e.cfg.Store)}
@@ -247,7 +257,8 @@ func (e *Engine) logStart(more ...any) {
 	e.cfg.Logger.Info("the member has begun", append(attrs, more...)...)
 }
 
-// learnEvery is how often a member of a cluster looks for workers that registered with another one.
+// learnEvery is the interval at which a member of a cluster looks for workers that registered with
+// another member.
 const learnEvery = 2 * time.Second
 
 func (e *Engine) learnInterval() time.Duration {
@@ -257,12 +268,12 @@ func (e *Engine) learnInterval() time.Duration {
 	return learnEvery
 }
 
-// setAsked has everybody ask one engine from now on.
+// setAsked sets the engine that all callers use from now on.
 func (e *Engine) setAsked(whom engine.Engine) { e.currentEngine.Store(&whom) }
 
-// actorsConfig is how the member works that is in no cluster yet.
+// actorsConfig returns the configuration of a member that is in no cluster yet.
 func (e *Engine) actorsConfig() actors.Config {
-	if e.programs == nil { // those of a life before go on with what they keep
+	if e.programs == nil { // programs of an earlier life continue with the state that they hold
 		e.programs = programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Files: e.objects,
 			Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets, Logger: e.cfg.Logger}})
 	}
@@ -290,7 +301,7 @@ func (e *Engine) actorsConfig() actors.Config {
 	}
 }
 
-// newTrackers are the program's, and those that come with every member.
+// newTrackers returns the trackers of the program and the built-in ones.
 func (e *Engine) newTrackers() map[string]Tracker {
 	all := map[string]Tracker{
 		flow.ObjectStore:    e.objects,
@@ -304,8 +315,8 @@ func (e *Engine) newTrackers() map[string]Tracker {
 	return all
 }
 
-// nowMillis is the store's time as far as it is known: the registry is open before the member has
-// asked.
+// nowMillis returns the store's time if it is known, otherwise the local time: the registry is
+// opened before the member has asked the store.
 func (e *Engine) nowMillis() int64 {
 	if asked := e.currentEngine.Load(); asked != nil {
 		return (*asked).Now().UnixMilli()
@@ -313,7 +324,7 @@ func (e *Engine) nowMillis() int64 {
 	return time.Now().UnixMilli()
 }
 
-// noteJob keeps what a worker calls the state of its job.
+// noteJob stores the progress text that a worker reports for its job.
 func (e *Engine) noteJob(ctx context.Context, task string, n flow.Note) error {
 	asked := e.currentEngine.Load()
 	if asked == nil {
@@ -326,12 +337,12 @@ func (e *Engine) noteJob(ctx context.Context, task string, n flow.Note) error {
 // closeGrace is how long jobs on this member may take to finish when it closes.
 const closeGrace = 10 * time.Second
 
-// stopGrace is what is left of it at least, when the API has stopped to answer: what members keep
-// of workers is written then.
+// stopGrace is the least time that is left for jobs after the API has stopped answering. Members
+// write their data about workers in that time.
 const stopGrace = 2 * time.Second
 
-// Close stops taking work, hands over what the member owns, lets running jobs finish for a while,
-// puts tasks to rest and closes the store.
+// Close stops accepting work, hands over the tasks that the member owns, lets running jobs finish
+// for a while, unloads tasks and closes the store.
 func (e *Engine) Close() error {
 	e.end()
 	began, lived := time.Now(), e.hasMember()
@@ -349,7 +360,7 @@ func (e *Engine) Close() error {
 	return err
 }
 
-// closeLogs stores what jobs have printed last.
+// closeLogs stores the last output of jobs.
 func (e *Engine) closeLogs() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
@@ -363,8 +374,8 @@ func (e *Engine) hasMember() bool {
 	return e.member != nil
 }
 
-// settleJobs lets the jobs on this member finish, whose tasks others have by now. As long as that
-// takes the API answers: workers and callers may know no other member.
+// settleJobs lets the jobs on this member finish whose tasks other members own by now. The API
+// answers during that time, because workers and callers may know no other member.
 func (e *Engine) settleJobs(member *actors.Member) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
@@ -373,7 +384,7 @@ func (e *Engine) settleJobs(member *actors.Member) {
 	e.settled.Store(int64(time.Since(began)))
 }
 
-// leaveMember has the member go.
+// leaveMember leaves the cluster and stops the member.
 func (e *Engine) leaveMember() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -385,7 +396,7 @@ func (e *Engine) leaveMember() error {
 	return e.stopMember(ctx)
 }
 
-// stopMember ends what was started.
+// stopMember stops everything that startMember started.
 func (e *Engine) stopMember(ctx context.Context) error {
 	var errs []error
 	if r := e.schedules.Swap(nil); r != nil {

@@ -5,20 +5,20 @@ import (
 	"runtime/debug"
 )
 
-// modulePath is how a program that embeds Troupe lists it among its dependencies.
+// modulePath is the path of this module in the dependency list of a program that embeds it.
 const modulePath = "github.com/troupe-engine/troupe"
 
-// What the linker puts into the binaries of a release (scripts/release.sh).
+// Values that the linker sets in the binaries of a release (scripts/release.sh).
 var release, commit, date string
 
-// BuildInfo says what a program was built from. What is not known is "".
+// BuildInfo describes the build of a program. Unknown fields are "".
 type BuildInfo struct {
-	Version string // the release of Troupe; of a build between releases its commit
+	Version string // release of Troupe; the commit for a build between releases
 	Commit  string
-	Date    string // of the commit
+	Date    string // date of the commit
 }
 
-// Build is what is known of this program.
+// Build returns the build information of this program.
 func Build() BuildInfo {
 	b := BuildInfo{Version: release, Commit: commit, Date: date}
 	info, ok := debug.ReadBuildInfo()
@@ -32,7 +32,7 @@ func Build() BuildInfo {
 			module = *dep
 		}
 	}
-	if module.Replace != nil { // by a folder: its version is none
+	if module.Replace != nil { // replaced by a folder: it has no version
 		module = debug.Module{}
 	}
 	if info.Main.Path == modulePath || info.Main.Path == modulePath+"/cloud" {
@@ -59,5 +59,5 @@ func versionOf(module debug.Module, commit string) string {
 	return "devel"
 }
 
-// Version is the release of Troupe in this program; of a build between releases its commit.
+// Version returns the release of Troupe in this program; for a build between releases, its commit.
 func Version() string { return Build().Version }
