@@ -2,24 +2,25 @@ package expr
 
 import "errors"
 
-// Budget is what the conditions and expressions of one step may do together, in units of work: a
-// node of an expression evaluated, a value looked at, a byte of a list or object that is compared,
-// eight bytes of a text, four of what an expression in CEL passes on, or eight bytes matched with
-// one state of a regular expression. That much is done in two tenths of a second.
+// Budget is how much work all conditions and expressions of one step may do together, in units of
+// work. A unit is one of: a node of an expression evaluated, a value read, a byte of a list or
+// object compared, eight bytes of a text, four bytes that a CEL expression passes on, or eight
+// bytes matched with one state of a regular expression. The whole budget takes about two tenths of
+// a second.
 const Budget = 3_000_000
 
 const tooMuch = "it takes more than the limit of 3,000,000 units of work: work on less data, or leave this to a worker"
 
 var errTooMuch = errors.New(tooMuch)
 
-// Allowance is what may still be done of a budget. One for nothing in particular is nil: each
-// evaluation has a budget of its own then.
+// Allowance is the part of a budget that is left. A nil Allowance gives each evaluation a budget of
+// its own.
 type Allowance struct{ left uint64 }
 
-// NewAllowance is a whole budget.
+// NewAllowance returns a whole budget.
 func NewAllowance() *Allowance { return &Allowance{Budget} }
 
-// Spent is how much of it has been used.
+// Spent returns how much has been used.
 func (a *Allowance) Spent() int { return Budget - int(a.left) }
 
 func orAllowance(a *Allowance) *Allowance {
@@ -29,7 +30,7 @@ func orAllowance(a *Allowance) *Allowance {
 	return a
 }
 
-// Pay takes a cost off what is left. It fails when that is not enough.
+// Pay subtracts a cost. It fails if not enough is left.
 func (a *Allowance) Pay(cost int) error {
 	if !a.chargeCost(cost) {
 		return errTooMuch
@@ -37,8 +38,8 @@ func (a *Allowance) Pay(cost int) error {
 	return nil
 }
 
-// chargeCost is false when there is not as much left. Then nothing is, and what costs something
-// must not be done.
+// chargeCost subtracts a cost and reports whether anything is left after that. If it returns false,
+// the allowance is used up, and the work must not be done.
 func (a *Allowance) chargeCost(cost int) bool {
 	if uint64(cost) > a.left {
 		a.left = 0

@@ -9,9 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Canonical returns a text that all spellings of a JSON value share, and no other value has: the
-// order of keys, white space, escapes and the spelling of numbers do not count, however large the
-// numbers are. What is no JSON, or holds half of a surrogate pair, stays as it is.
+// Canonical returns a text that is the same for all spellings of a JSON value, and different for
+// all other values. The order of keys, white space, escapes and the spelling of numbers do not
+// matter, however large the numbers are. Invalid JSON, and text with half of a surrogate pair, are
+// returned as they are.
 func Canonical(v json.RawMessage) []byte {
 	value, err := decodeValue(v)
 	if err != nil {

@@ -11,60 +11,62 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// CEL is a compiled expression in the Common Expression Language, such as params.amount > 1000. It
-// may be used by any number of goroutines.
+// CEL is a compiled expression in the Common Expression Language, such as params.amount > 1000. Any
+// number of goroutines may use it.
 //
-// What it gives depends on the values of its variables alone: there are no functions of time, and
-// the keys of an object are visited in the order they are written, those of an object made by the
-// expression in the order of the alphabet. A number written without fraction and exponent is an int
-// if it fits into 64 bits, every other one a double; an int and a double may be calculated with
-// each other. A number that neither holds exactly, such as 10000000000000000001, can be compared,
-// which is exact, and passed on; calculating with it is an error. What is passed on as it is, such
-// as a whole object, keeps its bytes.
+// Its result depends only on the values of its variables: there are no functions of time. The keys
+// of an object are visited in the order in which they are written; those of an object that the
+// expression made, in alphabetical order.
 //
-// No expression keeps its evaluator for long or takes much memory: what it does is counted, and
-// one that does too much ends with an error.
+// A number written without fraction and exponent is an int if it fits into 64 bits, any other
+// number a double; arithmetic may mix the two. A number that neither holds exactly, such as
+// 10000000000000000001, can be passed on and compared exactly; arithmetic with it is an error. A
+// value that is passed on unchanged, such as a whole object, keeps its bytes.
+//
+// An expression cannot run for long or use much memory: its work is counted, and too much work is
+// an error.
 type CEL struct {
 	source  string
 	kind    *cel.Type
 	program cel.Program
 	budget  uint64
-	allowed *Allowance // nil = all of its budget
-	broken  error      // it could not be compiled
+	allowed *Allowance // nil = the whole budget
+	broken  error      // error of the compilation
 	reads   []Read     // the parts of variables that it names
 }
 
-// On is the expression with what it may do together with others.
+// On returns the expression with an allowance that it shares with others.
 func (c *CEL) On(a *Allowance) *CEL {
 	on := *c
 	on.allowed = a
 	return &on
 }
 
-// CompileCEL compiles one expression over variables of these names, as a Language of its own would.
+// CompileCEL compiles one expression over variables of these names, in a Language of its own.
 func CompileCEL(source string, vars ...string) (*CEL, error) {
 	return NewLanguage(vars...).Compile(source)
 }
 
-// BrokenCEL is an expression that could not be compiled. It fails with that when it is evaluated.
+// BrokenCEL returns an expression that could not be compiled. Its evaluation fails with err.
 func BrokenCEL(source string, err error) *CEL { return &CEL{source: source, broken: err} }
 
-// Broken is why the expression could not be compiled, or nil.
+// Broken returns the error of the compilation, or nil.
 func (c *CEL) Broken() error { return c.broken }
 
-// MayBeBool is false if the expression can be seen never to give a boolean; then Type says what it
-// gives.
+// MayBeBool reports whether the expression may return a boolean. If not, Type names the type of its
+// result.
 func (c *CEL) MayBeBool() bool {
 	return c.kind.IsExactType(cel.BoolType) || c.kind.IsExactType(cel.DynType)
 }
 
-// Type names what the expression gives, as far as that is known without values; dyn if it is not.
+// Type returns the type of the result, as far as it is known without values; dyn if it is not
+// known.
 func (c *CEL) Type() string { return c.kind.String() }
 
-// Source is the expression as it was written.
+// Source returns the text of the expression.
 func (c *CEL) Source() string { return c.source }
 
-// Eval gives the value of the expression as JSON.
+// Eval returns the value of the expression as JSON.
 func (c *CEL) Eval(vars Vars) (json.RawMessage, error) {
 	val, err := c.evalValue(vars)
 	if err != nil {
@@ -77,7 +79,7 @@ func (c *CEL) Eval(vars Vars) (json.RawMessage, error) {
 	return out, nil
 }
 
-// Bool gives the value of an expression that has to be a boolean.
+// Bool returns the value of an expression that must be a boolean.
 func (c *CEL) Bool(vars Vars) (bool, error) {
 	val, err := c.evalValue(vars)
 	if err != nil {
@@ -120,7 +122,7 @@ func (c *CEL) wrapError(err error) error {
 	return fmt.Errorf("expression %q: %w", source, err)
 }
 
-// Shorten cuts the text of an expression that is too long for a message.
+// Shorten shortens the text of an expression for a message.
 func Shorten(source string) string {
 	const most = 80
 	if len(source) <= most {
@@ -129,26 +131,25 @@ func Shorten(source string) string {
 	return strings.ToValidUTF8(source[:most], "") + "…"
 }
 
-// Vars finds the variables of an expression by name. One that is not there is an error only if the
-// evaluation comes to it.
+// Vars finds the variables of an expression by name. A missing one is an error only if the
+// evaluation needs it.
 type Vars func(name string) (Source, bool)
 
-// Source is where a variable has its value from. All gives the whole of it. If Field is set as
-// well, the variable is an object, and a key of it is found without putting the whole together.
-// Empty tells of a key that All does not have whether it is null, instead of missing; has(…) is
-// false for it.
+// Source provides the value of a variable. All returns the whole value. If Field is set as well,
+// the variable is an object, and Field finds one key without building the whole. Empty reports
+// whether a key that All does not have is null instead of missing; has(…) is false for it.
 type Source struct {
 	Field func(key string) (json.RawMessage, bool)
 	All   func() json.RawMessage
 	Empty func(key string) bool
 }
 
-// Raw is a source of a value that is there already.
+// Raw returns the source of a value that exists already.
 func Raw(v json.RawMessage) Source {
 	return Source{All: func() json.RawMessage { return v }}
 }
 
-// sharedSource is the source of shared.
+// sharedSource returns the source of shared.
 func (e *Env) sharedSource() Source {
 	if e.Whole == nil {
 		return Source{Field: e.Shared, All: e.SharedAll}
@@ -162,7 +163,7 @@ func (e *Env) sharedSource() Source {
 	}
 }
 
-// Var finds what references call $params, $input and $shared.
+// Var finds the variables that references call $params, $input and $shared.
 func (e *Env) Var(name string) (Source, bool) {
 	switch name {
 	case "params":

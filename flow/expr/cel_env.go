@@ -12,7 +12,7 @@ import (
 	"github.com/google/cel-go/ext"
 )
 
-// Bounds on one expression. The time it takes to check one grows with the cube of its depth.
+// Limits of one expression. The time to check an expression grows with the cube of its depth.
 const (
 	maxCELLength = 2_000 // characters
 	maxCELNodes  = 500   // after macros are expanded
@@ -20,15 +20,15 @@ const (
 	maxCELDepth  = 40
 )
 
-// Language is CEL over certain variables. Making one takes twice as long as compiling an expression
-// in it, so what compiles many makes one.
+// Language is CEL over certain variables. Creating one takes twice as long as compiling an
+// expression, so callers that compile many expressions create it once.
 type Language struct {
 	env   *cel.Env
 	nodes costMetering
 	vars  []string
 }
 
-// NewLanguage is CEL over variables of these names.
+// NewLanguage returns CEL over variables of these names.
 func NewLanguage(vars ...string) *Language {
 	options := append(setFunctions(),
 		cel.StdLib(cel.StdLibSubset(withoutTime())),
@@ -59,11 +59,11 @@ func NewLanguage(vars ...string) *Language {
 	return &Language{e, nodes, vars}
 }
 
-// Compile compiles an expression. The error is of the type Faults and tells where everything is
-// that is wrong.
+// Compile compiles an expression. The error is of type Faults and gives the position of each fault.
 func (l *Language) Compile(source string) (c *CEL, err error) {
 	defer func() {
-		if r := recover(); r != nil { // in the library: a definition of a user must not end the program
+		// a panic of the library: a user's definition must not end the program
+		if r := recover(); r != nil {
 			c, err = nil, Faults{{0, fmt.Sprintf("the expression cannot be compiled: %v", r)}}
 		}
 	}()
@@ -98,8 +98,8 @@ func (l *Language) checkSource(source string) (*cel.Ast, error) {
 	return checked, nil
 }
 
-// withoutTime leaves out what depends on the time zones a machine knows, and what is of no use
-// without it.
+// withoutTime removes the functions that depend on the time zones of the machine, and those that
+// need them.
 func withoutTime() *env.LibrarySubset {
 	out := env.NewLibrarySubset()
 	for _, name := range []string{
@@ -111,8 +111,8 @@ func withoutTime() *env.LibrarySubset {
 	return out
 }
 
-// literalRegex has regular expressions written in the text, where they are checked once. The
-// validator of the library that measures them panics at some.
+// literalRegex checks that regular expressions are literals, so that they are checked once. The
+// library's own validator of their size panics for some of them.
 type literalRegex struct{}
 
 func (literalRegex) Name() string { return "troupe.literal_regex" }
@@ -142,7 +142,7 @@ func regexProblem(pattern ast.Expr) string {
 }
 
 // RegexStates counts the states of a regular expression, all of which may be tried for each byte of
-// a text. It refuses one of too many.
+// a text. It rejects an expression with too many.
 func RegexStates(pattern string) (int, error) {
 	n, err := regexStates(pattern)
 	if err == nil && n > maxRegex {

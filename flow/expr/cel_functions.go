@@ -10,11 +10,11 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// arithmeticOps are the operators that take an int and a double together. JSON has but one kind of
-// number, and whether a price happens to be whole must not decide whether an expression works.
+// arithmeticOps are the operators that accept an int and a double together. JSON has only one kind
+// of number, and an expression must work whether or not a price is a whole number.
 var arithmeticOps = []string{operators.Add, operators.Subtract, operators.Multiply, operators.Divide}
 
-// mixedArithmetic declares what widen makes true.
+// mixedArithmetic declares the overloads that widenInts makes possible.
 func mixedArithmetic() cel.EnvOption {
 	var options []cel.EnvOption
 	for _, operator := range arithmeticOps {
@@ -33,8 +33,8 @@ func mixedArithmetic() cel.EnvOption {
 	}
 }
 
-// widenInts makes a double of an int that meets a double in arithmetic. An int that no double holds
-// exactly is an error.
+// widenInts converts an int to a double if the other operand is a double. An int that no double
+// holds exactly is an error.
 func widenInts(operator string, args []ref.Val) []ref.Val {
 	if !slices.Contains(arithmeticOps, operator) || len(args) != 2 {
 		return args
@@ -56,8 +56,8 @@ func widenInt(i types.Int) ref.Val {
 	return types.NewErr("%d cannot be calculated with a number that has a fraction, since more than 53 bits of it would be needed: use whole numbers alone", int64(i))
 }
 
-// setFunctions are the functions of the library's extension of that name. The library counts the
-// cost of its own by the lengths of the lists, which says nothing about what is in them.
+// setFunctions are the functions of the library's sets extension. The library counts their cost by
+// the lengths of the lists, which ignores the sizes of the elements.
 func setFunctions() []cel.EnvOption {
 	list := cel.ListType(cel.TypeParamType("T"))
 	declare := func(name string, f func(a, b traits.Lister) bool) cel.EnvOption {

@@ -10,20 +10,20 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// isMissing reports whether an attribute failed because a part of it is not there.
+// isMissing reports whether an attribute failed because a part of it is missing.
 func isMissing(val ref.Val) bool {
 	err, failed := val.(*types.Err)
 	return failed && (strings.HasPrefix(err.Error(), noSuchKey) || strings.HasPrefix(err.Error(), "index out of bounds"))
 }
 
-// noSuchKey is how the library's error begins, which names no more than the key.
+// noSuchKey is the beginning of the library's error, which contains only the key.
 const noSuchKey = "no such key"
 
-// findMissing says which part of an attribute is not there, after it failed for that. What a source
-// calls empty is null, and then nothing may be missing.
+// findMissing returns an error with the path of the missing part, after an attribute failed for
+// that reason. A part that the source calls empty is null; then the attribute may not fail at all.
 func (a meteredAttribute) findMissing(frame *interpreter.ExecutionFrame, failed ref.Val) ref.Val {
 	attr, ok := a.Attr().(interpreter.NamespacedAttribute)
-	if !ok { // of what a function has returned
+	if !ok { // an attribute of a function's result
 		return failed
 	}
 	path, obj := findVariable(frame, attr)
@@ -49,7 +49,7 @@ func (a meteredAttribute) findMissing(frame *interpreter.ExecutionFrame, failed 
 	return a.Adapter().NativeToValue(obj)
 }
 
-// findVariable is that with which an attribute begins.
+// findVariable returns the variable at the beginning of an attribute.
 func findVariable(frame *interpreter.ExecutionFrame, attr interpreter.NamespacedAttribute) (name string, value any) {
 	for _, name := range attr.CandidateVariableNames() {
 		if v, there := frame.ResolveName(name); there {
@@ -59,14 +59,14 @@ func findVariable(frame *interpreter.ExecutionFrame, attr interpreter.Namespaced
 	return "", nil
 }
 
-// isEmpty reports whether a key without a value is null all the same.
+// isEmpty reports whether a key without a value counts as null.
 func isEmpty(obj any, key ref.Val) bool {
 	o, isObject := obj.(*celObject)
 	name, isText := key.(types.String)
 	return isObject && isText && o.source.Empty != nil && o.source.Empty(string(name))
 }
 
-// pathStep is a part of a path as it is written in the language.
+// pathStep returns a part of a path in the notation of the language.
 func pathStep(part ref.Val) string {
 	name, isText := part.(types.String)
 	switch {

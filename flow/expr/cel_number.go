@@ -12,9 +12,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// longNumber is a JSON number that neither an int nor a double holds exactly. It is equal to and
-// ordered against other numbers by its exact value and passed on as it was written; calculating
-// with it is an error.
+// longNumber is a JSON number that neither an int nor a double holds exactly. It is compared by its
+// exact value and passed on as written; arithmetic with it is an error.
 type longNumber struct{ text string }
 
 // decodeNumber returns an int if the number is written without fraction and exponent and fits 64
@@ -29,7 +28,7 @@ func decodeNumber(text []byte) ref.Val {
 	return longNumber{string(text)}
 }
 
-// numberText returns a number as JSON; false for what is no number, NaN and infinite ones.
+// numberText returns a number as JSON; false for NaN, infinite values and anything else.
 func numberText(v ref.Val) (json.RawMessage, bool) {
 	switch v := v.(type) {
 	case longNumber:
@@ -47,8 +46,8 @@ func numberText(v ref.Val) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// exactDouble returns the value of a double: of a whole one all its digits, of another one the
-// shortest that stand for it.
+// exactDouble returns the value of a double: all digits of a whole number, otherwise the shortest
+// text that reads back as the same double.
 func exactDouble(f float64) json.RawMessage {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<64 {
 		return strconv.AppendFloat(nil, f, 'f', 0, 64)
@@ -59,8 +58,8 @@ func exactDouble(f float64) json.RawMessage {
 // comparisons are the operators that compare numbers of different types by their exact values.
 var comparisons = []string{operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals}
 
-// compareExactly compares two numbers where the library would round one of them; false where it
-// does not.
+// compareExactly compares two numbers that the library would round; it returns false if the library
+// does not round them.
 func compareExactly(a, b ref.Val) (int, bool) {
 	if !roundsTogether(a, b) {
 		return 0, false
@@ -97,8 +96,8 @@ func equalValues(a, b ref.Val) ref.Val {
 	return types.Equal(a, b)
 }
 
-// compareValues answers a comparison of numbers that the library would round; nil for all other
-// calls.
+// compareValues returns the result of a comparison of numbers that the library would round; nil for
+// all other calls.
 func compareValues(operator string, args []ref.Val) ref.Val {
 	if len(args) != 2 || !slices.Contains(comparisons, operator) {
 		return nil
@@ -118,7 +117,7 @@ func compareValues(operator string, args []ref.Val) ref.Val {
 	return types.Bool(n >= 0)
 }
 
-// refuseLong returns the error for a call that would have to round a longNumber; nil if no argument
+// refuseLong returns an error for a call that would have to round a longNumber; nil if no argument
 // is one.
 func refuseLong(function string, args []ref.Val) ref.Val {
 	for _, arg := range args {

@@ -13,13 +13,12 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// costMetering changes the nodes of a program so that they pay for what they do, before they do it:
-// calls for the size of their arguments, constructors for all that is in what they made. So nothing
-// an expression holds is larger than what was paid for, even if it consists of the same part many
-// times.
+// costMetering changes the nodes of a program so that they pay for their work before they do it:
+// calls by the size of their arguments, constructors by the size of the values that they make. So
+// no value of an expression is larger than its cost, even if it repeats the same part many times.
 type costMetering map[string]*functions.Overload
 
-// newMetering knows the functions of an environment.
+// newMetering collects the functions of an environment.
 func newMetering(env *cel.Env) (costMetering, error) {
 	m := costMetering{}
 	for _, f := range env.Functions() {
@@ -96,7 +95,7 @@ func (c meteredConstructor) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-// meterArgument is the argument by which calls get the meter.
+// meterArgument is the argument that passes the meter to calls.
 type meterArgument struct{ interpreter.InterpretableConst }
 
 func (meterArgument) Exec(frame *interpreter.ExecutionFrame) ref.Val { return meterOf(frame) }
@@ -105,7 +104,7 @@ func (t meterArgument) Eval(vars interpreter.Activation) ref.Val {
 	return t.Exec(interpreter.AsFrame(vars))
 }
 
-// meterCall makes the same call with the meter as its last argument.
+// meterCall returns the same call with the meter as its last argument.
 func (m costMetering) meterCall(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	run, err := m.callFunction(c)
 	if err != nil || run == nil {
@@ -123,26 +122,28 @@ func (m costMetering) meterCall(c interpreter.InterpretableCall) (interpreter.In
 	return interpreter.NewCall(c.ID(), c.Function(), c.OverloadID(), args, paid), nil
 }
 
-// timesOf says how often a call may look at its arguments: for each state of a regular expression.
+// timesOf returns how often a call may read its arguments: once for each state of a regular
+// expression.
 func timesOf(c interpreter.InterpretableCall) uint64 {
 	if c.Function() != "matches" {
 		return 1
 	}
 	n, err := regexStates(regexOf(c))
-	if err != nil { // it says so when it is compiled
+	if err != nil { // Compile reports this error
 		return 1
 	}
 	return uint64(n)
 }
 
-// regexOf is the literal that a call of matches has.
+// regexOf returns the literal pattern of a call of matches.
 func regexOf(c interpreter.InterpretableCall) string {
 	pattern, _ := c.Args()[1].(interpreter.InterpretableConst)
 	text, _ := pattern.Value().(types.String)
 	return string(text)
 }
 
-// callFunction is what a call does with its arguments; nil if it has to see errors in them, too.
+// callFunction returns the function of a call; nil if the function must also receive arguments that
+// are errors.
 func (m costMetering) callFunction(c interpreter.InterpretableCall) (func([]ref.Val) ref.Val, error) {
 	switch c.Function() {
 	case operators.Equals:
@@ -176,7 +177,7 @@ func (m costMetering) callFunction(c interpreter.InterpretableCall) (func([]ref.
 	}, nil
 }
 
-// passesOn lists the calls that take a number without calculating with it.
+// passesOn reports whether a function accepts a number without arithmetic.
 func passesOn(function string) bool {
 	switch function {
 	case operators.In, operators.Index, operators.OptIndex, "string", "type", "dyn":

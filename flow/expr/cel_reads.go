@@ -8,12 +8,12 @@ import (
 
 // Read is a part of a variable that an expression names.
 type Read struct {
-	Path []string // the keys that lead there, that of the variable first
-	At   int      // character of the expression, from 0, where it is named
+	Path []string // keys from the variable, whose name is the first, to the part
+	At   int      // position in the expression, in characters from 0
 }
 
-// Reads are the parts of variables that the expression names. What is looked up by a value is told
-// as far as its name is known.
+// Reads returns the parts of variables that the expression names. For a lookup by a computed key,
+// the path ends before that key.
 func (c *CEL) Reads() []Read {
 	if c == nil {
 		return nil
@@ -21,9 +21,9 @@ func (c *CEL) Reads() []Read {
 	return c.reads
 }
 
-// readsOf finds them in a checked expression.
+// readsOf finds the named parts in a checked expression.
 func readsOf(checked *ast.AST) (found []Read) {
-	inner := map[int64]bool{} // expressions that are only the beginning of a path
+	inner := map[int64]bool{} // expressions that are only the beginning of a longer path
 	root := ast.NavigateAST(checked)
 	for _, e := range ast.MatchDescendants(root, func(e ast.NavigableExpr) bool { return operandOf(e) != nil }) {
 		inner[operandOf(e).ID()] = true
@@ -37,7 +37,7 @@ func readsOf(checked *ast.AST) (found []Read) {
 	return found
 }
 
-// rootOf is the variable that a part is taken of.
+// rootOf returns the variable of a path.
 func rootOf(e ast.Expr) ast.Expr {
 	for of := operandOf(e); of != nil; of = operandOf(e) {
 		e = of
@@ -45,7 +45,8 @@ func rootOf(e ast.Expr) ast.Expr {
 	return e
 }
 
-// operandOf is what a field or element is taken of by its name; nil if it is none.
+// operandOf returns the operand of a field or element access by name; nil if e is not such an
+// access.
 func operandOf(e ast.Expr) ast.Expr {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -58,7 +59,7 @@ func operandOf(e ast.Expr) ast.Expr {
 	return nil
 }
 
-// keyOf is a literal text.
+// keyOf returns a literal text; "" if e is not one.
 func keyOf(e ast.Expr) string {
 	if e.Kind() != ast.LiteralKind {
 		return ""
@@ -67,7 +68,7 @@ func keyOf(e ast.Expr) string {
 	return string(text)
 }
 
-// pathOf is empty for what is no part of a variable.
+// pathOf returns the path of e; nil if e is not a part of a variable.
 func pathOf(e ast.Expr) []string {
 	switch of := operandOf(e); {
 	case e.Kind() == ast.IdentKind:

@@ -15,8 +15,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// celScope resolves the variables of one evaluation, each decoded once and only as deep as it is
-// looked into.
+// celScope resolves the variables of one evaluation. Each is decoded once, and only as deep as the
+// expression reads.
 type celScope struct {
 	vars      Vars
 	knownVars map[string]ref.Val
@@ -54,8 +54,7 @@ func (s *celScope) ResolveName(name string) (any, bool) {
 	return v, true
 }
 
-// decodeCEL makes a value of the language of JSON. Arrays and objects are decoded when they are
-// looked into.
+// decodeCEL converts JSON to a CEL value. Arrays and objects are decoded when they are read.
 func decodeCEL(raw json.RawMessage, depth int, m *costMeter) ref.Val {
 	switch KindOf(raw) {
 	case KindBool:
@@ -73,15 +72,15 @@ func decodeCEL(raw json.RawMessage, depth int, m *costMeter) ref.Val {
 	return types.NullValue
 }
 
-// checkDepth ends an evaluation that goes deeper into a value than a reference could: each level is
-// read anew on the way down.
+// checkDepth ends an evaluation that reads deeper into a value than a reference could: each level
+// is read again on the way down.
 func checkDepth(depth int) {
 	if depth > maxDepth {
 		panic(interpreter.EvalCancelledError{Message: fmt.Sprintf("the value is nested deeper than %d", maxDepth)})
 	}
 }
 
-// celArray is a JSON array. Its elements are found when the first of them is asked for.
+// celArray is a JSON array. Its elements are decoded at the first access.
 type celArray struct {
 	raw   json.RawMessage
 	depth int
@@ -116,20 +115,20 @@ func (a *celArray) ConvertToNative(reflect.Type) (any, error) { return nil, errN
 
 var errNotNative = errors.New("a list or an object cannot be used here")
 
-// celObject is a JSON object, or one that an expression has made. Unlike the maps of the library it
-// keeps the order of its keys, so that what is made from them is the same each time.
+// celObject is a JSON object, or an object that an expression made. Unlike the maps of the library
+// it keeps the order of its keys, so that results are always the same.
 type celObject struct {
-	source Source // of a variable whose keys can be found one by one
+	source Source // source of a variable whose keys can be found singly
 	raw    json.RawMessage
 	depth  int
 	meter  *costMeter
 
-	knownFields map[string]ref.Val // keys found so far, before all were asked for
+	knownFields map[string]ref.Val // keys found so far, before all were decoded
 	keys        []ref.Val
 	decodedMap  traits.Mapper
 }
 
-// newCELObject gives the map of an expression an order.
+// newCELObject returns a map made by an expression, with its keys in a fixed order.
 func newCELObject(m traits.Mapper) *celObject {
 	o := &celObject{decodedMap: m}
 	for it := m.Iterator(); it.HasNext() == types.True; {
@@ -159,7 +158,7 @@ func (o *celObject) decodeMap() traits.Mapper {
 	return o.decodedMap
 }
 
-// rawJSON is the object as it was written; nil if an expression made it.
+// rawJSON returns the object as written; nil if an expression made it.
 func (o *celObject) rawJSON() json.RawMessage {
 	if o.raw == nil && o.source.All != nil {
 		o.raw = o.source.All()
@@ -167,7 +166,7 @@ func (o *celObject) rawJSON() json.RawMessage {
 	return o.raw
 }
 
-// fewKeys are looked up one by one before all are decoded.
+// fewKeys is how many keys are looked up singly before the whole object is decoded.
 const fewKeys = 4
 
 func (o *celObject) Find(key ref.Val) (ref.Val, bool) {

@@ -9,13 +9,13 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// Fault is something wrong with an expression in CEL, and at which of its characters, from 0.
+// Fault is a fault of a CEL expression, with its position in characters from 0.
 type Fault struct {
 	At  int
 	Msg string
 }
 
-// Faults are all that is wrong with an expression, as an error.
+// Faults are all faults of an expression, as an error.
 type Faults []Fault
 
 func (f Faults) Error() string {
@@ -29,8 +29,8 @@ func (f Faults) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// toFaults are what the library says, in words for people who do not know its grammar. Behind the
-// first mistake in the syntax it can only guess.
+// toFaults converts the library's messages to words for users who do not know its grammar. It stops
+// at the first syntax error, because the library only guesses after that.
 func (l *Language) toFaults(source string, issues *cel.Issues) Faults {
 	var out Faults
 	text := []rune(source)
@@ -38,7 +38,7 @@ func (l *Language) toFaults(source string, issues *cel.Issues) Faults {
 		at := runeAt(text, e.Location.Line(), e.Location.Column())
 		if msg, syntax := strings.CutPrefix(e.Message, "Syntax error: "); syntax {
 			if before := wordBefore(text, at); celOperators[wordAt(text, before)] != "" {
-				at = before // it was read as a name
+				at = before // the library read it as a name
 			}
 			return Faults{{at, syntaxWords(msg, text, at)}}
 		}
@@ -49,7 +49,7 @@ func (l *Language) toFaults(source string, issues *cel.Issues) Faults {
 	return out
 }
 
-// runeAt is the character at a line, from 1, and a column, from 0.
+// runeAt returns the index of the character at a line, from 1, and a column, from 0.
 func runeAt(text []rune, line, column int) int {
 	at := 0
 	for ; line > 1 && at < len(text); at++ {
@@ -60,10 +60,10 @@ func runeAt(text []rune, line, column int) int {
 	return min(max(at+column, 0), len(text))
 }
 
-// celOperators are words of other languages, and what CEL writes.
+// celOperators maps words of other languages to the operators of CEL.
 var celOperators = map[string]string{"and": "&&", "or": "||", "not": "!", "is": "=="}
 
-// syntaxWords says what is wrong with what stands there.
+// syntaxWords describes a syntax error at a character.
 func syntaxWords(msg string, text []rune, at int) string {
 	if strings.Contains(msg, "recursion") || strings.Contains(msg, "limit") {
 		return msg
@@ -88,7 +88,7 @@ func syntaxWords(msg string, text []rune, at int) string {
 	}
 }
 
-// wordAt is the name that begins at a character.
+// wordAt returns the name that begins at a character.
 func wordAt(text []rune, at int) string {
 	end := at
 	for end < len(text) && (text[end] == '_' || text[end] == '.' || unicode.IsLetter(text[end]) || unicode.IsDigit(text[end])) {
@@ -97,7 +97,7 @@ func wordAt(text []rune, at int) string {
 	return string(text[min(at, end):end])
 }
 
-// wordBefore is where the word begins that ends before a character.
+// wordBefore returns the start of the word that ends before a character.
 func wordBefore(text []rune, at int) int {
 	for at > 0 && unicode.IsSpace(text[at-1]) {
 		at--
@@ -108,7 +108,7 @@ func wordBefore(text []rune, at int) int {
 	return at
 }
 
-// checkWords says what is wrong with a name, or with what an operator is applied to.
+// checkWords describes an unknown name, or an operator applied to the wrong types.
 func (l *Language) checkWords(msg string, text []rune, at int) string {
 	if rest, ok := strings.CutPrefix(msg, "undeclared reference to '"); ok {
 		name, _, _ := strings.Cut(rest, "'")
@@ -126,7 +126,7 @@ func (l *Language) checkWords(msg string, text []rune, at int) string {
 	return msg
 }
 
-// joinNames joins names.
+// joinNames joins names for a sentence.
 func joinNames(names []string) string {
 	names = slices.Clone(names)
 	if len(names) < 2 {

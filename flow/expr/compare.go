@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// condOperand is a value as expressions see it: perhaps a number, always a text.
+// condOperand is a value in a comparison: always a text, and possibly a number.
 type condOperand struct {
 	raw     json.RawMessage
 	kind    Kind
-	missing bool // it is null because there is no such value
-	loose   bool // it is compared by the rules of PocketFlow
-	numeric bool // with these rules: it is, or reads as, a number
+	missing bool // null because there is no such value
+	loose   bool // compared by the rules of PocketFlow
+	numeric bool // with these rules: is a number, or text that reads as one
 	number  float64
-	// text is there from the start for strings alone; textOf makes it for the others.
+	// text is set at once only for strings; textOf creates it for the others.
 	text []byte
 }
 
-// readOperand reads v. It copies nothing unless v is a string with escapes.
+// readOperand reads v. It copies only strings with escapes.
 func readOperand(v json.RawMessage, loose bool) condOperand {
 	o := condOperand{raw: v, kind: KindOf(v)}
 	if o.kind == KindString {
@@ -41,7 +41,7 @@ func readOperand(v json.RawMessage, loose bool) condOperand {
 	return o
 }
 
-// numberOrInf is Number, but what is too large for a float64 counts as infinite.
+// numberOrInf is like Number, but a number too large for a float64 is infinite.
 func numberOrInf(v json.RawMessage) (float64, bool) {
 	f, ok := Number(v)
 	if ok {
@@ -57,9 +57,9 @@ func numberOrInf(v json.RawMessage) (float64, bool) {
 	return math.Inf(1), true
 }
 
-// parseFloat reads text that is a floating-point literal of Go as a whole.
+// parseFloat parses text that as a whole is a floating-point literal of Go.
 func parseFloat(text []byte) (float64, bool) {
-	// Most text is no number; asking ParseFloat would cost an error each time.
+	// Most texts are not numbers; ParseFloat would allocate an error for each.
 	if len(text) == 0 || strings.IndexByte("+-.0123456789iInN", text[0]) < 0 {
 		return 0, false
 	}
@@ -67,8 +67,8 @@ func parseFloat(text []byte) (float64, bool) {
 	return f, err == nil
 }
 
-// textOf is the text by which lists and objects are compared; with the rules of PocketFlow, all
-// values that are not both numeric.
+// textOf returns the text for the comparison of lists and objects; with the rules of PocketFlow, of
+// all values unless both are numeric.
 func (o *condOperand) textOf() []byte {
 	switch {
 	case o.text != nil:
@@ -87,17 +87,17 @@ func (o *condOperand) textOf() []byte {
 	return canonicalText(o.raw)
 }
 
-// withText makes the text now, for an operand that is compared many times.
+// withText sets the text now, for an operand that is compared many times.
 func (o condOperand) withText() condOperand {
 	o.text = o.textOf()
 	return o
 }
 
-// canonicalText is v as compact JSON with sorted keys and each number in one spelling.
+// canonicalText returns v as compact JSON with sorted keys and one spelling per number.
 func canonicalText(v json.RawMessage) []byte {
 	var decoded any
 	if json.Unmarshal(v, &decoded) != nil {
-		// A number too large for a float64; all numbers stay as they are written then.
+		// A number is too large for a float64; then all numbers keep their spelling.
 		d := json.NewDecoder(bytes.NewReader(v))
 		d.UseNumber()
 		if d.Decode(&decoded) != nil {
@@ -113,7 +113,8 @@ func canonicalText(v json.RawMessage) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// canonicalExact is v as compact JSON with sorted keys, each number spelled by its exact value.
+// canonicalExact returns v as compact JSON with sorted keys; the spelling of each number follows
+// from its exact value.
 func canonicalExact(v json.RawMessage) []byte {
 	value, err := decodeValue(v)
 	if err != nil {
@@ -142,7 +143,7 @@ func normalizeNumbers(v any) any {
 	return v
 }
 
-// equalOperands reports whether two values are the same: of one kind, numbers of the same exact
+// equalOperands reports whether two values are equal: of one kind, and numbers of the same exact
 // value. With the rules of PocketFlow numbers are floats, and texts that read as a number are
 // numbers.
 func equalOperands(a, b *condOperand) bool {
@@ -166,7 +167,7 @@ func equalOperands(a, b *condOperand) bool {
 }
 
 // orderValues compares two values of one kind that has an order: numbers, texts and booleans; false
-// for others. Null equals null.
+// for other kinds. Null equals null.
 func orderValues(a, b *condOperand) (n int, ordered bool) {
 	if a.loose {
 		return compareLoosely(a, b), true
@@ -188,7 +189,7 @@ func orderValues(a, b *condOperand) (n int, ordered bool) {
 }
 
 // compareLoosely orders two operands by the rules of PocketFlow. NaN is neither smaller nor greater
-// than any number, so it counts as 0 here although it equals nothing.
+// than any number, so the result is 0 although NaN equals nothing.
 func compareLoosely(a, b *condOperand) int {
 	if !a.numeric || !b.numeric {
 		return bytes.Compare(a.textOf(), b.textOf())
@@ -202,7 +203,8 @@ func compareLoosely(a, b *condOperand) int {
 	return 0
 }
 
-// containsValue reports whether a collection has the value as an element or, being text, as a part.
+// containsValue reports whether a list has the value as an element, or a text contains it as a
+// part.
 func containsValue(collection, value *condOperand) bool {
 	switch collection.kind {
 	case KindString:

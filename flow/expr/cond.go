@@ -2,8 +2,8 @@ package expr
 
 import "encoding/json"
 
-// Cond is a compiled expression: {"op": operand}, where the operand of and, or and not is made
-// of expressions and that of the others of values and references.
+// Cond is a compiled expression: {"op": operand}. The operand of and, or and not consists of
+// expressions, the operand of all others of values and references.
 type Cond struct {
 	op    condOp
 	terms []*Cond  // of and, or, not
@@ -34,14 +34,15 @@ var condOps = map[string]condOp{
 	"exists": opExists, "in": opIn, "contains": opContains,
 }
 
-// condTerm is an operand before it is evaluated: a reference, or a value that never changes.
+// condTerm is an operand before its evaluation: a reference, or a constant value.
 type condTerm struct {
-	ref          Ref
-	value, loose condOperand // if ref is a literal: the value, and how the rules of PocketFlow see it
+	ref Ref
+	// for a literal: its value, and the value under the rules of PocketFlow
+	value, loose condOperand
 }
 
-// newTerm reads an operand. Only a string that stands alone may be a reference; strings inside
-// a literal array or object are themselves.
+// newTerm reads an operand. Only a string that stands alone can be a reference; strings inside a
+// literal array or object are literals.
 func newTerm(raw json.RawMessage) condTerm {
 	if text, ok := String(raw); ok {
 		if ref := ParseRef(text); !ref.Literal() {
@@ -51,9 +52,10 @@ func newTerm(raw json.RawMessage) condTerm {
 	return condTerm{value: readOperand(raw, false), loose: readOperand(raw, true)}
 }
 
-// Eval reports whether the expression is true. It fails when that takes more than the environment
-// allows, when it compares what is missing, unless the environment takes that for null, and when it
-// orders values that have no order, such as a text and a number: the wrong shape is false.
+// Eval reports whether the expression is true. It fails in three cases: it exceeds the allowance of
+// the environment; it compares a missing value, unless the environment treats that as null; it
+// orders values that have no order, such as a text and a number. An expression of the wrong shape
+// is false.
 func (c *Cond) Eval(env *Env) (bool, error) {
 	if env == nil {
 		env = &Env{}
@@ -69,14 +71,14 @@ func (c *Cond) Eval(env *Env) (bool, error) {
 	return holds, nil
 }
 
-// condEvaluation is one use of an expression. What it reads of large values is found, and made
-// ready to be compared, but once.
+// condEvaluation is one evaluation of an expression. It reads each large value, and prepares it for
+// comparisons, only once.
 type condEvaluation struct {
 	*Allowance
 	env           *Env
 	knownOperands map[string]condOperand // by the text of the reference
 
-	failure error // why the evaluation ended early
+	failure error // reason for an early end of the evaluation
 }
 
 func (e *condEvaluation) isTrue(c *Cond) bool {
@@ -109,10 +111,10 @@ func (e *condEvaluation) isTrue(c *Cond) bool {
 	return e.evalRelation(c)
 }
 
-// minCachedBytes is from where on it is worth while to remember what was read.
+// minCachedBytes is the size from which a read value is worth caching.
 const minCachedBytes = 1 << 10
 
-// resolveTerm finds an operand, with the text of a list or object if it is to be compared.
+// resolveTerm finds an operand. For a list or object that is compared, it also creates the text.
 func (e *condEvaluation) resolveTerm(t *condTerm, compared bool) condOperand {
 	if t.ref.Literal() {
 		if e.env.Loose {
@@ -181,7 +183,7 @@ func (e *condEvaluation) evalRelation(c *Cond) bool {
 	return c.op.compareOperands(&a, &b)
 }
 
-// evalOrder applies an operator that needs an order. Where missing values count as null, null is
+// evalOrder applies an operator that needs an order. If missing values count as null, null is
 // neither smaller nor greater than anything.
 func (e *condEvaluation) evalOrder(c *Cond, a, b *condOperand) bool {
 	n, ordered := orderValues(a, b)
@@ -203,7 +205,7 @@ func (e *condEvaluation) evalOrder(c *Cond, a, b *condOperand) bool {
 	return n <= 0
 }
 
-// sourceText is the operand as the expression writes it.
+// sourceText returns the operand as the expression writes it.
 func (t *condTerm) sourceText() string {
 	if t.ref.Literal() {
 		return Shorten(string(trimSpace(t.value.raw)))
@@ -211,7 +213,7 @@ func (t *condTerm) sourceText() string {
 	return t.ref.text
 }
 
-// setMissing notes what a comparison lacks: its first operand or else its second.
+// setMissing records the missing operand of a comparison: the first or the second one.
 func (e *condEvaluation) setMissing(c *Cond, first bool) {
 	t := &c.b
 	if first {
@@ -220,7 +222,7 @@ func (e *condEvaluation) setMissing(c *Cond, first bool) {
 	e.failure = t.ref.missingError(e.env)
 }
 
-// holdsCost is what it costs to look for something in a collection.
+// holdsCost returns the cost of a search in a collection.
 func holdsCost(collection *condOperand) int {
 	if collection.kind == KindArray {
 		return len(collection.raw)
@@ -228,7 +230,7 @@ func holdsCost(collection *condOperand) int {
 	return len(collection.raw) / 8
 }
 
-// compareOperands applies an operator that takes two values in any order of them.
+// compareOperands applies a binary operator that needs no order.
 func (o condOp) compareOperands(a, b *condOperand) bool {
 	switch o {
 	case opEqual:

@@ -5,23 +5,27 @@ import (
 	"encoding/json"
 )
 
-// Contains reports whether a value contains a pattern, as the operator @> of PostgreSQL's jsonb
-// does: an object contains one whose every key it has with a value that contains the pattern's; an
-// array contains one each of whose elements is contained in some element of its own, whatever their
-// order and number; scalars contain their equals. Kinds have to match, with one exception: an array
-// as a whole contains a scalar that is one of its elements. Of several equal keys the last counts.
+// Contains reports whether a value contains a pattern, like the operator @> of PostgreSQL's jsonb:
 //
-// Numbers are compared exactly, however long they are and however they are spelled: 1 equals 1.0.
-// Only those with an exponent of more than 18 digits equal nothing but their own spelling.
+//   - An object contains an object if it has all its keys, with values that contain the pattern's.
+//   - An array contains an array if each element of the pattern is contained in some element of the
+//     value, in any order and number.
+//   - A scalar contains its equals.
+//   - Kinds must match, with one exception: an array as a whole contains a scalar that is one of its
+//     elements.
 //
-// A pattern that is used more than once, or comes from a user, is better parsed before.
+// The last of several equal keys counts. Numbers are compared exactly, however long they are and
+// however they are spelled: 1 equals 1.0. A number with an exponent of more than 18 digits equals
+// only its own spelling.
+//
+// Parse a pattern first if it is used more than once, or if it comes from a user.
 func Contains(value, pattern json.RawMessage) bool {
 	p, _ := newPattern(pattern)
 	return p.In(value)
 }
 
-// In reports whether a value contains the pattern. The value is read once for each level of the
-// pattern, and once for each array or object that stands in an array of the pattern.
+// In reports whether a value contains the pattern. It reads the value once for each level of the
+// pattern, and once more for each array or object inside an array of the pattern.
 func (p *Pattern) In(value json.RawMessage) bool {
 	if p.kind != KindArray && p.kind != KindObject && KindOf(value) == KindArray {
 		whole := Pattern{kind: KindArray, scalars: map[string]int{string(p.scalar): 0}}
@@ -30,10 +34,10 @@ func (p *Pattern) In(value json.RawMessage) bool {
 	return p.matchesValue(value)
 }
 
-// Cost is how much it takes to look for the pattern in a value, in units of work.
+// Cost returns the cost of In for a value, in units of work.
 func (p *Pattern) Cost(value json.RawMessage) int { return 1 + p.maxReads()*len(value)/16 }
 
-// maxReads is how often In reads a value at most.
+// maxReads returns how often In may read a value.
 func (p *Pattern) maxReads() int {
 	below := 0
 	for i := range p.members {
@@ -59,7 +63,7 @@ func (p *Pattern) matchesValue(value json.RawMessage) bool {
 	return bytes.Equal(appendScalar(buf[:0], value), p.scalar)
 }
 
-// inObject finds all keys of the pattern in one walk over the value.
+// inObject finds all keys of the pattern in one pass over the value.
 func (p *Pattern) inObject(value json.RawMessage) bool {
 	found := make([]json.RawMessage, len(p.members))
 	c, _ := newCursor(value, '{')
@@ -79,7 +83,7 @@ func (p *Pattern) inObject(value json.RawMessage) bool {
 	return true
 }
 
-// inArray ticks off the elements of the pattern in one walk over those of the value.
+// inArray marks the elements of the pattern in one pass over the elements of the value.
 func (p *Pattern) inArray(value json.RawMessage) bool {
 	var few [16]bool
 	ticked := few[:]
@@ -94,8 +98,8 @@ func (p *Pattern) inArray(value json.RawMessage) bool {
 	return left == 0
 }
 
-// markElement marks the elements of the pattern that one of the value contains, and counts the new
-// ones.
+// markElement marks the elements of the pattern that an element of the value contains, and counts
+// the new marks.
 func (p *Pattern) markElement(ticked []bool, element json.RawMessage) (count int) {
 	if isScalar(element) {
 		var buf [64]byte

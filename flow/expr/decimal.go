@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// CompareNumbers orders two JSON numbers by their exact values: -1, 0 or 1. The cost is linear in
-// their lengths, whatever their exponents are. What is no number counts as 0.
+// CompareNumbers compares two JSON numbers by their exact values: -1, 0 or 1. The cost is linear in
+// their lengths, whatever their exponents. Text that is not a number counts as 0.
 func CompareNumbers(a, b json.RawMessage) int {
 	a, b = trimSpace(a), trimSpace(b)
 	if n, ok := compareIntegers(a, b); ok {
@@ -17,7 +17,7 @@ func CompareNumbers(a, b json.RawMessage) int {
 	return parseDecimal(a).compareTo(parseDecimal(b))
 }
 
-// compareIntegers compares two numbers that are written as digits alone.
+// compareIntegers compares two numbers that consist only of digits and a sign.
 func compareIntegers(a, b []byte) (int, bool) {
 	x, negative := bytes.CutPrefix(a, []byte("-"))
 	y, other := bytes.CutPrefix(b, []byte("-"))
@@ -31,14 +31,14 @@ func compareIntegers(a, b []byte) (int, bool) {
 	return n, true
 }
 
-// decimalNumber is a number as ±0.digits × 10^(power + exponent). The digits begin and end with
-// none that is 0; zero has none.
+// decimalNumber is a number in the form ±0.digits × 10^(power + exponent). The first and the last
+// digit are not 0; zero has no digits.
 type decimalNumber struct {
 	negative bool
 	digits   []byte
 	power    int64
-	// exponent is 0 unless it has so many digits that it is no int64: then exponentSign and
-	// exponentDigits stand for it.
+	// exponent is 0 unless it is too long for an int64: then exponentSign and exponentDigits hold
+	// it.
 	exponentSign   int
 	exponentDigits []byte
 }
@@ -94,8 +94,7 @@ func (d decimalNumber) compareTo(other decimalNumber) int {
 		cmp.Compare(d.power, other.power), bytes.Compare(d.digits, other.digits))
 }
 
-// FitsDouble reports whether a JSON number is a float64 from which the same number can be read
-// again, so that nothing of it is lost, and returns that float64.
+// FitsDouble reports whether a float64 holds a JSON number without loss, and returns that float64.
 func FitsDouble(v json.RawMessage) (float64, bool) {
 	v = trimSpace(v)
 	f, ok := Number(v)

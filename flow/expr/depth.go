@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// Deeper reports whether arrays and objects of a value stand inside each other more than so many
-// levels deep. It reads a value closely only when that has brackets enough, so for most values it
-// costs next to nothing.
+// Deeper reports whether the arrays and objects of a value nest more than the given number of
+// levels. It scans a value only if that has enough brackets, so for most values it costs almost
+// nothing.
 func Deeper(v json.RawMessage, levels int) bool {
 	if len(v) <= 2*levels || bytes.Count(v, openArray)+bytes.Count(v, openObject) <= levels {
 		return false

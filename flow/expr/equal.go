@@ -8,7 +8,7 @@ import (
 )
 
 // Equal reports whether two JSON texts are the same value: the order of keys and the spelling of
-// numbers do not count, the order of lists does. What is no JSON equals its own text alone.
+// numbers do not matter, the order of lists does. Invalid JSON equals only its own text.
 func Equal(a, b json.RawMessage) bool {
 	x, errX := decodeValue(a)
 	y, errY := decodeValue(b)

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// MissingError says that an expression works with something that is not there.
+// MissingError reports that an expression uses a missing value.
 type MissingError struct {
-	Path string // as the expression writes it, as far as it leads nowhere
-	Ask  string // how to find out before
+	Path string // the path as the expression writes it, up to the missing part
+	Ask  string // expression that checks for the value
 }
 
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s is missing: see that it is there, or ask %s first", e.Path, e.Ask)
 }
 
-// missingError says which part of a reference leads nowhere.
+// missingError returns the error for a reference, with the path up to the missing part.
 func (r Ref) missingError(env *Env) error {
 	path := strings.TrimSuffix(prefixOf(r.source), ".")
 	if r.malformed {

@@ -5,22 +5,22 @@ import (
 	"fmt"
 )
 
-// Bounds on one expression, so that a hostile definition cannot grow far beyond its own size.
+// Limits of one expression, so that a hostile definition cannot grow far beyond its own size.
 const (
 	maxDepth    = 100
 	maxTerms    = 1_000
 	maxProblems = 100
 )
 
-// Problem is something wrong with an expression, and where: a path such as and[1].eq from its
-// root, empty for the root itself.
+// Problem is a problem of an expression with its place: a path from the root such as and[1].eq, ""
+// for the root itself.
 type Problem struct {
 	Path, Msg string
 }
 
-// ParseCond compiles an expression. Whatever is wrong with it is told, and still the result is
-// an expression that can be evaluated: a part of the wrong shape is false, and an object with
-// several operators is true if each of them is.
+// ParseCond compiles an expression. It reports all problems, and still returns an expression that
+// can be evaluated: a part of the wrong shape is false, and an object with several operators is
+// true if each of them is.
 func ParseCond(raw json.RawMessage) (*Cond, []Problem) {
 	p := condParser{}
 	switch {
@@ -45,7 +45,7 @@ func (p *condParser) reportProblem(path, msg string, args ...any) {
 	}
 }
 
-// parseObject reads an expression proper.
+// parseObject reads an expression, which is an object.
 func (p *condParser) parseObject(raw json.RawMessage, path string, depth int) *Cond {
 	if depth > maxDepth {
 		p.reportProblem(path, "expressions nest deeper than %d", maxDepth)
@@ -68,7 +68,7 @@ func (p *condParser) parseObject(raw json.RawMessage, path string, depth int) *C
 	return all
 }
 
-// lastOfEach drops members whose key is written again further on.
+// lastOfEach drops members whose key occurs again later.
 func lastOfEach(members []Member) []Member {
 	if len(members) < 2 {
 		return members
@@ -126,7 +126,7 @@ func (p *condParser) parseList(o condOp, raw json.RawMessage, path string, depth
 	return out
 }
 
-// parseMember reads what stands inside and, or and not: an expression, or a value asked to be true.
+// parseMember reads an element of and, or and not: an expression, or a value that must be true.
 func (p *condParser) parseMember(raw json.RawMessage, path string, depth int) *Cond {
 	switch KindOf(raw) {
 	case KindObject:
@@ -153,7 +153,7 @@ func (p *condParser) parsePair(o condOp, raw json.RawMessage, path string) *Cond
 		return &Cond{}
 	}
 	c := &Cond{op: o, a: newTerm(two[0]), b: newTerm(two[1])}
-	if o != opIn && o != opContains { // these look at a literal as it is
+	if o != opIn && o != opContains { // in and contains use a literal as it is
 		for _, t := range []*condTerm{&c.a, &c.b} {
 			t.value, t.loose = t.value.withText(), t.loose.withText()
 		}

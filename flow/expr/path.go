@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pathSegment is one step of a path: a key and, unless index is none, an element of what it holds.
+// pathSegment is one step of a path: a key and, unless index is noIndex, an element of its value.
 type pathSegment struct {
 	key   string
 	index int
@@ -14,15 +14,15 @@ type pathSegment struct {
 
 const noIndex = -1
 
-// maxSegments bounds a path: each segment reads what the one before it found, so without a bound
-// a long path into a large and deeply nested value would keep its reader busy for seconds.
+// maxSegments limits a path: each segment reads the value that the one before it found. Without a
+// limit, a long path into a large and deeply nested value would take seconds.
 const maxSegments = 100
 
-// Path walks a path such as a.b[2].c through v. Where it leads nowhere the answer is null; so it
-// is for a path of more than 100 segments.
+// Path follows a path such as a.b[2].c into v. The result is null if the path leads nowhere, or has
+// more than 100 segments.
 func Path(v json.RawMessage, path string) json.RawMessage { return PathIn(v, path, nil) }
 
-// PathIn is Path through values some of which stand for others.
+// PathIn is like Path for values that may contain references to values elsewhere.
 func PathIn(v json.RawMessage, path string, open Opener) json.RawMessage {
 	segments, ok := parsePath(path)
 	if !ok {
@@ -32,7 +32,7 @@ func PathIn(v json.RawMessage, path string, open Opener) json.RawMessage {
 	return v
 }
 
-// parsePath splits a path; false if it can lead nowhere, whatever the value.
+// parsePath splits a path; false if it leads nowhere in any value.
 func parsePath(path string) ([]pathSegment, bool) {
 	var out []pathSegment
 	for {
@@ -59,14 +59,14 @@ func walkPath(v json.RawMessage, path []pathSegment, open Opener) (_ json.RawMes
 	return orNull(v), true
 }
 
-// nextSegment cuts the first segment off a path; it is "" at the end. Empty segments mean nothing.
+// nextSegment cuts the first segment off a path; it is "" at the end. Empty segments are ignored.
 func nextSegment(path string) (text, rest string) {
 	path = strings.TrimLeft(path, ".")
 	text, rest, _ = strings.Cut(path, ".")
 	return text, rest
 }
 
-// parseSegment reads key or key[n]. What follows the first index is ignored: a[0][1] is a[0].
+// parseSegment reads key or key[n]. Text after the first index is ignored: a[0][1] is a[0].
 func parseSegment(text string) (pathSegment, bool) {
 	key, rest, indexed := strings.Cut(text, "[")
 	if !indexed {
@@ -88,7 +88,7 @@ func (s pathSegment) stepInto(v json.RawMessage, open Opener) (json.RawMessage, 
 	return s.elementOf(v, open)
 }
 
-// elementOf takes the second half of a step, for a value whose key was looked up elsewhere.
+// elementOf does the second half of a step, for a value whose key was looked up elsewhere.
 func (s pathSegment) elementOf(v json.RawMessage, open Opener) (json.RawMessage, bool) {
 	if s.index == noIndex {
 		return v, true

@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// maxNested bounds the arrays and objects inside arrays of a pattern, each of which may have to be
-// compared with every element of a large array.
+// maxNested is the largest number of arrays and objects inside arrays of a pattern. Each of them
+// may have to be compared with every element of a large array.
 const maxNested = 16
 
 // Pattern is a parsed pattern of Contains.
 type Pattern struct {
-	never bool // contained in nothing
+	never bool // no value contains it
 	kind  Kind
 
-	scalar        []byte          // as appendScalar has it
-	members       []patternMember // of an object, no key twice
-	memberIndexes map[string]int  // of the members by key, if they are many
-	scalars       map[string]int  // of an array: numbered, none twice
+	scalar        []byte          // in the form of appendScalar
+	members       []patternMember // of an object; each key once
+	memberIndexes map[string]int  // members by key, if there are many
+	scalars       map[string]int  // of an array: numbered, each once
 	nested        []Pattern       // of an array: its arrays and objects
 }
 
@@ -26,9 +26,9 @@ type patternMember struct {
 	value Pattern
 }
 
-// ParsePattern reads the pattern of a condition. It has to be an object; its size is bounded.
-// Whatever is wrong with it is told, and still the result is a pattern: a part that could not be
-// read, or is nested too deeply, is contained in nothing.
+// ParsePattern reads the pattern of a condition: an object of limited size. It reports all
+// problems, and still returns a pattern: a part that is unreadable or nested too deeply is
+// contained in nothing.
 func ParsePattern(raw json.RawMessage) (*Pattern, []Problem) {
 	if !Valid(raw) {
 		return &Pattern{never: true}, []Problem{{"", "the pattern is not valid JSON"}}
@@ -56,7 +56,7 @@ func newPattern(raw json.RawMessage) (*Pattern, patternParser) {
 	return &pattern, p
 }
 
-// patternParser counts what it reads.
+// patternParser reads a pattern and counts its parts.
 type patternParser struct {
 	values  int
 	nested  int // arrays and objects inside of arrays
@@ -109,7 +109,7 @@ func (p *patternParser) readArray(raw json.RawMessage, depth int) Pattern {
 	return out
 }
 
-// memberIndex is the number of the member with a key as it is written, -1 if there is none.
+// memberIndex returns the index of the member with a key in its written form; -1 if there is none.
 func (p *Pattern) memberIndex(written []byte) int {
 	if p.memberIndexes == nil {
 		for i := range p.members {

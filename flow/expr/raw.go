@@ -7,10 +7,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Kind is what a JSON value is.
+// Kind is the kind of a JSON value.
 type Kind uint8
 
-// The kinds of value. Nothing at all (an empty slice) counts as null.
+// The kinds of values. An empty slice counts as null.
 const (
 	KindNull Kind = iota
 	KindBool
@@ -20,7 +20,7 @@ const (
 	KindObject
 )
 
-// String is what a kind of value is called in a message.
+// String returns the name of a kind for messages.
 func (k Kind) String() string {
 	switch k {
 	case KindBool:
@@ -37,13 +37,13 @@ func (k Kind) String() string {
 	return "null"
 }
 
-// null and empty are answers that come from nowhere; appending to them copies.
+// null and empty are shared constants; their capacity makes append copy them.
 var (
 	null  = json.RawMessage("null")[:4:4]
 	empty = json.RawMessage("{}")[:2:2]
 )
 
-// KindOf tells the kind of v by its first byte.
+// KindOf returns the kind of v, which its first byte determines.
 func KindOf(v json.RawMessage) Kind {
 	v = trimSpace(v)
 	if len(v) == 0 {
@@ -64,7 +64,7 @@ func KindOf(v json.RawMessage) Kind {
 	return KindNull
 }
 
-// Field finds the value of a key. Of several equal keys the last counts, as in encoding/json.
+// Field finds the value of a key. The last of several equal keys counts, as in encoding/json.
 func Field(obj json.RawMessage, key string) (json.RawMessage, bool) {
 	c, ok := newCursor(obj, '{')
 	if !ok {
@@ -82,7 +82,7 @@ func Field(obj json.RawMessage, key string) (json.RawMessage, bool) {
 	return found, found != nil
 }
 
-// Index finds the element i of an array, counted from 0. It reads no further than that.
+// Index finds the element i of an array, counted from 0. It reads only up to that element.
 func Index(arr json.RawMessage, i int) (json.RawMessage, bool) {
 	c, ok := newCursor(arr, '[')
 	if !ok || i < 0 {
@@ -97,7 +97,7 @@ func Index(arr json.RawMessage, i int) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// Elements lists the elements of an array; false if it is none.
+// Elements lists the elements of an array; false if arr is not one.
 func Elements(arr json.RawMessage) ([]json.RawMessage, bool) {
 	c, ok := newCursor(arr, '[')
 	if !ok {
@@ -119,8 +119,8 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Members lists the members of an object in the order written; false if it is none. Of several
-// equal keys all are listed: the last is the one that counts.
+// Members lists the members of an object in the order written; false if obj is not one. It lists
+// all of several equal keys; the last one counts.
 func Members(obj json.RawMessage) ([]Member, bool) {
 	c, ok := newCursor(obj, '{')
 	if !ok {
@@ -140,8 +140,9 @@ func Members(obj json.RawMessage) ([]Member, bool) {
 	return out, true
 }
 
-// Merge lays the keys of one object over those of another: those of base keep their place, new ones
-// follow. What is no object counts as {}. If either has no keys the other is returned as it is.
+// Merge sets the keys of one object over those of another: keys of base keep their place, new ones
+// follow. A value that is not an object counts as {}. If either has no keys, the other is returned
+// as it is.
 func Merge(base, over json.RawMessage) json.RawMessage {
 	under, baseOK := Members(base)
 	upper, overOK := Members(over)
@@ -179,15 +180,15 @@ func joinMembers(members []Member, size int) json.RawMessage {
 	return append(out, '}')
 }
 
-// Valid reports whether v is one JSON value, nested no deeper than encoding/json accepts. All that
-// comes from outside passes through it, or through a decoder, before anything here reads it.
+// Valid reports whether v is one JSON value, nested no deeper than encoding/json accepts. All input
+// from outside passes this check, or a decoder, before functions of this package read it.
 func Valid(v []byte) bool { return jsontext.Value(v).IsValid(asEncodingJSON...) }
 
-// asEncodingJSON are the rules of encoding/json: keys may be there twice, and whether a text is
-// UTF-8 is another question.
+// asEncodingJSON are the rules of encoding/json: duplicate keys are allowed, and UTF-8 is not
+// checked.
 var asEncodingJSON = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-// Compact is v without the space between its parts; nil if v is not valid.
+// Compact returns v without insignificant space; nil if v is not valid.
 func Compact(v json.RawMessage) json.RawMessage {
 	var out bytes.Buffer
 	out.Grow(len(v))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Ref is a parsed reference: where to look and the path from there, or a text that means itself.
+// Ref is a parsed reference: a source and a path in it, or a literal text.
 type Ref struct {
 	text      string
 	source    refSource
@@ -32,33 +32,33 @@ var prefixes = []struct {
 	{"$input", refInput},
 }
 
-// Env is what references may see. Shared finds one key, so that a large shared state need not
-// be put together to read a part of it; SharedAll does put it together. Either may be nil.
+// Env holds the values that references can see. Shared finds one key, so that a large shared state
+// need not be assembled to read a part of it; SharedAll assembles it. Either may be nil.
 type Env struct {
 	Params, Input json.RawMessage
 
 	Shared    func(key string) (json.RawMessage, bool)
 	SharedAll func() json.RawMessage
 
-	// Coerce has conditions take what is missing for null, as the first clients expect, instead of
-	// failing.
+	// Coerce makes conditions treat missing values as null, as the first clients expect. Otherwise
+	// they fail.
 	Coerce bool
 
-	// Loose has conditions compare as PocketFlow does: numbers as floats, texts that read as a
-	// number as numbers, everything else by its text. Otherwise numbers have their exact values,
-	// and a text is a text.
+	// Loose makes conditions compare like PocketFlow: numbers as floats, texts that read as numbers
+	// as numbers, everything else by its text. Otherwise numbers have their exact values, and a
+	// text is a text.
 	Loose bool
 
-	// Allowance is what conditions may do; nil = a budget for each.
+	// Allowance is the budget of conditions; nil = a budget for each.
 	Allowance *Allowance
 
-	// Open gives what a value stands for that a path leads into, Whole what one stands for that is
-	// looked at as a whole. nil = values stand for themselves.
+	// Open replaces a reference to a value elsewhere when a path leads into it, Whole when the
+	// value is read as a whole. nil = values contain no such references.
 	Open, Whole Opener
 }
 
-// Opener gives what a value stands for, which is itself unless it is a reference to something that
-// is kept elsewhere.
+// Opener returns the content of a value: the value itself, unless it refers to a value that is kept
+// elsewhere.
 type Opener func(json.RawMessage) json.RawMessage
 
 func (o Opener) openValue(v json.RawMessage) json.RawMessage {
@@ -68,11 +68,11 @@ func (o Opener) openValue(v json.RawMessage) json.RawMessage {
 	return o(v)
 }
 
-// WholeOf is what a value stands for.
+// WholeOf returns the content of a value.
 func (e *Env) WholeOf(v json.RawMessage) json.RawMessage { return e.Whole.openValue(v) }
 
 // ParseRef reads a reference: $params.<path>, $shared.<path>, $input, $input.<path> or
-// $input<path>. Every other text, $params and $shared alone included, is a literal.
+// $input<path>. Any other text, including $params and $shared alone, is a literal.
 func ParseRef(text string) Ref {
 	r := Ref{text: text}
 	path := ""
@@ -87,13 +87,13 @@ func ParseRef(text string) Ref {
 	return r
 }
 
-// Literal says that the text means itself.
+// Literal reports whether the text is a literal.
 func (r Ref) Literal() bool { return r.source == refLiteral }
 
-// Text is the reference as it was written.
+// Text returns the reference as written.
 func (r Ref) Text() string { return r.text }
 
-// IntoParams are the keys that the reference follows into the params, with elements of lists as
+// IntoParams returns the keys that the reference follows into the params, with elements of lists as
 // [2]; false if it leads elsewhere, or nowhere.
 func (r Ref) IntoParams() (path []string, ok bool) {
 	if r.source != refParams || r.malformed {
@@ -112,21 +112,21 @@ func appendSegments(to []string, path []pathSegment) []string {
 	return to
 }
 
-// PathKeys are the keys that a path such as a.b[2].c follows: a, b, [2] and c; false if it can lead
-// nowhere.
+// PathKeys returns the keys that a path such as a.b[2].c follows: a, b, [2] and c; false if it
+// leads nowhere in any value.
 func PathKeys(path string) (keys []string, ok bool) {
 	segments, ok := parsePath(path)
 	return appendSegments(nil, segments), ok
 }
 
-// Resolve finds the value a reference means; null if there is none.
+// Resolve finds the value of a reference; null if there is none.
 func (r Ref) Resolve(env *Env) json.RawMessage {
 	v, _ := r.Find(env)
 	return v
 }
 
-// Find is Resolve, and says whether there is such a value. Null is one, and so is an input that
-// nothing was made of.
+// Find is like Resolve, and reports whether there is such a value. Null is a value, and so is an
+// empty input.
 func (r Ref) Find(env *Env) (v json.RawMessage, there bool) {
 	if r.source == refLiteral {
 		return Quote(r.text), true
@@ -144,7 +144,8 @@ func (r Ref) Find(env *Env) (v json.RawMessage, there bool) {
 	}
 }
 
-// readCost is how many bytes Resolve reads at most. All of shared together is not known before.
+// readCost returns how many bytes Resolve may read. The size of all of shared is not known in
+// advance, and counts as 0.
 func (r Ref) readCost(env *Env) int {
 	switch {
 	case r.source == refParams:

@@ -2,21 +2,21 @@ package expr
 
 import "bytes"
 
-// cursor walks over the members of one array or object. It never recurses, so nesting costs it
-// nothing, and reads each byte once.
+// cursor iterates over the members of one array or object. It never recurses, so nesting costs
+// nothing, and it reads each byte once.
 type cursor struct {
 	data  []byte
 	pos   int
 	close byte
 	begun bool
-	// ended says that the closing bracket was reached with nothing but space behind it.
+	// ended reports that the closing bracket was reached, and that only space follows it.
 	ended bool
 
 	key   []byte // with its quotes, as written; only for objects
 	value []byte
 }
 
-// newCursor stands before the first member of v, if v begins with the given bracket.
+// newCursor returns a cursor before the first member of v, if v begins with the given bracket.
 func newCursor(v []byte, open byte) (cursor, bool) {
 	c := cursor{data: v, close: open + 2} // in ASCII ']' is '[' + 2 and '}' is '{' + 2
 	c.skipSpace()
@@ -27,8 +27,8 @@ func newCursor(v []byte, open byte) (cursor, bool) {
 	return c, true
 }
 
-// nextMember moves to the following member. After false, ended tells a finished walk from a broken
-// one.
+// nextMember moves to the next member. When it returns false, ended separates a complete walk from
+// a broken one.
 func (c *cursor) nextMember() bool {
 	c.skipSpace()
 	if c.currentByte() == c.close {
@@ -56,7 +56,7 @@ func (c *cursor) nextMember() bool {
 	return true
 }
 
-// readKey reads a key and the colon behind it.
+// readKey reads a key and the colon after it.
 func (c *cursor) readKey() bool {
 	start := c.pos
 	if c.currentByte() != '"' || !c.skipString() {
@@ -72,7 +72,7 @@ func (c *cursor) readKey() bool {
 	return true
 }
 
-// currentByte is the byte under the cursor, 0 behind the end; no JSON text has a 0 outside of its
+// currentByte returns the byte at the cursor, 0 after the end; valid JSON has no 0 outside of
 // strings.
 func (c *cursor) currentByte() byte {
 	if c.pos < len(c.data) {
@@ -87,7 +87,7 @@ func (c *cursor) skipSpace() {
 	}
 }
 
-// skipValue moves behind one value.
+// skipValue moves past one value.
 func (c *cursor) skipValue() bool {
 	switch c.currentByte() {
 	case '"':
@@ -102,7 +102,7 @@ func (c *cursor) skipValue() bool {
 	return c.pos > start
 }
 
-// skipString moves behind the string that begins here.
+// skipString moves past the string that begins here.
 func (c *cursor) skipString() bool {
 	end := stringEnd(c.data, c.pos)
 	if end < 0 {
@@ -112,12 +112,12 @@ func (c *cursor) skipString() bool {
 	return true
 }
 
-// stringEnd is the position behind the string that begins at start, -1 if it does not end. A
-// quote ends it unless an odd number of backslashes stands before it.
+// stringEnd returns the position after the string that begins at start; -1 if it does not end. A
+// quote ends the string unless an odd number of backslashes precedes it.
 func stringEnd(data []byte, start int) int {
 	first := start + 1
 	for i := first; i < len(data); i++ {
-		// Searching pays off only for long strings; most end within a few bytes.
+		// The search is worthwhile only for long strings; most end within a few bytes.
 		if i-first >= 16 {
 			n := bytes.IndexByte(data[i:], '"')
 			if n < 0 {
@@ -139,8 +139,8 @@ func stringEnd(data []byte, start int) int {
 	return -1
 }
 
-// skipNested moves behind the array or object that begins here. In valid JSON brackets always
-// match, so counting them is enough.
+// skipNested moves past the array or object that begins here. In valid JSON brackets always match,
+// so counting them is enough.
 func (c *cursor) skipNested() bool {
 	data, depth := c.data, 0
 	for i := c.pos; i < len(data); i++ {
@@ -186,8 +186,8 @@ func trimSpace(v []byte) []byte {
 	return v
 }
 
-// End is the position behind the JSON value that begins at start, -1 if it does not end. It reads
-// each byte once and looks no further into the value than its brackets and quotes.
+// End returns the position after the JSON value that begins at start; -1 if it does not end. It
+// reads each byte once, and only checks brackets and quotes.
 func End(data []byte, start int) int {
 	c := cursor{data: data, pos: start}
 	if !c.skipValue() {

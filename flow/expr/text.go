@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// String decodes a JSON string; false if v is none.
+// String decodes a JSON string; false if v is not one.
 func String(v json.RawMessage) (string, bool) {
 	text, ok := stringText(v)
 	return string(text), ok
 }
 
-// stringText is the text of a JSON string: a part of v where nothing in it is escaped.
+// stringText returns the text of a JSON string: a part of v if it contains no escapes.
 func stringText(v []byte) ([]byte, bool) {
 	v = trimSpace(v)
 	if len(v) < 2 || v[0] != '"' {
@@ -30,18 +30,18 @@ func stringText(v []byte) ([]byte, bool) {
 	return []byte(s), true
 }
 
-// isPlain says that text between quotes means itself.
+// isPlain reports whether the text between quotes is its own decoded form.
 func isPlain(inner []byte) bool {
 	for _, b := range inner {
 		if b < ' ' || b == '"' || b == '\\' {
 			return false
 		}
 	}
-	// encoding/json reads bytes that are not UTF-8 as U+FFFD, so they do not mean themselves.
+	// encoding/json reads invalid UTF-8 as U+FFFD, so such text must be decoded.
 	return utf8.Valid(inner)
 }
 
-// keyIs reports whether a key as written, with its quotes, means the wanted one.
+// keyIs reports whether a key as written, with its quotes, is the wanted one.
 func keyIs(written []byte, want string) bool {
 	inner := written[1 : len(written)-1]
 	if len(inner) == len(want) && string(inner) == want {
@@ -54,7 +54,7 @@ func keyIs(written []byte, want string) bool {
 	return ok && string(key) == want
 }
 
-// Number reads a JSON number; false if v is none or is too large for a float64.
+// Number reads a JSON number; false if v is not one, or is too large for a float64.
 func Number(v json.RawMessage) (float64, bool) {
 	v = trimSpace(v)
 	if !isNumber(v) {
@@ -67,7 +67,7 @@ func Number(v json.RawMessage) (float64, bool) {
 	return f, true
 }
 
-// isNumber checks the grammar of JSON, which is narrower than what ParseFloat reads.
+// isNumber checks the grammar of JSON, which is narrower than the one of ParseFloat.
 func isNumber(v []byte) bool {
 	v = bytes.TrimPrefix(v, []byte("-"))
 	whole := countDigits(v)
@@ -102,7 +102,7 @@ func countDigits(v []byte) int {
 	return n
 }
 
-// Quote is s as a JSON string. Unlike json.Marshal it leaves <, > and & alone.
+// Quote returns s as a JSON string. Unlike json.Marshal it does not escape <, > and &.
 func Quote(s string) json.RawMessage {
 	return AppendQuote(make([]byte, 0, len(s)+2), s)
 }
@@ -110,7 +110,7 @@ func Quote(s string) json.RawMessage {
 // AppendQuote appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func AppendQuote(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	done := 0 // all before it is written
+	done := 0 // everything before it is written
 	for i := 0; i < len(s); {
 		if b := s[i]; b < utf8.RuneSelf {
 			if b < ' ' || b == '"' || b == '\\' {
@@ -121,7 +121,7 @@ func AppendQuote(dst []byte, s string) []byte {
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
-		// The two line separators are legal JSON but would end a line of JavaScript.
+		// The two line separators are legal JSON, but would end a line of JavaScript.
 		if r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
 			dst = appendEscape(append(dst, s[done:i]...), r)
 			done = i + size
