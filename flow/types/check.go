@@ -9,26 +9,26 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Budget is what one check may do, in units of work: a schema applied to a value, 32 bytes of a
-// list or object looked through, a choice compared, or eight bytes matched with one state of a
-// regular expression. That much is done in less than half a second.
+// Budget is the work that one check may do, in units of work. A unit is one of: a schema applied to
+// a value, 32 bytes of a list or object scanned, a choice compared, or eight bytes matched with one
+// state of a regular expression. The whole budget takes less than half a second.
 const Budget = 3_000_000
 
-// maxDeep is how deep schemas and values may lead into each other while they are checked.
+// maxDeep is the largest recursion depth of schemas and values during a check.
 const maxDeep = 5_000
 
 // valueCheck compares values with schemas.
 type valueCheck struct {
 	left       int
 	depth      int
-	quietDepth int // how many answers are asked for of which only yes or no counts
+	quietDepth int // number of nested checks without reports
 	problems   []Problem
 	exhausted  bool
 }
 
 func newCheck() *valueCheck { return &valueCheck{left: Budget} }
 
-// evaluatedParts are the fields and elements of one value that a schema has had to do with.
+// evaluatedParts are the fields and elements of a value that a schema has evaluated.
 type evaluatedParts struct {
 	fields map[string]bool
 	items  map[int]bool
@@ -54,7 +54,7 @@ func (s *evaluatedParts) addItem(i int) {
 	s.items[i] = true
 }
 
-// addParts adds what another part of the schema has had to do with.
+// addParts adds the parts that another part of the schema has evaluated.
 func (s *evaluatedParts) addParts(other *evaluatedParts) {
 	if s == nil || other == nil {
 		return
@@ -67,8 +67,8 @@ func (s *evaluatedParts) addParts(other *evaluatedParts) {
 	}
 }
 
-// spendBudget takes off what a piece of work costs; false when there is not as much left. Then
-// everything fits, so that it ends, and the one problem is that.
+// spendBudget subtracts the cost of work; it returns false if not enough is left. From then on
+// every value fits, so that the check ends, and the exhausted budget is the only problem.
 func (k *valueCheck) spendBudget(cost int) bool {
 	if k.left -= cost; k.left >= 0 && !k.exhausted {
 		return true
@@ -77,7 +77,7 @@ func (k *valueCheck) spendBudget(cost int) bool {
 	return false
 }
 
-// reportProblem tells a problem. It is always false, which is what the caller answers.
+// reportProblem adds a problem. It always returns false, for use as the result of the caller.
 func (k *valueCheck) reportProblem(at *valuePath, format string, args ...any) bool {
 	if k.quietDepth == 0 && len(k.problems) < maxProblems {
 		k.problems = append(k.problems, Problem{Path: at.pathKeys(), Msg: fmt.Sprintf(format, args...)})
@@ -85,15 +85,15 @@ func (k *valueCheck) reportProblem(at *valuePath, format string, args ...any) bo
 	return false
 }
 
-// checkQuietly reports whether a value fits, without telling why not.
+// checkQuietly reports whether a value fits, without reporting problems.
 func (k *valueCheck) checkQuietly(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	k.quietDepth++
 	defer func() { k.quietDepth-- }()
 	return k.checkValue(n, v, at, had)
 }
 
-// checkValue reports whether a value fits a schema. Had, if it is not nil, takes note of what the
-// schema has had to do with.
+// checkValue reports whether a value fits a schema. If had is not nil, it collects the parts that
+// the schema has evaluated.
 func (k *valueCheck) checkValue(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	if k.depth++; k.depth > maxDeep {
 		k.exhausted = true
@@ -153,7 +153,7 @@ func kindOf(v json.RawMessage) typeSet {
 	return isNull
 }
 
-// checkChoices compares a value with those that were named.
+// checkChoices compares a value with the declared choices.
 func (k *valueCheck) checkChoices(n *schemaNode, v json.RawMessage, at *valuePath) bool {
 	if n.only != nil && k.spendBudget(1+len(v)/8) && !expr.Equal(n.only, v) {
 		return k.reportProblem(at, "is %s, only %s was declared", describeValue(v), shortenText(string(n.only)))
@@ -215,7 +215,7 @@ func (k *valueCheck) checkText(n *schemaNode, v json.RawMessage, at *valuePath) 
 	return fits
 }
 
-// checkCount compares how many there are of something with what was declared.
+// checkCount compares a number of things with the declared limits.
 func (k *valueCheck) checkCount(atLeast, atMost countLimit, is int, what string, at *valuePath) bool {
 	switch {
 	case atLeast != nil && is < *atLeast:
@@ -226,7 +226,7 @@ func (k *valueCheck) checkCount(atLeast, atMost countLimit, is int, what string,
 	return true
 }
 
-// matchResult to a question that may be too much work.
+// matchResult is the result of a match that may exceed the budget.
 type matchResult int
 
 const (
@@ -245,7 +245,7 @@ func (k *valueCheck) matchPattern(p *pattern, text string) matchResult {
 	return matchNo
 }
 
-// checkComposed applies what is said of the same value in other schemas.
+// checkComposed applies the other schemas that are declared for the same value.
 func (k *valueCheck) checkComposed(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	fits := true
 	if n.ref != nil {

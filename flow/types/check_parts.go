@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// checkList checks a list and what is in it.
+// checkList checks a list and its elements.
 func (k *valueCheck) checkList(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	if n.minItems == nil && n.maxItems == nil && !n.unique && n.prefix == nil && n.items == nil && n.contains == nil {
 		return true
@@ -39,7 +39,7 @@ func (k *valueCheck) checkList(n *schemaNode, v json.RawMessage, at *valuePath, 
 	return fits
 }
 
-// checkUnique refuses the same item twice.
+// checkUnique rejects repeated items.
 func (k *valueCheck) checkUnique(elements []json.RawMessage, at *valuePath) bool {
 	first := make(map[string]int, len(elements))
 	for i, e := range elements {
@@ -107,7 +107,7 @@ func (n *schemaNode) aboutFields() bool {
 		n.minFields != nil || n.maxFields != nil || n.dependentRequired != nil || n.dependentSchemas != nil
 }
 
-// fieldsOf are the fields of an object; of several equal keys the last counts.
+// fieldsOf returns the fields of an object; the last of several equal keys counts.
 func fieldsOf(v json.RawMessage) (fields []expr.Member, there map[string]int) {
 	members, _ := expr.Members(v)
 	there = make(map[string]int, len(members))
@@ -134,7 +134,7 @@ func (k *valueCheck) reportMissing(n *schemaNode, name string, at *valuePath) bo
 	return k.reportProblem(at.childKey(name), "is missing: %s", what)
 }
 
-// checkField checks one field by all that is said of it.
+// checkField checks one field by all schemas for it.
 func (k *valueCheck) checkField(n *schemaNode, f expr.Member, at *valuePath, had *evaluatedParts) bool {
 	fits, known := true, false
 	at = at.childKey(f.Key)
@@ -158,7 +158,7 @@ func (k *valueCheck) checkField(n *schemaNode, f expr.Member, at *valuePath, had
 	return fits
 }
 
-// checkUndeclared checks a field that is not mentioned.
+// checkUndeclared checks a field that is not declared.
 func (k *valueCheck) checkUndeclared(n, of *schemaNode, f expr.Member, at *valuePath) bool {
 	if !of.never {
 		return k.checkValue(of, f.Value, at, nil)
@@ -180,7 +180,7 @@ func someOf(names []string) string {
 	return strings.Join(names[:most], ", ") + ", …"
 }
 
-// checkDependent applies what is said for the case that a field is there.
+// checkDependent applies the schemas that depend on the presence of a field.
 func (k *valueCheck) checkDependent(n *schemaNode, v json.RawMessage, there map[string]int, at *valuePath, had *evaluatedParts) bool {
 	fits := true
 	for _, name := range slices.Sorted(maps.Keys(n.dependentRequired)) {
@@ -201,7 +201,7 @@ func (k *valueCheck) checkDependent(n *schemaNode, v json.RawMessage, there map[
 	return fits
 }
 
-// checkUnevaluated applies what is said of all that nothing else has had to do with.
+// checkUnevaluated applies the schemas for parts that no other schema has evaluated.
 func (k *valueCheck) checkUnevaluated(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	fits := true
 	if n.unevaluatedFields != nil && expr.KindOf(v) == expr.KindObject {

@@ -1,18 +1,18 @@
-// Package types knows what a flow says about what its tasks are started with.
+// Package types handles the inputs that a flow declares for its tasks.
 //
-// Read takes that in any of its forms, short ones such as `optional text` and `int = 3` among them,
-// and makes one JSON Schema (draft 2020-12) of it. Check compares a value with that, fills in what
-// it leaves out, and tells everything that does not fit, each with its place.
+// Read accepts declarations in all forms, including short ones such as `optional text` and `int =
+// 3`, and converts them to one JSON Schema (draft 2020-12). Check compares a value with that, fills
+// in defaults, and reports all problems with their places.
 //
-// What it promises: it never panics and always ends, whatever somebody has written or sent; a check
-// does a bounded amount of work, however the schema refers to itself; nothing is loaded from
-// anywhere; values stay the bytes they are, so that large numbers and the order of keys survive;
-// and filling in what has been filled in changes nothing.
+// Promises: the package never panics and always ends, for any declaration and any value. A check
+// does a bounded amount of work, even if the schema refers to itself. Nothing is loaded from
+// anywhere. Values keep their bytes, so large numbers and the order of keys survive. Filling in
+// twice changes nothing more.
 //
-// Of the standard it leaves out what lets schemas meet that do not know each other: $dynamicRef, an
-// $id inside, and references to other documents are refused. Formats are notes for people, as the
-// standard has it.
+// The package omits the parts of the standard that combine independent schemas: it rejects
+// $dynamicRef, an $id inside, and references to other documents. Formats are annotations only, as
+// in the standard.
 //
-// Reading order: types.go is what others see, form.go and short.go read forms, schema.go and
-// keywords.go make nodes of a schema, check.go and fill.go use them.
+// Reading order: types.go is the public interface, form.go and short.go read forms, schema.go and
+// keywords.go compile a schema, check.go and fill.go use it.
 package types

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Excludes reports whether no value of a kind can be at a path in what fits, and returns the name
-// of the declared type then. Elements of lists are [2].
+// Excludes reports whether a fitting value cannot have a value of this kind at a path; then it also
+// returns the name of the declared type. Elements of lists are [2].
 func (in *Inputs) Excludes(path []string, kind expr.Kind) (declared string, excluded bool) {
 	if in == nil {
 		return "", false
@@ -32,11 +32,11 @@ func (in *Inputs) Excludes(path []string, kind expr.Kind) (declared string, excl
 	return at[0].typeName(), true
 }
 
-// kindsOf are the types that values of a kind may have.
+// kindsOf maps kinds of values to the types that they may have.
 var kindsOf = map[expr.Kind]typeSet{expr.KindNull: isNull, expr.KindBool: isBool, expr.KindNumber: isNumeric, expr.KindString: isText, expr.KindArray: isList, expr.KindObject: isObject}
 
-// mayBe reports whether a value of a kind may fit a schema, as far as its types, its choices and
-// those of its parts say.
+// mayBe reports whether a value of a kind may fit a schema, judged by its types, its choices and
+// those of its parts.
 func (n *schemaNode) mayBe(kind expr.Kind, seen map[*schemaNode]bool) bool {
 	if seen[n] {
 		return true
@@ -53,7 +53,7 @@ func (n *schemaNode) mayBe(kind expr.Kind, seen map[*schemaNode]bool) bool {
 		(n.any == nil || slices.ContainsFunc(n.any, may)) && (n.one == nil || slices.ContainsFunc(n.one, may))
 }
 
-// hasKind reports whether one of some values is of a kind.
+// hasKind reports whether one of the values has this kind.
 func hasKind(values []json.RawMessage, kind expr.Kind) bool {
 	return slices.ContainsFunc(values, func(v json.RawMessage) bool { return expr.KindOf(v) == kind })
 }

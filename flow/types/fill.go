@@ -7,17 +7,16 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// filler puts defaults where something is left out. It changes no byte of a value that leaves out
-// nothing.
+// filler fills in defaults for missing values. It changes no byte of a value that lacks nothing.
 type filler struct {
-	left  int // bytes that it may still write; below 0 it has given up
+	left  int // bytes that it may still write; negative after it has given up
 	steps int // of work done
 }
 
-// maxFilled is how deep it looks.
+// maxFilled is the largest depth in which defaults are filled in.
 const maxFilled = 100
 
-// defaultParts are the schemas whose defaults count for a value, or a part of it.
+// defaultParts returns the schemas whose defaults apply to a value or to its parts.
 func (n *schemaNode) defaultParts() []*schemaNode {
 	list := append([]*schemaNode{}, n.all...)
 	if n.ref != nil {
@@ -75,7 +74,7 @@ func (f *filler) fillObject(n *schemaNode, v json.RawMessage, depth int) json.Ra
 	return f.mergeFields(v, changed)
 }
 
-// mergeFields is an object with some fields put in.
+// mergeFields returns an object with some fields replaced or added.
 func (f *filler) mergeFields(v json.RawMessage, changed jsonObject) json.RawMessage {
 	if len(changed) == 0 {
 		return v

@@ -9,21 +9,22 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// formReader makes a schema of forms. It remembers what each part was made of, so that whatever is
-// wrong with the schema is told where somebody wrote it.
+// formReader converts forms to a schema. It records the origin of each part, so that problems of
+// the schema are reported at the place in the user's text.
 type formReader struct {
 	problems []Problem
-	origins  map[string][]string // where parts of the schema were written, by their place in the schema
+	// origins of parts of the schema in the text, by their place in the schema
+	origins map[string][]string
 }
 
-// formPlace is where something is: in the schema, and where it was written.
+// formPlace is a place in the schema, and its origin in the text.
 type formPlace struct{ schema, written []string }
 
 func (p formPlace) keyPlace(key string) formPlace {
 	return formPlace{childPath(p.schema, key), childPath(p.written, key)}
 }
 
-// renamedPlace is a key that was written under another name.
+// renamedPlace returns the place of a key that has another name in the schema.
 func (p formPlace) renamedPlace(written string, schema ...string) formPlace {
 	at := p.schema
 	for _, key := range schema {
@@ -40,7 +41,7 @@ func (f *formReader) recordOrigin(at formPlace) {
 	f.origins[strings.Join(at.schema, "\x00")] = at.written
 }
 
-// writtenPath is where a part of the schema was written.
+// writtenPath returns the origin of a part of the schema.
 func (f *formReader) writtenPath(path []string) []string {
 	for i := len(path); i > 0; i-- {
 		if written, ok := f.origins[strings.Join(path[:i], "\x00")]; ok {
@@ -50,9 +51,8 @@ func (f *formReader) writtenPath(path []string) []string {
 	return path
 }
 
-// mergeProblems are the problems of the forms and those of the schema that was made of them, where
-// they were written. A part whose form is wrong is not what was meant, so nothing more is told of
-// it.
+// mergeProblems returns the problems of the forms and of the resulting schema, at their origins. If
+// a form itself is wrong, further problems of that part are left out.
 func (f *formReader) mergeProblems(schema []Problem) []Problem {
 	all := f.problems
 	for _, p := range schema {
@@ -69,7 +69,7 @@ func isWithin(path, of []string) bool {
 	return len(path) >= len(of) && slices.Equal(path[:len(of)], of)
 }
 
-// isSchema reports whether inputs are written as one JSON Schema, and not one by one.
+// isSchema reports whether the inputs are written as one JSON Schema, and not one by one.
 func isSchema(raw json.RawMessage) bool {
 	if _, says := expr.Field(raw, "$schema"); says {
 		return true
@@ -80,8 +80,8 @@ func isSchema(raw json.RawMessage) bool {
 	return kind == "object" && expr.KindOf(properties) == expr.KindObject
 }
 
-// readSchema is a schema that was written as one. What it does not mention is refused, unless it
-// says otherwise.
+// readSchema returns a schema that was written as one. It rejects undeclared fields, unless the
+// schema allows them.
 func (f *formReader) readSchema(raw json.RawMessage) json.RawMessage {
 	of, _ := expr.Field(raw, "type")
 	if kind, _ := expr.String(of); kind != "object" {
@@ -95,7 +95,7 @@ func (f *formReader) readSchema(raw json.RawMessage) json.RawMessage {
 	return expr.Merge(raw, jsonObject{{"unevaluatedProperties", json.RawMessage("false")}}.toJSON())
 }
 
-// readFields makes the schema of an object of forms, by name.
+// readFields returns the schema of an object of forms, by name.
 func (f *formReader) readFields(raw json.RawMessage, at func(name string) formPlace) jsonObject {
 	var properties jsonObject
 	var required []json.RawMessage
@@ -117,14 +117,14 @@ func (f *formReader) readFields(raw json.RawMessage, at func(name string) formPl
 	return o.withMember("additionalProperties", json.RawMessage("false"))
 }
 
-// checkName checks that a reference can lead to an input.
+// checkName checks that a reference can name an input.
 func (f *formReader) checkName(name string, at formPlace) {
 	if name == "" || len(name) > 256 || strings.ContainsAny(name, ".[]") {
 		f.addProblem(at, "%q is no name: one has 1 to 256 bytes and no dots or brackets, so that $params.NAME finds it", shortenText(name))
 	}
 }
 
-// readForm makes the schema of a form, and says whether it may be left out.
+// readForm returns the schema of a form, and whether the value is optional.
 func (f *formReader) readForm(raw json.RawMessage, at formPlace) (of jsonObject, optional bool) {
 	switch expr.KindOf(raw) {
 	case expr.KindString:
@@ -157,7 +157,7 @@ func (f *formReader) readShortForm(text string, at formPlace) (of jsonObject, op
 	return of, s.optional || s.fallback != nil
 }
 
-// readListForm reads [form], a list of what its one element says.
+// readListForm reads [form], a list of elements of that form.
 func (f *formReader) readListForm(raw json.RawMessage, at formPlace) jsonObject {
 	elements, _ := expr.Elements(raw)
 	if len(elements) != 1 {
@@ -173,8 +173,7 @@ func (f *formReader) readListForm(raw json.RawMessage, at formPlace) jsonObject 
 	return jsonObject{{"type", quoteText("array")}, {"items", of.toJSON()}}
 }
 
-// readLongForm reads a form that is an object: a JSON Schema with our words beside those of the
-// standard.
+// readLongForm reads a form that is an object: a JSON Schema with additional words of ours.
 func (f *formReader) readLongForm(raw json.RawMessage, at formPlace) (of jsonObject, optional bool) {
 	members, _ := expr.Members(raw)
 	slices.SortStableFunc(members, func(a, b expr.Member) int { return keyRank(a.Key) - keyRank(b.Key) })
@@ -207,7 +206,7 @@ func (f *formReader) readLongForm(raw json.RawMessage, at formPlace) (of jsonObj
 	return of, optional
 }
 
-// keyRank has a type be read before what depends on it.
+// keyRank sorts a type before the keys that depend on it.
 func keyRank(key string) int {
 	if key == "type" {
 		return 0
@@ -242,7 +241,7 @@ func (f *formReader) readOptional(m expr.Member, at formPlace) bool {
 	return false
 }
 
-// boundSuffixes are what min and max mean to a type.
+// boundSuffixes complete min and max to the keywords of a type.
 var boundSuffixes = map[string]string{"integer": "imum", "number": "imum", "string": "Length", "array": "Items"}
 
 func (f *formReader) readBound(m expr.Member, of jsonObject, at formPlace) jsonObject {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// readKeyword takes up one member of a schema.
+// readKeyword reads one member of a schema.
 func (c *compiler) readKeyword(n *schemaNode, m expr.Member, path []string) {
 	read, known := keywords[m.Key]
 	at := childPath(path, m.Key)
@@ -30,7 +30,7 @@ func (c *compiler) readKeyword(n *schemaNode, m expr.Member, path []string) {
 	}
 }
 
-// refusedKeywords are keywords that would change what a schema means, and are not understood.
+// refusedKeywords are unsupported keywords that would change the meaning of a schema.
 var refusedKeywords = map[string]string{
 	"$dynamicRef": "is not understood: write $ref", "$dynamicAnchor": "is not understood: write $anchor",
 	"$recursiveRef": "belongs to an older draft: write $ref", "$recursiveAnchor": "belongs to an older draft: write $anchor",
@@ -38,10 +38,10 @@ var refusedKeywords = map[string]string{
 	"additionalItems": "belongs to an older draft: write prefixItems and items", "dependencies": "belongs to an older draft: write dependentRequired or dependentSchemas",
 }
 
-// keywordReader takes up the value of a keyword.
+// keywordReader reads the value of a keyword.
 type keywordReader func(c *compiler, n *schemaNode, v json.RawMessage, at []string)
 
-// keywords of the standard; those that say nothing about values have no reader.
+// keywords of the standard; annotations have no reader.
 var keywords map[string]keywordReader
 
 var keywordNames []string
@@ -152,7 +152,7 @@ func (c *compiler) readTexts(v json.RawMessage, at []string) []string {
 	return list
 }
 
-// checkDialect accepts the draft that is understood.
+// checkDialect accepts only the supported draft.
 func (c *compiler) checkDialect(_ *schemaNode, v json.RawMessage, at []string) {
 	text := c.readText(v, at)
 	const draft = "json-schema.org/draft/2020-12/schema"
@@ -179,7 +179,7 @@ func (c *compiler) addAnchor(n *schemaNode, v json.RawMessage, at []string) {
 	c.anchors[name] = n
 }
 
-// eachOf goes through an object of schemas.
+// eachOf calls do for each schema of an object.
 func (c *compiler) eachOf(v json.RawMessage, at []string, do func(name string, n *schemaNode, at []string)) {
 	if !c.expectKind(v, expr.KindObject, at) {
 		return
@@ -229,7 +229,7 @@ func (c *compiler) dependentRequired(n *schemaNode, v json.RawMessage, at []stri
 	}
 }
 
-// kindsByName are the kinds by their names, ours and those of the standard.
+// kindsByName are the types by name, ours and those of the standard.
 var kindsByName = map[string]typeSet{
 	"null": isNull, "boolean": isBool, "bool": isBool, "integer": isInt, "int": isInt, "number": isNumeric,
 	"string": isText, "text": isText, "array": isList, "list": isList, "object": isObject,
@@ -245,7 +245,7 @@ func (c *compiler) readTypes(n *schemaNode, v json.RawMessage, at []string) {
 	}
 	for _, e := range list {
 		name := c.readText(e, at)
-		if typeWords[name] != name && name != "null" { // a schema is to mean the same to everybody
+		if typeWords[name] != name && name != "null" { // a schema must mean the same for every tool
 			c.reportProblem(at, "unknown type %q: write string, integer, number, boolean, array, object or null", shortenText(name))
 		}
 		n.types |= kindsByName[name]
@@ -275,21 +275,21 @@ func (c *compiler) compileRegex(text string, at []string) *pattern {
 	return &pattern{compiled, states}
 }
 
-// numberBound is a number that others are compared with.
+// numberBound is a number that limits others.
 type numberBound struct {
 	*big.Rat
 	text string
 }
 
-// compareTo orders a value and the bound: -1 if the value is smaller.
+// compareTo compares a value with the bound: -1 if the value is smaller.
 func (b *numberBound) compareTo(v json.RawMessage) int {
 	return expr.CompareNumbers(v, json.RawMessage(b.text))
 }
 
-// maxDigits bounds the numbers that are compared exactly, in digits and in powers of ten.
+// maxDigits limits the numbers that are compared exactly, in digits and in powers of ten.
 const maxDigits = 400
 
-// exactNumber is a number as a fraction; nil if it is none, or out of all bounds.
+// exactNumber returns a number as a fraction; nil if it is not a number, or too large.
 func exactNumber(v json.RawMessage) *big.Rat {
 	text := strings.TrimSpace(string(v))
 	if len(text) > maxDigits || expr.KindOf(v) != expr.KindNumber {

@@ -2,14 +2,14 @@ package types
 
 import "strings"
 
-// A word is compared with so many names, and they have so many bytes, at most: each comparison
-// takes a few microseconds.
+// mostNames is the largest number of names for a comparison, and longestName the largest length of
+// the word in bytes. Each comparison takes a few microseconds.
 const (
 	mostNames   = 500
 	longestName = 40
 )
 
-// Nearest is the name that a word is probably a misspelling of, or "".
+// Nearest returns the name that a word probably misspells, or "".
 func Nearest(word string, names []string) string {
 	if len(word) > longestName || len(names) > mostNames {
 		return ""
@@ -31,13 +31,13 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// normalizeWord is a word without what people write in different ways.
+// normalizeWord returns a word without differences in case, hyphens and underscores.
 func normalizeWord(word string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(word))
 }
 
-// editDistance is the number of bytes to add, drop, change or swap with their neighbor between two
-// words.
+// editDistance returns how many bytes must be added, dropped, changed or swapped with their
+// neighbor to turn one word into the other.
 func editDistance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

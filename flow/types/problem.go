@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Problem is something wrong, and where: the keys that lead there, elements of lists as [2].
+// Problem is a problem with its place: the keys that lead there, with elements of lists as [2].
 type Problem struct {
 	Path    []string
 	Msg     string
-	Warning bool // it may be meant so
+	Warning bool // it may be intended
 }
 
-// Where is the place as a reference, such as $params.items[2].sku.
+// Where returns the place as a reference, such as $params.items[2].sku.
 func (p Problem) Where() string {
 	var b strings.Builder
 	b.WriteString("$params")
@@ -40,14 +40,14 @@ var (
 	elementPattern = regexp.MustCompile(`^\[[0-9]+\]$`)
 )
 
-// isWord reports whether a key can be told as it is. The bound is not in the expression: that would
-// be compiled to as many copies of all letters there are, which took a third of the time in which
-// the program begins.
+// isWord reports whether a key can be written without quotes. The length limit is not in the
+// pattern: the regular expression would contain one copy of all letters per character, and its
+// compilation took a third of the program's start time.
 func isWord(key string) bool {
 	return utf8.RuneCountInString(key) <= 256 && wordPattern.MatchString(key)
 }
 
-// Problems are all that is known to be wrong with a value.
+// Problems are all known problems of a value.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -61,15 +61,15 @@ func (p Problems) Error() string {
 	return fmt.Sprintf("%d inputs do not fit: %s", len(texts), strings.Join(texts, "; "))
 }
 
-// maxProblems is how many are told at once.
+// maxProblems is how many problems are reported at once.
 const maxProblems = 100
 
-// childPath is a path one key longer. The path itself is not changed by that.
+// childPath returns a path with one more key; it does not change path.
 func childPath(path []string, key string) []string { return append(path[:len(path):len(path)], key) }
 
 func indexText(i int) string { return fmt.Sprintf("[%d]", i) }
 
-// shortenText cuts what no reader could take in.
+// shortenText shortens a text for a message.
 func shortenText(text string) string {
 	const most = 60
 	if len(text) <= most {
@@ -78,12 +78,11 @@ func shortenText(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// valuePath is a path while it is followed: a key, or without one an element of a list, and what is
-// above it. The root is nil.
+// valuePath is a path during a check: a key or a list index, and the parent path. The root is nil.
 type valuePath struct {
 	parent *valuePath
 	name   string
-	index  int // -1 = it is a key
+	index  int // -1 for a key
 	depth  int
 }
 

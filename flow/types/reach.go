@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Reaches reports whether a path may lead to something in what fits; else it says what is wrong
-// with it. Elements of lists are [2].
+// Reaches reports whether a path may lead to a value in a fitting value: it returns "" if so,
+// otherwise the problem. Elements of lists are [2].
 func (in *Inputs) Reaches(path []string) (wrong string) {
 	if in == nil {
 		return ""
@@ -47,7 +47,7 @@ func unreachedText(before []string, key string, at []*schemaNode, names []string
 	return fmt.Sprintf("%s is not declared among %s: there is %s", shortenText(key), holder, someOf(names))
 }
 
-// withApplied are schemas and those that a value has to do with at once.
+// withApplied returns the schemas together with all schemas that apply to the same value.
 func withApplied(list []*schemaNode) []*schemaNode {
 	seen := map[*schemaNode]bool{}
 	var all []*schemaNode
@@ -63,7 +63,7 @@ func withApplied(list []*schemaNode) []*schemaNode {
 	return all
 }
 
-// fieldSchemas are the schemas of a field, and whether there may be fields that are not mentioned.
+// fieldSchemas returns the schemas of a field, and whether undeclared fields are allowed.
 func fieldSchemas(list []*schemaNode, key string) (found []*schemaNode, open bool, names []string) {
 	closed := false
 	for _, n := range withApplied(list) {
@@ -89,7 +89,7 @@ func fieldSchemas(list []*schemaNode, key string) (found []*schemaNode, open boo
 	return found, !closed, names
 }
 
-// isOpen reports whether there may be fields that are not mentioned.
+// isOpen reports whether undeclared fields are allowed.
 func (n *schemaNode) isOpen() bool {
 	return (n.additional == nil || !n.additional.never) && (n.unevaluatedFields == nil || !n.unevaluatedFields.never)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// describeValue says what a value is.
+// describeValue returns a short description of a value.
 func describeValue(v json.RawMessage) string {
 	switch expr.KindOf(v) {
 	case expr.KindString:
@@ -24,7 +24,7 @@ func describeValue(v json.RawMessage) string {
 	return shortenText(strings.TrimSpace(string(v)))
 }
 
-// kindNames are what types are called, in the order in which they are told.
+// kindNames are the names of types, in the order of messages.
 var kindNames = []struct {
 	typeSet
 	name, article string
@@ -33,7 +33,7 @@ var kindNames = []struct {
 	{isList, "list", "a "}, {isObject, "object", "an "}, {isNull, "null", ""},
 }
 
-// typeName is what was declared, with its article.
+// typeName returns the declared type, with its article.
 func (n *schemaNode) typeName() string {
 	switch {
 	case n.types == 0 && n.choices != nil:
@@ -54,7 +54,7 @@ func (n *schemaNode) typeName() string {
 	return strings.Join(names, " or ")
 }
 
-// shortType is what is declared in the words of short forms.
+// shortType returns the declared type in the words of short forms.
 func (n *schemaNode) shortType() string {
 	switch {
 	case n.types == 0 && n.choices != nil:
@@ -93,8 +93,8 @@ func (n *schemaNode) choicesAs(text func(json.RawMessage) string) []string {
 	return names
 }
 
-// bareText is a value as a short form has it: a text without its quotes, unless it would be taken
-// for something else.
+// bareText returns a value in the notation of short forms: a text without quotes, unless it would
+// be ambiguous.
 func bareText(v json.RawMessage) string {
 	text, ok := expr.String(v)
 	if !ok || text == "" || text != strings.TrimSpace(text) || strings.ContainsAny(text, "\"|()\n") {
@@ -103,7 +103,7 @@ func bareText(v json.RawMessage) string {
 	return text
 }
 
-// alternativesText names the types of what a value might have been.
+// alternativesText returns the types of the alternatives of a value.
 func alternativesText(list []*schemaNode) string {
 	var names []string
 	for _, n := range list {

@@ -12,23 +12,23 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Bounds on one schema.
+// Limits of one schema.
 const (
 	maxSchema = 64 << 10 // bytes
-	maxNodes  = 2_000    // schemas inside each other, all together
+	maxNodes  = 2_000    // nested schemas, in total
 	maxNested = 100
 
-	maxDefaultSteps = 100_000 // of work to fill in a default
+	maxDefaultSteps = 100_000 // units of work to fill in a default
 )
 
-// schemaNode is a schema, ready to be used. What it does not mention is zero.
+// schemaNode is a compiled schema. Fields for absent keywords are zero.
 type schemaNode struct {
-	never        bool // it is the schema false
+	never        bool // the schema is false
 	types        typeSet
-	choices      []json.RawMessage // enum; nil = anything
-	only         json.RawMessage   // const; nil = anything
-	defaultValue json.RawMessage   // default
-	hasDefaults  bool              // something in it has a default
+	choices      []json.RawMessage // enum; nil = any value
+	only         json.RawMessage   // const; nil = any value
+	defaultValue json.RawMessage
+	hasDefaults  bool // a part of it has a default
 
 	ref, not, cond, then, otherwise *schemaNode
 	all, any, one                   []*schemaNode
@@ -42,22 +42,22 @@ type schemaNode struct {
 	minItems, maxItems       countLimit
 	minContains, maxContains countLimit
 	unique                   bool
-	unevaluatedItems         *schemaNode // unevaluatedItems
+	unevaluatedItems         *schemaNode
 	properties               map[string]*schemaNode
-	names                    []string // of properties, in the order written
+	names                    []string // names of properties, in the order written
 	required                 []string
 	patterns                 []patternNode
 	additional               *schemaNode
 	propertyNames            *schemaNode
 	minFields, maxFields     countLimit
-	dependentRequired        map[string][]string    // dependentRequired
-	dependentSchemas         map[string]*schemaNode // dependentSchemas
-	unevaluatedFields        *schemaNode            // unevaluatedProperties
+	dependentRequired        map[string][]string
+	dependentSchemas         map[string]*schemaNode
+	unevaluatedFields        *schemaNode // keyword unevaluatedProperties
 
 	description string
 }
 
-// typeSet is a set of types; none = all.
+// typeSet is a set of types; 0 = all.
 type typeSet uint8
 
 const (
@@ -72,7 +72,7 @@ const (
 
 const isNumeric = isInt | isFloat
 
-// countLimit is a number of things; a pointer, because 0 is one.
+// countLimit is a limit on a count; a pointer, because 0 is a valid limit.
 type countLimit *int
 
 // pattern is a regular expression.
@@ -86,24 +86,24 @@ type patternNode struct {
 	*schemaNode
 }
 
-// compiler makes nodes of a schema.
+// compiler compiles a schema to nodes.
 type compiler struct {
 	root     json.RawMessage
 	nodes    map[string]*schemaNode // by JSON pointer
 	anchors  map[string]*schemaNode
 	refs     []schemaRef
-	left     int // how many nodes there may still be
+	left     int // number of further nodes allowed
 	problems []Problem
 }
 
-// schemaRef is one that is looked up when all of the schema is known.
+// schemaRef is a reference that is resolved after the whole schema was read.
 type schemaRef struct {
 	from *schemaNode
 	text string
 	path []string
 }
 
-// compileSchema makes a node of a schema; nil if there is something wrong with it.
+// compileSchema compiles a schema; it returns nil for a schema that is too large.
 func compileSchema(text json.RawMessage) (*schemaNode, []Problem) {
 	c := &compiler{root: text, nodes: map[string]*schemaNode{}, anchors: map[string]*schemaNode{}, left: maxNodes}
 	if len(text) > maxSchema {
@@ -111,7 +111,7 @@ func compileSchema(text json.RawMessage) (*schemaNode, []Problem) {
 		return nil, c.problems
 	}
 	root := c.compileNode(text, nil)
-	for i := 0; i < len(c.refs); i++ { // looking one up may find others
+	for i := 0; i < len(c.refs); i++ { // resolving may find further references
 		c.resolveRef(c.refs[i])
 	}
 	if !slices.ContainsFunc(c.problems, func(p Problem) bool { return !p.Warning }) {
@@ -130,7 +130,7 @@ func (c *compiler) addProblem(p Problem) {
 	}
 }
 
-// compileNode makes the node of a schema, once.
+// compileNode compiles a schema, once per place.
 func (c *compiler) compileNode(raw json.RawMessage, path []string) *schemaNode {
 	pointer := pointerOf(path)
 	if n := c.nodes[pointer]; n != nil {
@@ -170,7 +170,7 @@ func pointerOf(path []string) string {
 	return b.String()
 }
 
-// resolveRef finds what a reference means.
+// resolveRef finds the target of a reference.
 func (c *compiler) resolveRef(r schemaRef) {
 	name, ok := strings.CutPrefix(r.text, "#")
 	pointer, err := url.PathUnescape(name)
@@ -208,8 +208,7 @@ func (c *compiler) resolvePointer(r schemaRef, pointer string) {
 	r.from.ref = c.compileNode(v, path)
 }
 
-// finishNodes looks at what can be seen only in the whole: references that lead nowhere but to
-// themselves, and defaults.
+// finishNodes checks properties of the whole schema: circular references and defaults.
 func (c *compiler) finishNodes() {
 	pointers := make([]string, 0, len(c.nodes))
 	for pointer := range c.nodes {
@@ -246,7 +245,8 @@ func pathOf(pointer string) []string {
 	return path
 }
 
-// checkDefault refuses one that does not fit, or that what it leaves out makes larger without end.
+// checkDefault rejects a default that does not fit, or that grows without end when its own missing
+// values are filled in.
 func (c *compiler) checkDefault(n *schemaNode, path []string) {
 	path = childPath(path, "default")
 	f := filler{left: maxSchema, steps: Budget - maxDefaultSteps}
@@ -263,7 +263,7 @@ func (c *compiler) checkDefault(n *schemaNode, path []string) {
 	n.defaultValue = v
 }
 
-// appliedParts are the schemas that a value has to do with at once when it has to do with this one.
+// appliedParts returns the schemas that apply to the same value as this one.
 func (n *schemaNode) appliedParts() []*schemaNode {
 	list := slices.Concat(n.all, n.any, n.one)
 	for _, other := range []*schemaNode{n.ref, n.not, n.cond, n.then, n.otherwise} {
@@ -277,8 +277,8 @@ func (n *schemaNode) appliedParts() []*schemaNode {
 	return list
 }
 
-// isCircular reports whether a schema leads back to itself for the same value. Of a node seen is 1
-// while it is being looked at, then 2.
+// isCircular reports whether a schema leads back to itself for the same value. seen is 1 for a node
+// in progress, 2 for a finished one.
 func (n *schemaNode) isCircular(seen map[*schemaNode]int) bool {
 	if seen[n] > 0 {
 		return seen[n] == 1

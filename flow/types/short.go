@@ -9,16 +9,16 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// typeWords are the names of types, and what a schema calls them.
+// typeWords maps the names of types to those of JSON Schema.
 var typeWords = map[string]string{
 	"text": "string", "int": "integer", "number": "number", "bool": "boolean", "list": "array", "object": "object", "any": "",
 	"string": "string", "integer": "integer", "boolean": "boolean", "array": "array",
 }
 
-// proposedTypes are the names of types that messages propose.
+// proposedTypes are the names of types that messages suggest.
 var proposedTypes = []string{"text", "int", "number", "bool", "list", "object", "any", "optional"}
 
-// shortForm is what a short form says.
+// shortForm is a parsed short form.
 type shortForm struct {
 	schema      jsonObject // without default and description
 	optional    bool
@@ -45,7 +45,7 @@ func readShort(text string) (s shortForm, err error) {
 	return s, err
 }
 
-// maxListOf is how many lists a short form may have inside each other.
+// maxListOf is how deep lists may nest in a short form.
 const maxListOf = 10
 
 // readType reads a TYPE.
@@ -107,8 +107,8 @@ func isNumber(text string) bool {
 	return expr.KindOf(raw) == expr.KindNumber && expr.Valid(raw)
 }
 
-// readDefault reads a default as a type has it: that of a text is the text itself, quotes around it
-// are taken off.
+// readDefault reads a default by its type: for a text it is the text itself, without quotes around
+// it.
 func (o jsonObject) readDefault(text string) (json.RawMessage, error) {
 	raw := json.RawMessage(text)
 	kind, _ := expr.String(o.valueOf("type"))
@@ -123,7 +123,7 @@ func (o jsonObject) readDefault(text string) (json.RawMessage, error) {
 	return nil, fmt.Errorf("the default %q is no JSON", shortenText(text))
 }
 
-// literalText is a text that may stand in quotes.
+// literalText returns a text as JSON; quotes around the text are allowed.
 func literalText(text string) json.RawMessage {
 	if raw := json.RawMessage(text); expr.KindOf(raw) == expr.KindString && expr.Valid(raw) {
 		return expr.Compact(raw)
@@ -131,10 +131,10 @@ func literalText(text string) json.RawMessage {
 	return expr.Quote(text)
 }
 
-// jsonObject is a JSON object that is being put together.
+// jsonObject is a JSON object under construction.
 type jsonObject []objectMember
 
-// objectMember is one key of it.
+// objectMember is a key of a jsonObject.
 type objectMember struct {
 	key   string
 	value json.RawMessage
@@ -151,7 +151,7 @@ func (o jsonObject) valueOf(key string) json.RawMessage {
 	return nil
 }
 
-// withMember has a key mean a value, whatever it meant before.
+// withMember sets the value of a key; it replaces an earlier value.
 func (o jsonObject) withMember(key string, v json.RawMessage) jsonObject {
 	for i := range o {
 		if o[i].key == key {

@@ -4,8 +4,8 @@ import (
 	"regexp"
 )
 
-// timePatterns are the types of texts that are dates, and what they match: a day, a time of a day
-// without an offset, with one or Z, and with Z.
+// timePatterns are the text types for dates, and their patterns: a day; a day and time without an
+// offset; the same with an offset or Z; the same with Z.
 var timePatterns = map[string]string{
 	"date":          `^` + dayPattern + `$`,
 	"datetime_notz": `^` + dayPattern + clockPattern + `$`,
@@ -26,8 +26,8 @@ var timeForms = func() map[string]*regexp.Regexp {
 	return forms
 }()
 
-// IsTime reports whether a text is of one of the types date, datetime_notz, datetime_tz and
-// datetime_utc. One that is of the last is of the one before, too.
+// IsTime reports whether a text has the type date, datetime_notz, datetime_tz or datetime_utc. A
+// datetime_utc is also a datetime_tz.
 func IsTime(name, text string) bool {
 	form := timeForms[name]
 	return form != nil && form.MatchString(text)

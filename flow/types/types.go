@@ -7,22 +7,22 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Inputs are what a flow takes. They are immutable.
+// Inputs are the declared inputs of a flow. They are immutable.
 type Inputs struct {
 	text json.RawMessage // the JSON Schema
 	root *schemaNode
 }
 
-// Input is one of them, as people look at it.
+// Input is a declared input, for display.
 type Input struct {
 	Name        string          `json:"name"`
-	Type        string          `json:"type"` // in the words of short forms, as far as they go
+	Type        string          `json:"type"` // in the words of short forms, if possible
 	Required    bool            `json:"required,omitempty"`
 	Default     json.RawMessage `json:"default,omitempty"`
 	Description string          `json:"description,omitempty"`
 }
 
-// String is the input as a short form has it.
+// String returns the input as a short form.
 func (i Input) String() string {
 	text := i.Name + ": "
 	if !i.Required && i.Default == nil {
@@ -38,12 +38,11 @@ func (i Input) String() string {
 	return text
 }
 
-// DefaultText is the default as a short form has it, "" when there is none.
+// DefaultText returns the default in the notation of short forms; "" if there is none.
 func (i Input) DefaultText() string { return shortenText(bareText(i.Default)) }
 
-// Named are inputs of which only the names are known, for whoever looks for more that is wrong
-// where Read has found something: names that are declared are there, whatever they are. It is nil
-// where even those are not known.
+// Named returns inputs with only their names, for further checks after Read has found problems:
+// declared names exist, with any type. It returns nil if even the names are unknown.
 func Named(raw json.RawMessage) *Inputs {
 	if isSchema(raw) {
 		raw, _ = expr.Field(raw, "properties")
@@ -60,9 +59,9 @@ func Named(raw json.RawMessage) *Inputs {
 	return &Inputs{root: root}
 }
 
-// Read makes inputs of what somebody has written: an object of forms by name, or one JSON Schema.
-// The JSON is valid. Everything that is wrong is told with its place in that; inputs are nil if
-// there is an error among the problems.
+// Read reads declared inputs: an object of forms by name, or one JSON Schema. raw must be valid
+// JSON. All problems are reported with their places in it; the inputs are nil if one of the
+// problems is an error.
 func Read(raw json.RawMessage) (*Inputs, []Problem) {
 	if kind := expr.KindOf(raw); kind != expr.KindObject {
 		return nil, []Problem{{Msg: "must be an object such as {amount: int}, is " + kind.String()}}
@@ -82,7 +81,7 @@ func Read(raw json.RawMessage) (*Inputs, []Problem) {
 	return &Inputs{text, root}, problems
 }
 
-// Schema is what Read made of what was written: a JSON Schema, which Read takes as well.
+// Schema returns the JSON Schema of the inputs, which Read also accepts.
 func (in *Inputs) Schema() json.RawMessage {
 	if in == nil {
 		return nil
@@ -90,7 +89,7 @@ func (in *Inputs) Schema() json.RawMessage {
 	return in.text
 }
 
-// Size is about how many bytes of memory they take.
+// Size returns the approximate memory size in bytes.
 func (in *Inputs) Size() int {
 	if in == nil {
 		return 0
@@ -98,9 +97,8 @@ func (in *Inputs) Size() int {
 	return 20 * len(in.text)
 }
 
-// Check compares what a task is to be started with to what was declared. Filled is that with
-// defaults where something is left out; nothing at all is {}. The problems are all that does not
-// fit. A nil Inputs takes anything.
+// Check compares the params of a task with the declared inputs. filled is the params with defaults
+// filled in; missing params are {}. problems are all problems. A nil Inputs accepts anything.
 func (in *Inputs) Check(params json.RawMessage) (filled json.RawMessage, problems Problems) {
 	if in == nil {
 		return params, nil
@@ -121,16 +119,16 @@ func (in *Inputs) Check(params json.RawMessage) (filled json.RawMessage, problem
 	return filled, k.problems
 }
 
-// maxWritten bounds what filling in may write, in bytes.
+// maxWritten limits the bytes that filling in may write.
 const maxWritten = 64 << 20
 
-// Fill is what Check fills in of a value that fits, and another one as it is.
+// Fill returns params with the defaults filled in; params that do not fit are returned as they are.
 func (in *Inputs) Fill(params json.RawMessage) json.RawMessage {
 	filled, _ := in.Check(params)
 	return filled
 }
 
-// Only leaves out the fields that are not declared, of what others see beside them.
+// Only removes undeclared fields, for values that other readers also see.
 func (in *Inputs) Only(params json.RawMessage) json.RawMessage {
 	if in == nil || in.root.isOpen() {
 		return params
@@ -151,7 +149,7 @@ func (in *Inputs) Only(params json.RawMessage) json.RawMessage {
 	return kept.toJSON()
 }
 
-// List are the inputs that are declared by name, in the order written.
+// List returns the inputs that are declared by name, in the order written.
 func (in *Inputs) List() []Input {
 	list := []Input{}
 	if in == nil {
@@ -164,8 +162,8 @@ func (in *Inputs) List() []Input {
 	return list
 }
 
-// Text is the value that a person means who writes a text for an input: what is declared as text
-// stays one, without quotes around it, and all else is JSON, or else a text.
+// Text returns the value of a text that a person entered for an input: an input declared as text
+// keeps it, without quotes around it. Otherwise the text is JSON or, if it is not valid, a text.
 func (in *Inputs) Text(name, text string) json.RawMessage {
 	raw := json.RawMessage(text)
 	if in != nil {
@@ -179,7 +177,7 @@ func (in *Inputs) Text(name, text string) json.RawMessage {
 	return expr.Quote(text)
 }
 
-// onlyText says that nothing but a text fits, and perhaps null.
+// onlyText reports whether only texts, and perhaps null, fit.
 func (n *schemaNode) onlyText(depth int) bool {
 	switch {
 	case n.types != 0:

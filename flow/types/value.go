@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Form is what one value has to be. It is immutable; a nil one takes anything.
+// Form is the declared type of one value. It is immutable; a nil Form accepts anything.
 type Form struct {
 	text json.RawMessage // the JSON Schema
 	root *schemaNode
 }
 
-// ReadForm makes one of what somebody has written: a type such as int or list of text, [TYPE], or
-// an object that describes it, in our words or those of JSON Schema. Nothing written is no form;
-// neither is one with an error among its problems.
+// ReadForm reads a declared type: a name such as int or list of text, [TYPE], or an object in our
+// words or those of JSON Schema. The form is nil for empty input, and if one of the problems is an
+// error.
 func ReadForm(raw json.RawMessage) (*Form, []Problem) {
 	if len(raw) == 0 || expr.KindOf(raw) == expr.KindNull {
 		return nil, nil
@@ -26,7 +26,7 @@ func ReadForm(raw json.RawMessage) (*Form, []Problem) {
 	if len(f.problems) > 0 {
 		return nil, f.problems[:min(len(f.problems), maxProblems)]
 	}
-	if optional { // null is nothing
+	if optional { // null means no value
 		of = jsonObject{{"anyOf", jsonArray([]json.RawMessage{of.toJSON(), jsonObject{{"type", quoteText("null")}}.toJSON()})}}
 	}
 	text := of.toJSON()
@@ -40,7 +40,7 @@ func ReadForm(raw json.RawMessage) (*Form, []Problem) {
 	return &Form{text, root}, problems
 }
 
-// Size is about how many bytes of memory it takes.
+// Size returns the approximate memory size in bytes.
 func (f *Form) Size() int {
 	if f == nil {
 		return 0
@@ -48,7 +48,7 @@ func (f *Form) Size() int {
 	return 20 * len(f.text)
 }
 
-// Check tells everything about a value that does not fit.
+// Check returns all problems of a value.
 func (f *Form) Check(v json.RawMessage) Problems {
 	k := newCheck()
 	k.checkValue(f.root, v, nil, nil)
@@ -58,7 +58,7 @@ func (f *Form) Check(v json.RawMessage) Problems {
 	return k.problems
 }
 
-// Below are the problems in one line, each with its place, which begins with a name such as output.
+// Below returns the problems in one line; their places begin with a name such as output.
 func (p Problems) Below(name string) string {
 	const most = 5
 	var texts []string
@@ -71,7 +71,7 @@ func (p Problems) Below(name string) string {
 	return strings.Join(texts, "; ")
 }
 
-// Schema is the JSON Schema of it.
+// Schema returns the JSON Schema of the form.
 func (f *Form) Schema() json.RawMessage {
 	if f == nil {
 		return nil
