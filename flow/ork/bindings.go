@@ -13,7 +13,7 @@ import (
 // inputBinding is one argument of a task.
 type inputBinding struct {
 	name  string
-	value json.RawMessage // of a constant
+	value json.RawMessage // value of a constant
 	ref   *outputRef
 }
 
@@ -56,8 +56,8 @@ func (t *task) readInputs() {
 	}
 }
 
-// typedChain tells who has types what is missing beside them: a task that others depend on, and one
-// that depends on others.
+// typedChain warns about missing types: of a task that a typed task depends on, and of a task that
+// depends on a typed one.
 func (t *task) typedChain() {
 	for _, d := range t.deps {
 		if t.inType != nil && d.outType == nil && !t.hasField(d, "output_type", "output") {
@@ -70,7 +70,7 @@ func (*task) hasField(of *task, fields ...string) bool {
 	return slices.ContainsFunc(fields, func(f string) bool { _, has := of.getField(f); return has })
 }
 
-// readBinding reads one argument, nil when it means nothing.
+// readBinding reads one argument; nil if it is invalid.
 func (t *task) readBinding(m expr.Member, wanted *orkType, at *define.Place) *inputBinding {
 	p := textPart{t.reader, at, m.Value}
 	value, constant := expr.Field(m.Value, "const")
@@ -115,7 +115,7 @@ func (t *task) parseOutputRef(name, text string, at *define.Place) *outputRef {
 	return &outputRef{text, to, strings.TrimSuffix(path, ".")}
 }
 
-// checkAssignable compares what a reference leads to with what the argument is to be.
+// checkAssignable compares the type of a reference with the type of the argument.
 func (t *task) checkAssignable(f *outputRef, wanted *orkType, at *define.Place) {
 	is := f.to.outType
 	if is == nil || f.to.items != nil || f.to.count != nil || f.to.parallel != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// classPattern is the form of a type that is a class of Python.
+// classPattern matches an executor type that is a Python class.
 var classPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*):([A-Za-z_][A-Za-z0-9_]*)$`)
 
-// readCustom reads a task that a class of Python carries out, to which ork.yaml has given a name.
-// Its config is the class's own.
+// readCustom reads a task whose executor is a Python class with a name in ork.yaml. The class
+// itself interprets its config.
 func (t *task) readCustom(called string, named *executorOf) {
 	parts := classPattern.FindStringSubmatch(named.kind)
 	if parts == nil {

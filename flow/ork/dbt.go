@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// dbtProject is an imported project of dbt.
+// dbtProject is an imported dbt project.
 type dbtProject struct {
 	*dbt.Project
 	folder string
-	models map[*dbt.Model]*dbtModel // that were chosen
+	models map[*dbt.Model]*dbtModel // the selected models
 }
 
 // dbtModel is a model of a project, which becomes a task.
@@ -24,10 +24,10 @@ type dbtModel struct {
 	*dbt.Model
 	project *dbtProject
 	task    string
-	at      *define.Place // of the import
+	at      *define.Place // place of the import
 }
 
-// What dbt does, as executors. Models are run.
+// The dbt executors. Models are run.
 const (
 	dbtRun      = "dbt"
 	dbtTest     = "dbt-test"
@@ -35,12 +35,12 @@ const (
 	dbtSnapshot = "dbt-snapshot"
 )
 
-// dbtCommand is what dbt is told, and how its parts are chosen.
+// dbtCommand is a dbt subcommand, and the option that selects its nodes.
 type dbtCommand struct{ does, chosen string }
 
 var dbtCommands = map[string]dbtCommand{dbtRun: {"run", "models"}, dbtTest: {"test", "models"}, dbtSeed: {"seed", "select"}, dbtSnapshot: {"snapshot", "select"}}
 
-// readImports reads the projects whose models are tasks.
+// readImports reads the projects whose models become tasks.
 func (r *reader) readImports(p textPart) {
 	all, _ := p.getKind("import", expr.KindArray)
 	elements, _ := expr.Elements(all)
@@ -58,7 +58,7 @@ func (r *reader) readImports(p textPart) {
 	}
 }
 
-// readProject reads the one that an import names.
+// readProject reads the project that an import names.
 func (p textPart) readProject() *dbtProject {
 	at, named := p.at.Key("dbt"), p.getText("dbt")
 	folder, inside := inRoot(named)
@@ -94,13 +94,13 @@ func (p textPart) readProject() *dbtProject {
 	return found
 }
 
-// inRoot is a path in its shortest form, and whether it leads to something inside of the root.
+// inRoot returns a path in its shortest form, and whether it stays inside the root.
 func inRoot(name string) (clean string, inside bool) {
 	clean = path.Clean(strings.ReplaceAll(name, `\`, "/"))
 	return clean, fs.ValidPath(clean)
 }
 
-// addModels makes tasks of models.
+// addModels adds tasks for the selected models of a project.
 func (p textPart) addModels(from *dbtProject) {
 	patterns := p.getTexts("models")
 	chosen, none := from.Select(patterns)
@@ -124,7 +124,7 @@ func (p textPart) addModels(from *dbtProject) {
 	}
 }
 
-// selectableNames are those of models and of their folders.
+// selectableNames returns the names of models and of their folders.
 func (p *dbtProject) selectableNames() (names []string) {
 	for _, m := range p.Models {
 		names = append(names, m.Path, m.Name)
@@ -142,7 +142,7 @@ func (r *reader) modelNames() (names []string) {
 	return names
 }
 
-// addModelDeps makes dependencies of what the project says.
+// addModelDeps adds the dependencies of the project's models.
 func (t *task) addModelDeps() {
 	if t.model == nil {
 		return
@@ -155,7 +155,7 @@ func (t *task) addModelDeps() {
 	}
 }
 
-// readDbt reads a task that dbt carries out: a model of a project, or whatever its config chooses.
+// readDbt reads a task that dbt executes: a model of a project, or the selection of its config.
 func (t *task) readDbt(word string) {
 	t.refuseFields(word, "command", "file", "module", "function", "job", "image")
 	command := dbtCommands[word]
@@ -173,7 +173,7 @@ func (t *task) readDbt(word string) {
 	t.command, t.executor = t.dbtLine(command, config), process
 }
 
-// projectFolder is the folder of the project that a config means.
+// projectFolder returns the folder of the project in a config.
 func (p textPart) projectFolder() string {
 	named := p.getText("project")
 	folder, inside := inRoot(named)
@@ -190,7 +190,7 @@ func (p textPart) projectFolder() string {
 	return "."
 }
 
-// dbtLine is the program and its arguments.
+// dbtLine returns the program and its arguments.
 func (t *task) dbtLine(command dbtCommand, config textPart) json.RawMessage {
 	line := []string{"dbt", command.does}
 	chosen := config.textOrTexts(command.chosen)
@@ -212,7 +212,7 @@ func (t *task) dbtLine(command dbtCommand, config textPart) json.RawMessage {
 	return listOf(line)
 }
 
-// textOrTexts are the texts of a list, or of one that stands alone.
+// textOrTexts returns a list of texts, or a single text as a list.
 func (p textPart) textOrTexts(name string) []string {
 	if v, _ := p.getField(name); expr.KindOf(v) == expr.KindString {
 		return []string{p.getText(name)}
@@ -220,8 +220,8 @@ func (p textPart) textOrTexts(name string) []string {
 	return p.getTexts(name)
 }
 
-// profilesDir is where dbt finds its profiles. There is no shell that knows a home: dbt itself
-// looks in ~/.dbt when nothing is said.
+// profilesDir returns the folder of dbt's profiles. No shell expands ~; dbt itself searches ~/.dbt
+// by default.
 func (p textPart) profilesDir() string {
 	dir := p.getText("profiles_dir")
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// jsonObject is a JSON object that is being written.
+// jsonObject is a JSON object under construction.
 type jsonObject []byte
 
 func (o *jsonObject) putField(key string, v json.RawMessage) {
@@ -36,17 +36,17 @@ func (o *jsonObject) putText(key, text string) {
 
 func secondsJSON(s float64) json.RawMessage {
 	if s == 0 {
-		return expr.Quote("0s") // none, which a number cannot say
+		return expr.Quote("0s") // no limit, which a number cannot express
 	}
 	return strconv.AppendFloat(nil, s, 'f', -1, 64)
 }
 
 func numberJSON(n int) json.RawMessage { return strconv.AppendInt(nil, int64(n), 10) }
 
-// sharedFields are the fields of a workflow that a definition has, too.
+// sharedFields are the fields that workflows and definitions have in common.
 var sharedFields = []string{"on_error", "input_shape", "schedule"}
 
-// writeDefinition is the workflow in our words.
+// writeDefinition returns the workflow as a definition.
 func (r *reader) writeDefinition(p textPart) json.RawMessage {
 	var o, nodes jsonObject
 	o.putText("name", r.name)
@@ -64,7 +64,7 @@ func (r *reader) writeDefinition(p textPart) json.RawMessage {
 	return o.toJSON()
 }
 
-// writeNode is a task in our words.
+// writeNode returns a task as a node.
 func (t *task) writeNode() json.RawMessage {
 	var o jsonObject
 	if t.key != t.name {
@@ -113,7 +113,7 @@ func firstSet[T any](v, otherwise *T) *T {
 	return otherwise
 }
 
-// writeExec says what runs, and under which names it knows itself.
+// writeExec returns the executor of a task: the program, and the variables with its names.
 func (t *task) writeExec() json.RawMessage {
 	var o jsonObject
 	o.putText("type", t.executor)
@@ -145,7 +145,7 @@ func (t *task) writeExec() json.RawMessage {
 	return o.toJSON()
 }
 
-// workFolder is where the program runs.
+// workFolder returns the folder in which the program runs.
 func (t *task) workFolder() string {
 	if t.dir == "" || t.dir == "." {
 		return t.Root
@@ -153,12 +153,12 @@ func (t *task) workFolder() string {
 	return path.Join(t.Root, t.dir)
 }
 
-// writeEnv are variables that tell a task its place in the file and its name.
+// writeEnv returns variables with a task's index in the file and its name.
 func (t *task) writeEnv() json.RawMessage {
 	var o jsonObject
 	o.putField("task_index", expr.Quote(strconv.Itoa(t.index)))
 	if name := t.name; t.key != name {
-		if !t.isExternalJob() { // nobody looks for templates there
+		if !t.isExternalJob() { // templates are not expanded there
 			name = escapeRefs(name)
 		}
 		o.putText("task_name", name)
@@ -170,7 +170,7 @@ func (t *task) writeEnv() json.RawMessage {
 	return o.toJSON()
 }
 
-// writeInput is what the task gets beside what its dependencies put out.
+// writeInput writes the inputs of a task besides the outputs of its dependencies.
 func (t *task) writeInput(o *jsonObject) {
 	if t.static != nil {
 		o.putField("input", t.static)
@@ -211,7 +211,7 @@ func (t *task) writeEach() json.RawMessage {
 	return o.toJSON()
 }
 
-// writeRetry says how often and how far apart: a fixed time, or doubling ones from a second to a
+// writeRetry returns the number of attempts and the delays: fixed, or doubling from a second to a
 // minute.
 func (t *task) writeRetry() json.RawMessage {
 	retries, delay := firstSet(t.retries, t.reader.defaults.retries), firstSet(t.delay, t.reader.defaults.delay)

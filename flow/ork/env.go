@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// taskSecret is one that a variable has, or a file that a variable names.
+// taskSecret is a secret in a variable, or in a file that a variable names.
 type taskSecret struct{ variable, name, file string }
 
-// toDefinition is how a definition says it.
+// toDefinition returns the secret in the form of a definition.
 func (s *taskSecret) toDefinition() json.RawMessage {
 	if s.file == "" {
 		return expr.Quote(s.name)
@@ -23,8 +23,8 @@ func (s *taskSecret) toDefinition() json.RawMessage {
 	return o.toJSON()
 }
 
-// readEnv reads variables: texts, numbers and truths, or {secret: NAME}; Ork leaves out what is
-// anything else.
+// readEnv reads variables: texts, numbers and booleans, or {secret: NAME}; Ork ignores values of
+// other kinds.
 func (t *task) readEnv() {
 	env, _ := t.getObject("env")
 	members, _ := expr.Members(env.raw)
@@ -55,7 +55,7 @@ func (t *task) addSecret(p textPart, variable, file string) {
 	t.secrets = append(t.secrets, taskSecret{variable, name, file})
 }
 
-// readSecrets reads the secrets that are files. Where a file is said to be holds in an image alone.
+// readSecrets reads the secrets in files. The path of such a file applies only inside an image.
 func (t *task) readSecrets() {
 	list, _ := t.getKind("secrets", expr.KindArray)
 	elements, _ := expr.Elements(list)
@@ -82,7 +82,7 @@ func (t *task) readSecrets() {
 	}
 }
 
-// variableOf makes a name one that shells know variables by.
+// variableOf turns a name into a valid name of a shell variable.
 func variableOf(name string) string {
 	variable := strings.Map(func(r rune) rune {
 		if r == '_' || r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
@@ -96,8 +96,8 @@ func variableOf(name string) string {
 	return variable
 }
 
-// translateTemplates puts our references in the place of Ork's: {{ task.field }} is what the task
-// puts out, which makes it a dependency.
+// translateTemplates replaces Ork's references by ours: {{ task.field }} is an output of the task,
+// which becomes a dependency.
 func (t *task) translateTemplates() {
 	for i, m := range t.variables {
 		text, isText := expr.String(m.Value)
@@ -111,7 +111,7 @@ func (t *task) translateTemplates() {
 	}
 }
 
-// escapeRefs is a text as a variable has it in which our references may stand.
+// escapeRefs escapes text for a variable that may contain our references.
 func escapeRefs(text string) string { return strings.ReplaceAll(text, "${", "$${") }
 
 func (t *task) translateTemplate(text string, at *define.Place) string {
@@ -135,7 +135,7 @@ func (t *task) translateTemplate(text string, at *define.Place) string {
 	}
 }
 
-// variableRef is our reference in the place of one of Ork's in a variable.
+// variableRef returns our reference for a reference of Ork in a variable.
 func (t *task) variableRef(text string, at *define.Place) string {
 	ref := t.readTaskRefAt(at, text)
 	switch {
@@ -145,7 +145,7 @@ func (t *task) variableRef(text string, at *define.Place) string {
 		t.Errorf(at, "{{ %.80s }} leads nowhere: write {{ task.field }}", text)
 	}
 	or := ""
-	if t.always { // it may have failed
+	if t.always { // the task may have failed
 		or = ":-"
 	}
 	return "${" + strings.TrimPrefix(ref.toDefinition(), "$") + or + "}"

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 )
 
-// readLibrary reads a task that a shared library carries out.
+// readLibrary reads a task in a shared library.
 func (t *task) readLibrary() {
 	if t.file == "" {
 		t.Errorf(t.at, "task %s requires a `file` path", t.name)
@@ -12,8 +12,8 @@ func (t *task) readLibrary() {
 	t.refuseFields(library, "command", "module", "function", "job", "image")
 }
 
-// readWorker reads a task that a worker of Ork carries out. Its files are there, so they are not
-// looked for here.
+// readWorker reads a task for an Ork worker. Its files are at the worker, so they are not checked
+// here.
 func (t *task) readWorker() {
 	t.url = t.getText("worker")
 	if t.assignedWorker != nil {
@@ -35,7 +35,7 @@ func (t *task) readWorker() {
 	t.refuseFields(worker, "job", "image")
 }
 
-// readCloudRun reads a task that is a job of Cloud Run, which not every member can start.
+// readCloudRun reads a task that is a Cloud Run job, which not every member can start.
 func (t *task) readCloudRun() {
 	t.executor = cloudRun
 	if t.job = t.getText("job"); t.job == "" {
@@ -52,8 +52,7 @@ func (t *task) readCloudRun() {
 
 const inCloud = "jobs of %s are started by troupe-cloud: attempts fail on a server that is troupe"
 
-// writeRunner says who carries out a node: a program by exec, or a job outside, which a starter of
-// that name begins.
+// writeRunner writes the executor of a node: a program in exec, or an external job and its starter.
 func (t *task) writeRunner(o *jsonObject) {
 	switch t.executor {
 	case cloudRun:
@@ -66,7 +65,7 @@ func (t *task) writeRunner(o *jsonObject) {
 	}
 }
 
-// cloudRunJob is what the starter is told.
+// cloudRunJob returns the settings for the starter.
 func cloudRunJob(job string, config, env json.RawMessage) json.RawMessage {
 	var exec jsonObject
 	exec.putText("type", cloudRun)
@@ -78,7 +77,7 @@ func cloudRunJob(job string, config, env json.RawMessage) json.RawMessage {
 	return exec.toJSON()
 }
 
-// startedBy has a starter begin a job.
+// startedBy makes a starter start the job of a node.
 func startedBy(o *jsonObject, starter string, exec json.RawMessage) {
 	var params jsonObject
 	params.putField("exec", exec)

@@ -10,21 +10,21 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Files that stand beside workflows, and say things that hold for all of them.
+// The files beside workflows whose settings apply to all of them.
 const (
 	SettingsFile  = "ork.yaml"
 	WorkersFile   = "workers.yaml"
 	LocationsFile = "locations.yaml"
 )
 
-// Beside is a file that stands beside workflows.
+// Beside is a file beside workflows.
 type Beside struct {
-	Name string // by which it is told; "" = there is none
+	Name string // its name in messages; "" = there is no file
 	Text []byte
 }
 
-// IsBeside reports whether a file is one of those that stand beside workflows: by its name, if it
-// has no tasks or nodes.
+// IsBeside reports whether a file is one of the files beside workflows: it has such a name, and no
+// tasks or nodes.
 func IsBeside(name string, text []byte) bool {
 	if !slices.Contains([]string{SettingsFile, WorkersFile, LocationsFile}, name) {
 		return false
@@ -38,7 +38,7 @@ func IsBeside(name string, text []byte) bool {
 	return true
 }
 
-// CheckBeside tells everything that is wrong with a file that stands beside workflows.
+// CheckBeside returns all problems of a file beside workflows.
 func CheckBeside(f Beside) define.Problems {
 	r := &reader{}
 	switch f.Name {
@@ -52,13 +52,13 @@ func CheckBeside(f Beside) define.Problems {
 	return r.others[0].All()
 }
 
-// besideFile is a file beside the workflow.
+// besideFile is a file beside the workflow, with its problems.
 type besideFile struct {
 	name string
 	*define.Reporter
 }
 
-// readBeside reads a file below the root; one that is not there has no text.
+// readBeside reads a file below the root; the result is empty if the file does not exist.
 func (r *reader) readBeside(name string) (f Beside) {
 	if r.Files == nil {
 		return f
@@ -74,7 +74,7 @@ func (r *reader) readBeside(name string) (f Beside) {
 	return f
 }
 
-// openBeside is what another file says. What is wrong with it is told with that file's own places.
+// openBeside parses another file. Its problems are reported with places in that file.
 func (r *reader) openBeside(f Beside) textPart {
 	raw, said := define.Read(f.Text)
 	if kind := expr.KindOf(raw); raw != nil && kind != expr.KindObject {
@@ -88,7 +88,7 @@ func (r *reader) openBeside(f Beside) textPart {
 	return textPart{&reader{Reporter: said}, nil, raw}
 }
 
-// allProblems are those of the workflow, and behind them those of other files.
+// allProblems returns the problems of the workflow, followed by those of other files.
 func (r *reader) allProblems() define.Problems {
 	all := append(r.All(), r.foundProblems...)
 	for _, o := range r.others {

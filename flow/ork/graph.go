@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// outputRef is a place in what a task puts out.
+// outputRef is a reference to a part of a task's output.
 type outputRef struct {
-	text string // as it was written
+	text string // as written
 	to   *task
 	path string
 }
 
-// toDefinition is the reference in our words.
+// toDefinition returns the reference in the form of a definition.
 func (f *outputRef) toDefinition() string {
 	if f.path == "" {
 		return "$deps." + f.to.key
@@ -24,7 +24,7 @@ func (f *outputRef) toDefinition() string {
 	return "$deps." + f.to.key + "." + f.path
 }
 
-// connectTasks reads what tasks say of each other.
+// connectTasks reads the references between tasks.
 func (r *reader) connectTasks() {
 	for _, t := range r.tasks {
 		t.dependsOn()
@@ -59,7 +59,7 @@ func (t *task) dependsOn() {
 	}
 }
 
-// guessTask asks whether another task was meant.
+// guessTask suggests another task for an unknown name.
 func (r *reader) guessTask(name string) define.Guess {
 	return define.Guess{Word: name, Names: func() (names []string) {
 		for _, t := range r.tasks {
@@ -69,7 +69,7 @@ func (r *reader) guessTask(name string) define.Guess {
 	}}
 }
 
-// readUnits reads how many instances of a task there are.
+// readUnits reads the number of instances of a task.
 func (t *task) readUnits() {
 	if v, has := t.getField("parallel"); has {
 		switch expr.KindOf(v) {
@@ -91,14 +91,14 @@ func (t *task) readUnits() {
 	}
 }
 
-// readTaskRef reads a reference of the form TASK.FIELD. The task becomes a dependency, as the
-// documents of Ork have it.
+// readTaskRef reads a reference of the form TASK.FIELD. The task becomes a dependency, as Ork
+// documents it.
 func (t *task) readTaskRef(field string, v json.RawMessage) *outputRef {
 	text, _ := expr.String(v)
 	return t.readTaskRefAt(t.at.Key(field), text)
 }
 
-// readTaskRefAt finds what a reference at a place means.
+// readTaskRefAt resolves a reference at a place.
 func (t *task) readTaskRefAt(at *define.Place, text string) *outputRef {
 	to, path := t.findTask(strings.TrimPrefix(text, "tasks."))
 	if strings.HasPrefix(text, "tasks.") {
@@ -117,7 +117,7 @@ func (t *task) readTaskRefAt(at *define.Place, text string) *outputRef {
 	return &outputRef{text, to, path}
 }
 
-// waitFor makes a task that another one refers to one of its dependencies.
+// waitFor adds a dependency on a task because of a reference.
 func (t *task) waitFor(to *task, at *define.Place, text string) {
 	if !slices.Contains(t.deps, to) {
 		t.deps = append(t.deps, to)
@@ -125,7 +125,7 @@ func (t *task) waitFor(to *task, at *define.Place, text string) {
 	}
 }
 
-// checkCycle tells of one task in a circle of dependencies.
+// checkCycle reports one task in a cycle of dependencies.
 func (r *reader) checkCycle() {
 	const under, done = 1, 2
 	state := map[*task]int{}

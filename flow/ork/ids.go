@@ -11,25 +11,26 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Clients of Ork name a task of a run by a UUID alone. So the ids of runs that are made for them
-// end in taskBits bits that are 0, in which the ids of their tasks say which one they are: the
-// node, counted from 1, and the unit, so that no table has to be kept. The others are enough: with
-// a run each millisecond two have the same id once in a hundred thousand years, and the second one
-// is refused.
+// Clients of Ork name a task of a run by a UUID alone. Therefore the ids of runs for such clients
+// end in taskBits zero bits. The ids of their tasks encode the node, counted from 1, and the unit
+// in these bits, so that no table is needed.
+//
+// The other bits are enough: with a run per millisecond, two runs get the same id once in a hundred
+// thousand years, and then the second one is rejected.
 const (
 	unitBits = 20
 	nodeBits = 17
 	taskBits = unitBits + nodeBits
 )
 
-// RunID is the id of a run that is made of another UUID.
+// RunID returns the id of a run that is derived from another UUID.
 func RunID(id uuid.UUID) string {
 	low := binary.BigEndian.Uint64(id[8:])
 	binary.BigEndian.PutUint64(id[8:], low&^(1<<taskBits-1))
 	return id.String()
 }
 
-// TaskID is the id of a unit of a node. Of a run whose id was chosen elsewhere it is no UUID.
+// TaskID returns the id of a unit of a node. It is not a UUID if the run's id was chosen elsewhere.
 func TaskID(run string, node, unit int) string {
 	id, err := uuid.Parse(run)
 	low := binary.BigEndian.Uint64(id[8:])
@@ -40,7 +41,7 @@ func TaskID(run string, node, unit int) string {
 	return id.String()
 }
 
-// ParseTaskID is the inverse.
+// ParseTaskID is the inverse of TaskID.
 func ParseTaskID(text string) (run string, node, unit int, err error) {
 	if parts := strings.Split(text, "."); len(parts) == 3 {
 		node, err = strconv.Atoi(parts[1])

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// acceptsField reports whether the task's executor has a use for a field that most have none for.
+// acceptsField reports whether the task's executor uses a field that most executors do not.
 func (t *task) acceptsField(field string) bool {
 	switch field {
 	case "config":
@@ -23,7 +23,7 @@ func (t *task) acceptsField(field string) bool {
 	return false
 }
 
-// readImage reads what a task says of its image. What is wrong with the words is told with the
+// readImage reads the image settings of a task. Invalid values are reported later, with the
 // definition.
 func (t *task) readImage() {
 	t.executor, t.image = container, execFields{}
@@ -60,8 +60,8 @@ func (t *task) readImageConfig() {
 	}
 }
 
-// readResources reads what a task may use, by its own words or by those of its worker: of
-// processors small numbers, from 100 on they are thousandths.
+// readResources reads the resource limits of a task, its own or those of its worker. Small numbers
+// of cpu are processors; numbers from 100 on are thousandths of one.
 func (t *task) readResources() {
 	p, _ := t.getObject("resources")
 	p.refuseUnknown("cpu", "memory")
@@ -90,7 +90,7 @@ func (t *task) readResources() {
 	}
 }
 
-// readFile reads which file of the image something is written to, or read from.
+// readFile reads the path of an input or output file in the image.
 func (t *task) readFile(in, name string) {
 	p, _ := t.getObject(in)
 	if path := p.getText(name); path != "" {
@@ -98,7 +98,7 @@ func (t *task) readFile(in, name string) {
 	}
 }
 
-// withoutFile is a static object without what is said of the file it is written to.
+// withoutFile returns a static input without the name of the file to which it is written.
 func withoutFile(input json.RawMessage) json.RawMessage {
 	members, _ := expr.Members(input)
 	var o jsonObject

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// compareSignatures compares what tasks say of their functions with what these say of themselves.
-// It only warns: a function may take what it does not declare. Files are imported once each.
+// compareSignatures compares the types of tasks with the signatures of their functions. It only
+// warns, because a function may accept more than it declares. Each file is imported once.
 func (r *reader) compareSignatures(p textPart) {
 	if !p.getBool("introspect", false) || r.allProblems().Err() != nil {
 		return
@@ -35,7 +35,7 @@ func (r *reader) compareSignatures(p textPart) {
 	}
 }
 
-// inspectedProgram is what has to be known of a task to ask which functions there are.
+// inspectedProgram returns the program of a task in the form that Inspect needs.
 func (t *task) inspectedProgram() *flow.Program {
 	return &flow.Program{File: t.file, Module: t.module, Function: t.function, Root: t.Root, Python: t.options.textOf("python")}
 }
@@ -50,16 +50,16 @@ func (f execFields) textOf(name string) string {
 	return ""
 }
 
-// functionSet are what a file says of its functions, or why it cannot.
+// functionSet holds the signatures of a file's functions, or the reason why they are unknown.
 type functionSet struct {
 	failure string
 	byName  map[string]*functionSignature
 }
 
 type functionSignature struct {
-	params      []objectField // in the order written; nil = of a type that there is no word for
+	params      []objectField // in the order written; nil = a type without a name in workflow files
 	required    []string
-	takesOthers bool // it takes others, too
+	takesOthers bool // it accepts further parameters
 	out         *orkType
 }
 
@@ -68,7 +68,8 @@ func (r *reader) functionsOf(p *flow.Program) *functionSet {
 	if err != nil {
 		return &functionSet{failure: err.Error()}
 	}
-	theirs := &reader{Reporter: &define.Reporter{}} // types that are a part of themselves have no form here, which is no problem of the file
+	// recursive types have no form here, which is not a problem of the file
+	theirs := &reader{Reporter: &define.Reporter{}}
 	theirs.readAliases(textPart{theirs, nil, append(append([]byte(`{"types":`), orObject(said.Types)...), '}')})
 	all := &functionSet{byName: map[string]*functionSignature{}}
 	members, _ := expr.Members(said.Functions)
@@ -104,7 +105,7 @@ func (r *reader) readSignature(raw json.RawMessage) *functionSignature {
 	return f
 }
 
-// readKnownType is a type that a function has told of; nil = there is no word for it.
+// readKnownType reads a type of a function's signature; nil = there is no name for it.
 func (r *reader) readKnownType(raw json.RawMessage) *orkType {
 	if expr.KindOf(raw) == expr.KindNull {
 		return nil
@@ -112,7 +113,7 @@ func (r *reader) readKnownType(raw json.RawMessage) *orkType {
 	return r.readType(raw, nil)
 }
 
-// compareFunction tells where a task and its function differ.
+// compareFunction reports differences between a task and its function.
 func (t *task) compareFunction(all *functionSet, name string) {
 	at := t.at.Key("function")
 	if t.function == "" {
@@ -144,14 +145,14 @@ func (f *functionSet) functionNames() []string {
 	return names
 }
 
-// takesWhole reports whether a function gets all that its task has as one argument: it has one
-// parameter, and nothing is named like it.
+// takesWhole reports whether a function gets all inputs of its task as one argument: it has a
+// single parameter, and no input has the name of that.
 func takesWhole(f *functionSignature, bindings []inputBinding) bool {
 	return len(f.params) == 1 && !f.takesOthers && !slices.ContainsFunc(bindings, func(b inputBinding) bool { return b.name == f.params[0].name })
 }
 
-// compareInputs compares arguments with parameters. Where there are units, what each one gets
-// beside them is not known here.
+// compareInputs compares inputs with parameters. For a task with units, the additional inputs of
+// each unit are not known here.
 func (t *task) compareInputs(f *functionSignature, name string) {
 	if len(t.bindings) == 0 {
 		return
@@ -192,8 +193,8 @@ func (t *task) compareArgument(argument string, wanted *orkType, name string) {
 	}
 }
 
-// looseScalar reports whether Python takes one scalar for another: all its times are of one type,
-// and a whole number is a number.
+// looseScalar reports whether Python accepts one scalar as another: all datetimes have one type,
+// and an int is also a float.
 func looseScalar(is, wanted string) bool {
 	const time = "datetime_"
 	return is == wanted || is == "int" && wanted == "float" || strings.HasPrefix(is, time) && strings.HasPrefix(wanted, time)

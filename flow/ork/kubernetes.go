@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// systems are those that tasks are begun in, by a starter that not every member has. What it is
-// told is among the params, as it is for workers.
+// systems are the other systems that run tasks, through a starter that not every member has. The
+// starter gets its settings in the params, like workers.
 var systems = map[string]string{cloudRun: "Cloud Run", kubernetes: "Kubernetes"}
 
-// isExternalJob says that the task is begun in another system.
+// isExternalJob reports whether the task is started in another system.
 func (t *task) isExternalJob() bool { return systems[t.executor] != "" }
 
-// readKubernetes reads a task that is a job of Kubernetes.
+// readKubernetes reads a task that is a Kubernetes job.
 func (t *task) readKubernetes() {
 	if name := t.getText("image"); strings.TrimSpace(name) == "" {
 		t.Errorf(t.at, "task %s requires an `image`", t.name)
@@ -44,7 +44,7 @@ func (t *task) readKubernetes() {
 	t.refuseFields(kubernetes, "file", "module", "function", "job")
 }
 
-// kubernetesJob is what the starter is told.
+// kubernetesJob returns the settings for the starter.
 func (t *task) kubernetesJob() json.RawMessage {
 	var exec jsonObject
 	exec.putText("type", kubernetes)

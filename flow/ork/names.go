@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// MaxName is how many bytes the name of a workflow or a task may have.
+// MaxName is the largest length in bytes of the name of a workflow or a task.
 const MaxName = 128
 
-// CheckName refuses what cannot be the name of a workflow: names are parts of URLs.
+// CheckName rejects invalid names of workflows: names are parts of URLs.
 func CheckName(name string) error {
 	switch {
 	case strings.TrimSpace(name) == "":
@@ -24,14 +24,14 @@ func CheckName(name string) error {
 	return nil
 }
 
-// nodeKeys are those of the nodes that tasks become.
-type nodeKeys map[string]string // to the name of the task that has it
+// nodeKeys maps the keys of nodes to their tasks.
+type nodeKeys map[string]string // name of the task with this key
 
-// reservedKeys are keys that mean something else in a dag.
+// reservedKeys are keys with another meaning in a dag.
 var reservedKeys = map[string]bool{"run": true, "output": true}
 
-// addKey makes the key of a task: its name, as far as a key may be that. Another is the task that
-// has that key already, or "".
+// addKey derives the key of a task from its name, with invalid characters replaced. another is the
+// task that already has the key, or "".
 func (k nodeKeys) addKey(name string) (key, another string) {
 	key = strings.Map(func(r rune) rune {
 		if r == '_' || r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
@@ -56,8 +56,8 @@ func (k nodeKeys) addKey(name string) (key, another string) {
 	}
 }
 
-// findTask finds the task that a reference begins with: of those whose name fits, the longest. Rest
-// is the path behind it.
+// findTask finds the task at the beginning of a reference: the longest matching name. rest is the
+// path after it.
 func (r *reader) findTask(text string) (t *task, rest string) {
 	for end := len(text); end > 0; end = strings.LastIndexByte(text[:end], '.') {
 		if t := r.byName[text[:end]]; t != nil {

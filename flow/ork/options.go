@@ -14,7 +14,8 @@ func (f *execFields) add(name string, v json.RawMessage) {
 	*f = append(*f, expr.Member{Key: name, Value: v})
 }
 
-// readOptions reads how a program is run. What starts it elsewhere cannot be told so.
+// readOptions reads the settings for running a program. They do not apply to tasks that run
+// elsewhere.
 func (t *task) readOptions() {
 	switch t.executor {
 	case worker, cloudRun, kubernetes:
@@ -48,7 +49,8 @@ func (t *task) readOptions() {
 	}
 }
 
-// readPythonConfig reads which interpreter a function runs in, and how many of it are kept warm.
+// readPythonConfig reads the interpreter of a function, and how many of its processes are kept
+// warm.
 func (t *task) readPythonConfig() {
 	p, _ := t.getObject("config")
 	p.refuseUnknown("python", "warm")

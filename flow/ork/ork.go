@@ -11,39 +11,41 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Workflow is a workflow of Ork that has been translated.
+// Workflow is a translated workflow of Ork.
 type Workflow struct {
 	Name       string
-	Schedule   json.RawMessage // a cron expression or an object, as it was written; nil = none
+	Schedule   json.RawMessage // cron expression or object, as written; nil = none
 	Tasks      []Task          // in the order written
-	Definition json.RawMessage // of our own; nil if there is an error
+	Definition json.RawMessage // the definition; nil if there is an error
 
-	text *define.Reporter // knows its places
+	text *define.Reporter // source of positions
 }
 
 // Task is a task of a workflow.
 type Task struct {
-	Name, Key string // as it was written, and of the node it has become
+	Name, Key string // name as written, and key of its node
 	Executor  string
 	DependsOn []string // names of tasks
 }
 
-// Options are what a workflow is translated with, beside its text.
+// Options are the inputs of a translation besides the text.
 type Options struct {
-	Root   string                 // the folder that the paths of its tasks begin at; "" = that of the server
-	Exists func(path string) bool // whether there is a file at a path below the root, or an absolute one; nil = not looked for
-	// Files are those below the root: ork.yaml, workers.yaml and projects of dbt are read there;
-	// nil = they are not.
+	Root string // folder of the relative paths of tasks; "" = that of the server
+	// reports whether a file exists at a path below the root, or at an absolute one; nil = not
+	// checked
+	Exists func(path string) bool
+	// Files are the files below the root: ork.yaml, workers.yaml and dbt projects are read there;
+	// nil = not read.
 	Files fs.FS
-	// Workers stands for workers.yaml, if that is elsewhere.
+	// Workers replaces workers.yaml, if that is elsewhere.
 	Workers Beside
-	// What the functions of a Python program say they take and return, for workflows with
-	// `introspect: true`; nil = they are not asked.
+	// Inspect returns the signatures of a Python program's functions, for workflows with
+	// `introspect: true`; nil = not inspected.
 	Inspect func(*flow.Program) (Signatures, error)
 }
 
-// Is reports whether a text is a workflow of Ork, by its shape: it has tasks, imports them, or has
-// a job that is to run several times, and no nodes.
+// Is reports whether a text has the shape of an Ork workflow: it has tasks, imports, or a
+// replicated job, and no nodes.
 func Is(text []byte) bool {
 	raw, _ := define.Read(text)
 	for _, own := range []string{"nodes", "start", "edges", "profile", "mode"} {
@@ -57,7 +59,7 @@ func Is(text []byte) bool {
 	})
 }
 
-// NameOf returns the name that the text of a workflow gives it, "" for none.
+// NameOf returns the name in the text of a workflow; "" if there is none.
 func NameOf(text []byte) string {
 	raw, _ := define.Read(text)
 	field, _ := expr.Field(raw, "name")
@@ -65,8 +67,8 @@ func NameOf(text []byte) string {
 	return name
 }
 
-// Translate makes a definition of a workflow. The workflow is what could be understood of the text,
-// nil when that is nothing; it has a definition if there is no error among the problems.
+// Translate converts a workflow to a definition. The workflow holds everything that could be read,
+// and is nil if nothing could. It has a definition if none of the problems is an error.
 func Translate(text []byte, o Options) (*Workflow, define.Problems) {
 	raw, reporter := define.Read(text)
 	if raw == nil {
@@ -86,8 +88,8 @@ func Translate(text []byte, o Options) (*Workflow, define.Problems) {
 	return w, problems
 }
 
-// InItsWords tells problems of the definition as problems of the workflow: with the names of its
-// tasks, and with positions in its own text where that says the same as the definition.
+// InItsWords converts problems of the definition to problems of the workflow: with the names of its
+// tasks, and with positions in its text for fields that both have.
 func (w *Workflow) InItsWords(problems define.Problems) define.Problems {
 	named := make(define.Problems, len(problems))
 	for i, p := range problems {

@@ -22,15 +22,15 @@ type reader struct {
 
 	settings orkSettings
 	workers  workerSet
-	projects []*dbtProject // imported, and their models
+	projects []*dbtProject // imported projects, and their models
 	models   []*dbtModel
 	byModel  map[string]*dbtModel
 
-	others        []besideFile    // files that were read beside the workflow
-	foundProblems define.Problems // of them, and of those of projects
+	others        []besideFile    // other files that were read
+	foundProblems define.Problems // problems of other files and of projects
 }
 
-// taskDefaults are what tasks take that say nothing themselves.
+// taskDefaults are the defaults for tasks.
 type taskDefaults struct {
 	timeout, delay *float64 // seconds
 	retries        *int
@@ -43,13 +43,14 @@ type textPart struct {
 	raw json.RawMessage
 }
 
-// getField is a field; a null counts as none.
+// getField returns a field; null counts as absent.
 func (p textPart) getField(name string) (json.RawMessage, bool) {
 	v, has := expr.Field(p.raw, name)
 	return v, has && expr.KindOf(v) != expr.KindNull
 }
 
-// getKind is a field of a kind. What is of another one is told and counts as none.
+// getKind returns a field of the given kind. A field of another kind is reported and counts as
+// absent.
 func (p textPart) getKind(name string, kind expr.Kind) (json.RawMessage, bool) {
 	v, has := p.getField(name)
 	if has && expr.KindOf(v) != kind {
@@ -73,7 +74,7 @@ func (p textPart) getBool(name string, otherwise bool) bool {
 	return string(v) == "true"
 }
 
-// getTexts is a list of texts.
+// getTexts returns a list of texts.
 func (p textPart) getTexts(name string) []string {
 	v, _ := p.getKind(name, expr.KindArray)
 	elements, _ := expr.Elements(v)
@@ -89,7 +90,7 @@ func (p textPart) getTexts(name string) []string {
 	return list
 }
 
-// getCount is a whole number that is at least so much; nil when nothing is said.
+// getCount returns a whole number with a minimum; nil if it is absent.
 func (p textPart) getCount(name string, least int) *int {
 	v, has := p.getKind(name, expr.KindNumber)
 	if !has {
@@ -104,7 +105,7 @@ func (p textPart) getCount(name string, least int) *int {
 	return &n
 }
 
-// getSeconds is a time in seconds, fractions included; nil when nothing is said.
+// getSeconds returns a time in seconds, possibly with a fraction; nil if it is absent.
 func (p textPart) getSeconds(name string) *float64 {
 	v, has := p.getKind(name, expr.KindNumber)
 	if !has {
@@ -118,13 +119,13 @@ func (p textPart) getSeconds(name string) *float64 {
 	return &f
 }
 
-// getObject is a field that is an object.
+// getObject returns a field that is an object.
 func (p textPart) getObject(name string) (textPart, bool) {
 	v, has := p.getKind(name, expr.KindObject)
 	return textPart{p.reader, p.at.Key(name), v}, has
 }
 
-// refuseUnknown refuses fields that are none.
+// refuseUnknown reports unknown fields.
 func (p textPart) refuseUnknown(fields ...string) {
 	members, _ := expr.Members(p.raw)
 	for _, m := range members {
@@ -164,7 +165,7 @@ func (r *reader) readWorkflow(p textPart) *Workflow {
 	return w
 }
 
-// workflowName is what the workflow is addressed by. It is a part of URLs.
+// workflowName returns the name of the workflow, which is a part of URLs.
 func (r *reader) workflowName(p textPart) string {
 	name := p.getText("name")
 	at := define.At("name")

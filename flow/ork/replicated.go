@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// Replicated is the name of the one node that a replicated workflow has; its units are the tasks
-// task_0, task_1 and so on.
+// Replicated is the key of the only node of a replicated workflow; its units are the tasks task_0,
+// task_1 and so on.
 const Replicated = "task"
 
-// readReplicated reads the form that knows no graph: one job that runs several times, at once.
+// readReplicated reads the form without a graph: one job that runs several times in parallel.
 func (r *reader) readReplicated(p textPart) *Workflow {
 	p.refuseUnknown("name", "description", "job_name", "project", "region", "executor", "task_count")
 	r.name = r.workflowName(p)
@@ -52,7 +52,7 @@ func (r *reader) readReplicated(p textPart) *Workflow {
 	return &Workflow{Name: r.name, Tasks: []Task{{Replicated, Replicated, executor, []string{}}}, Definition: o.toJSON()}
 }
 
-// cloudLocation says where a job of Cloud Run is.
+// cloudLocation returns the project and region of a Cloud Run job.
 func (p textPart) cloudLocation() json.RawMessage {
 	var o jsonObject
 	o.putText("project", p.getText("project"))

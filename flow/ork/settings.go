@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// orkSettings are what ork.yaml says.
+// orkSettings are the settings of ork.yaml.
 type orkSettings struct {
 	executors map[string]*executorOf
-	unchecked bool // outputs are not compared with their types
+	unchecked bool // outputs are not checked against their types
 }
 
-// executorOf is an executor that the file gives a name.
+// executorOf is an executor with a name in ork.yaml.
 type executorOf struct {
 	textPart
-	kind   string // one of ours, or MODULE:CLASS
+	kind   string // a built-in one, or MODULE:CLASS
 	config json.RawMessage
 }
 
@@ -60,7 +60,7 @@ func (p textPart) executorOf(m expr.Member) *executorOf {
 	return e
 }
 
-// idleSettings tells of what somebody else does here.
+// idleSettings reports settings that have no effect here, and their replacement.
 func (p textPart) idleSettings() {
 	if _, has := p.getField("env_file"); has {
 		p.Notef(define.At("env_file"), "is read by troupe dev alone, since all of a flow can be seen by whoever sees the flow: start another member with these variables and --child-env, or keep them as secrets")
@@ -84,8 +84,8 @@ func (p textPart) idleSettings() {
 	}
 }
 
-// EnvFile is the file with variables for development that a text of ork.yaml names, from where that
-// is; "" = it names none.
+// EnvFile returns the file with variables for development that a text of ork.yaml names, relative
+// to ork.yaml; "" = none.
 func EnvFile(text []byte) string {
 	raw, _ := define.Read(text)
 	named, _ := expr.Field(raw, "env_file")
@@ -93,7 +93,7 @@ func EnvFile(text []byte) string {
 	return file
 }
 
-// executorConfig is what the file says of an executor of ours by that one's own name.
+// executorConfig returns the config of a built-in executor under its own name.
 func (s *orkSettings) executorConfig(word string) json.RawMessage {
 	if e := s.executors[word]; e != nil && e.kind == word {
 		return e.config
@@ -101,7 +101,7 @@ func (s *orkSettings) executorConfig(word string) json.RawMessage {
 	return nil
 }
 
-// inheritConfig takes over what the task's own config does not say.
+// inheritConfig adds the parts of a config that the task's own config lacks.
 func (t *task) inheritConfig(config json.RawMessage) {
 	members, _ := expr.Members(config)
 	own, said := t.getField("config")
@@ -111,7 +111,7 @@ func (t *task) inheritConfig(config json.RawMessage) {
 	t.raw = withField(t.raw, "config", expr.Merge(config, own))
 }
 
-// withField is an object with another value of a field.
+// withField returns an object with a new value for a field.
 func withField(of json.RawMessage, name string, v json.RawMessage) json.RawMessage {
 	var field jsonObject
 	field.putField(name, v)

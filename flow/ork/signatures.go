@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Signatures are what the functions of a file take and return. A type is null that workflow files
-// have no word for.
+// Signatures are the parameter and result types of a file's functions. A type without a name in
+// workflow files is null.
 type Signatures struct {
 	File      string          `json:"file"`
 	Types     json.RawMessage `json:"types"`
 	Functions json.RawMessage `json:"functions"`
 }
 
-// YAML is the types, and of each function what a task of a workflow file says of it.
+// YAML returns the types, and for each function the fields of a task in a workflow file.
 func (s Signatures) YAML() string {
 	var b strings.Builder
 	if types, _ := expr.Members(s.Types); len(types) > 0 {
@@ -58,7 +58,7 @@ func orUnknown(of json.RawMessage) string {
 	return inFlowStyle(of)
 }
 
-// inFlowStyle is a type, or a list of names, in one line of YAML.
+// inFlowStyle returns a type, or a list of names, in one line of YAML.
 func inFlowStyle(of json.RawMessage) string {
 	if text, ok := expr.String(of); ok {
 		return text
@@ -66,7 +66,8 @@ func inFlowStyle(of json.RawMessage) string {
 	elements, _ := expr.Elements(of)
 	texts := make([]string, len(elements))
 	for i, e := range elements {
-		if texts[i] = inFlowStyle(e); strings.HasSuffix(texts[i], "?") { // which means something between brackets
+		// a question mark has a meaning between brackets
+		if texts[i] = inFlowStyle(e); strings.HasSuffix(texts[i], "?") {
 			texts[i] = `"` + texts[i] + `"`
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// task is a task as it was written.
+// task is a task as written.
 type task struct {
 	textPart
-	index     int // in the order written
+	index     int // position in the file
 	name, key string
 	executor  string
 	deps      []*task
@@ -22,31 +22,33 @@ type task struct {
 	file      string
 	module    string
 	function  string
-	url       string // of a worker
-	job       string // of Cloud Run
+	url       string // URL of a worker
+	job       string // Cloud Run job
 
-	always                         bool
-	timeout, delay                 *float64
-	retries                        *int
-	exponential                    bool
-	static                         json.RawMessage // of a merged input
-	bindings                       []inputBinding
-	parallel                       json.RawMessage // a number, or nil
-	count, items                   *outputRef      // parallel and foreach
-	concurrency                    *int
-	inType, outType                *orkType
-	unchecked                      bool // what it puts out is not compared with its type
-	variables                      []expr.Member
-	secrets                        []taskSecret
-	resources                      json.RawMessage // what it may use at most; nil = nothing is said
-	report                         string          // who says how it is; "" = its exit
-	startTimeout, heartbeatTimeout *float64        // how long its worker may take to begin, and be silent, in seconds
-	assignedWorker                 *workerOf       // nil = no worker is named
-	image                          execFields      // nil = it has no image of its own
-	model                          *dbtModel       // nil = it is no model of dbt
-	dir                            string          // it runs in, below the root
-	custom                         execFields      // variables that tell a class of Python what it is to do; nil = it is none
-	options                        execFields      // how its program is run
+	always          bool
+	timeout, delay  *float64
+	retries         *int
+	exponential     bool
+	static          json.RawMessage // static values of a merged input
+	bindings        []inputBinding
+	parallel        json.RawMessage // a number, or nil
+	count, items    *outputRef      // parallel and foreach
+	concurrency     *int
+	inType, outType *orkType
+	unchecked       bool // its output is not checked against its type
+	variables       []expr.Member
+	secrets         []taskSecret
+	resources       json.RawMessage // its resource limits; nil = none given
+	report          string          // source of its status; "" = its exit code
+	// how many seconds its worker may take to start, and be silent
+	startTimeout, heartbeatTimeout *float64
+	assignedWorker                 *workerOf  // nil if no worker is named
+	image                          execFields // nil if it has no image of its own
+	model                          *dbtModel  // nil if it is not a dbt model
+	dir                            string     // folder below the root where it runs
+	// variables with the settings of a Python class; nil if it is not one
+	custom  execFields
+	options execFields // settings for running its program
 }
 
 func (t *task) depNames() []string {
@@ -91,7 +93,7 @@ func (r *reader) readTasks(p textPart) {
 	}
 }
 
-// addTask adds a task, behind those that are there.
+// addTask adds a task after the others.
 func (r *reader) addTask(t *task, keys nodeKeys) {
 	if len(t.name) > MaxName {
 		r.Errorf(t.at, "the task name %.40q… is longer than %d bytes", t.name, MaxName)
@@ -106,7 +108,7 @@ func (r *reader) addTask(t *task, keys nodeKeys) {
 	r.byName[t.name] = t
 }
 
-// readFields reads the fields that say nothing of other tasks.
+// readFields reads the fields that are independent of other tasks.
 func (t *task) readFields() {
 	t.refuseUnknown(taskFields...)
 	t.readExecutor()
@@ -139,7 +141,7 @@ func (t *task) readFields() {
 	}
 }
 
-// readReport reads who says how the task is, and for how long nobody may.
+// readReport reads the source of the task's status, and how long it may be silent.
 func (t *task) readReport() {
 	p, has := t.getObject("exec")
 	if has {
@@ -156,7 +158,7 @@ func (t *task) readReport() {
 	}
 }
 
-// readRetry reads how far apart tries are: a fixed time, or 1, 2, 4 … up to 60 seconds.
+// readRetry reads the delays between attempts: fixed, or 1, 2, 4 … up to 60 seconds.
 func (t *task) readRetry() {
 	p, has := t.getObject("retry")
 	if !has {
@@ -172,7 +174,7 @@ func (t *task) readRetry() {
 	}
 }
 
-// Executors by what they are called in files, and by what we call them.
+// The names of executors in files, which we also use.
 const (
 	process   = "process"
 	python    = "python"
@@ -186,7 +188,7 @@ const (
 
 var executors = []string{process, python, library, container, worker, cloudRun, kubernetes, dbtRun, dbtTest, dbtSeed, dbtSnapshot}
 
-// canonicalExecutor is an executor by the one of its names that we use.
+// canonicalExecutor returns the name that we use for an executor.
 func canonicalExecutor(word string) string {
 	switch word {
 	case "shell":
@@ -218,8 +220,7 @@ func (t *task) readExecutor() {
 	}
 }
 
-// readKind reads what an executor wants to know. It is called by one of our names, or by one that
-// ork.yaml has given it.
+// readKind reads the settings of an executor, which has one of our names or a name of ork.yaml.
 func (t *task) readKind(called string, named *executorOf) {
 	switch word := t.executor; word {
 	case process:
@@ -255,7 +256,7 @@ func (t *task) readKind(called string, named *executorOf) {
 	}
 }
 
-// readNone reads a task that names no executor: something else says what it is.
+// readNone reads a task that names no executor: other fields determine it.
 func (t *task) readNone() {
 	_, image := t.getField("image")
 	switch _, written := t.getField("executor"); {
@@ -271,7 +272,7 @@ func (t *task) readNone() {
 	}
 }
 
-// executorNames are those that a task may name.
+// executorNames returns the executors that a task may name.
 func (r *reader) executorNames() []string {
 	return slices.Concat(executors, slices.Sorted(maps.Keys(r.settings.executors)))
 }
@@ -297,7 +298,7 @@ func (t *task) readCommand() {
 	}
 }
 
-// refuseFields refuses fields that the executor has no use for.
+// refuseFields reports fields that the executor does not use.
 func (t *task) refuseFields(executor string, others ...string) {
 	for _, name := range others {
 		if _, has := t.getField(name); has {

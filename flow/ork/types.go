@@ -14,9 +14,9 @@ import (
 // orkType is a type: a scalar, an object or a list.
 type orkType struct {
 	scalar   string
-	fields   []objectField // of an object
-	of       *orkType      // of a list
-	optional bool          // it may be null, and a field of an object may be left out
+	fields   []objectField // fields of an object
+	of       *orkType      // element type of a list
+	optional bool          // may be null; as a field of an object, may be missing
 }
 
 type objectField struct {
@@ -35,13 +35,13 @@ func (t *orkType) fieldType(name string) *orkType {
 	return nil
 }
 
-// scalars are the types that have no parts.
+// scalars are the types without parts.
 var scalars = []string{"str", "int", "float", "bool", "date", "datetime_notz", "datetime_tz", "datetime_utc"}
 
-// legacyTypes are names of types that Ork no longer takes.
+// legacyTypes are names of types that Ork no longer accepts.
 var legacyTypes = []string{"string", "integer", "number", "boolean", "datetime", "object", "array", "list", "dict", "any"}
 
-// withoutOptional is the type of what is there.
+// withoutOptional returns the type without null.
 func (t *orkType) withoutOptional() *orkType {
 	is := *t
 	is.optional = false
@@ -64,7 +64,7 @@ func (t *orkType) String() string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// typeSet are the aliases of a workflow. One that is being read has no type yet.
+// typeSet holds the aliases of a workflow. An alias in progress has no type yet.
 type typeSet map[string]*typeAlias
 
 type typeAlias struct {
@@ -112,7 +112,7 @@ func (r *reader) resolveAlias(a *typeAlias) *orkType {
 	return a.is
 }
 
-// readType reads a type expression, nil when it is none.
+// readType reads a type expression; nil if it is invalid.
 func (r *reader) readType(raw json.RawMessage, at *define.Place) *orkType {
 	switch expr.KindOf(raw) {
 	case expr.KindString:
@@ -158,7 +158,7 @@ func (r *reader) typeNamed(text string, at *define.Place) *orkType {
 	return nil
 }
 
-// cutOptional reads the two ways to say that a value may be missing: str? and str | None.
+// cutOptional reads the two notations for an optional value: str? and str | None.
 func cutOptional(text string) (needed string, optional bool) {
 	if needed, optional = strings.CutSuffix(text, "?"); optional {
 		return needed, true
@@ -187,8 +187,8 @@ func (r *reader) objectType(raw json.RawMessage, at *define.Place) *orkType {
 	return t
 }
 
-// readTypes reads what a task takes and what it puts out. The documents of Ork write them as input
-// and output, too.
+// readTypes reads the input and output types of a task. Ork's documentation also writes them as
+// input and output.
 func (t *task) readTypes() {
 	t.inType = t.typeField("input_type", "input")
 	t.outType = t.typeField("output_type", "output")
@@ -214,18 +214,18 @@ func (t *task) typeField(name, other string) *orkType {
 	return nil
 }
 
-// isAssignable reports whether a value of one type may stand where another one is wanted.
+// isAssignable reports whether a value of one type fits where another type is wanted.
 func isAssignable(is, wanted *orkType) bool { return fitsIn(is, wanted, strictScalar) }
 
 func strictScalar(is, wanted string) bool {
 	return is == wanted || is == "datetime_utc" && wanted == "datetime_tz"
 }
 
-// fitsIn is fits where scalars are compared in a way of its own.
+// fitsIn is like isAssignable, with its own comparison of scalars.
 func fitsIn(is, wanted *orkType, scalar func(is, wanted string) bool) bool {
 	switch {
 	case is == nil || wanted == nil:
-		return true // what is wrong with it was told
+		return true // its problem was reported
 	case wanted.optional:
 		return fitsIn(is.withoutOptional(), wanted.withoutOptional(), scalar)
 	case is.optional:
@@ -247,7 +247,7 @@ func allFields(fields []objectField, are func(objectField) bool) bool {
 	return !slices.ContainsFunc(fields, func(f objectField) bool { return !are(f) })
 }
 
-// toDefinition is the type in our words.
+// toDefinition returns the type in the form of a definition.
 func (t *orkType) toDefinition() json.RawMessage {
 	switch {
 	case t.optional:

@@ -10,21 +10,21 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// workerSet are what workers.yaml says.
+// workerSet holds the contents of workers.yaml.
 type workerSet struct {
 	byName        map[string]*workerOf
-	defaultWorker *workerOf // of tasks that name none; nil = there is none
+	defaultWorker *workerOf // for tasks that name none; nil = none
 }
 
-// workerOf is what tasks may use that name a worker.
+// workerOf holds the settings and limits of a worker for the tasks that name it.
 type workerOf struct {
 	textPart
 	name         string
-	url          string // of a worker that is called
+	url          string // URL of a worker that is called
 	timeout      *float64
 	cpu, memory  json.RawMessage
-	account      string          // as whom jobs of Kubernetes run
-	warnedFields map[string]bool // fields that are not applied
+	account      string          // service account of Kubernetes jobs
+	warnedFields map[string]bool // fields already reported as not applied
 }
 
 func (r *reader) readWorkers(f Beside) {
@@ -68,7 +68,7 @@ func isURL(text string) bool {
 
 func (s workerSet) workerNames() []string { return slices.Sorted(maps.Keys(s.byName)) }
 
-// findWorker finds the worker that a task names, or that all have which name none.
+// findWorker finds the worker that a task names, or the default one.
 func (t *task) findWorker() {
 	name := t.getText("worker")
 	if t.assignedWorker = t.workers.byName[name]; t.assignedWorker != nil || t.executor == worker && isURL(name) {
@@ -79,13 +79,13 @@ func (t *task) findWorker() {
 		t.assignedWorker = t.workers.defaultWorker
 	case t.workers.byName != nil:
 		t.Errorf(at, "there is no worker %.80s in %s%s", name, WorkersFile, define.Guess{Word: name, Names: t.workers.workerNames})
-	case t.executor != cloudRun: // whose job's own definition may know it
+	case t.executor != cloudRun: // the job's own definition may know it
 		t.Errorf(at, "there is no worker %.80s: name it in a %s beside the workflow, with what its tasks may use", name, WorkersFile)
 	}
 }
 
-// readWorkerConfig takes over what the worker says and the task does not. A worker that the task
-// itself names is nearer to it than defaults.
+// readWorkerConfig takes the settings of the worker that the task lacks. A worker that the task
+// itself names has priority over defaults.
 func (t *task) readWorkerConfig() {
 	w := t.assignedWorker
 	if w == nil {
@@ -110,7 +110,7 @@ func (t *task) readWorkerConfig() {
 	}
 }
 
-// warnUnused tells once of each field that it is not applied.
+// warnUnused reports once for each field that it is not applied.
 func (w *workerOf) warnUnused(why string, fields ...string) {
 	for _, field := range fields {
 		if _, has := w.getField(field); has && !w.warnedFields[field] {
@@ -120,8 +120,8 @@ func (w *workerOf) warnUnused(why string, fields ...string) {
 	}
 }
 
-// timeLimit is how long a task may take by its own words, by those of its workflow, or of the
-// worker of all.
+// timeLimit returns the time limit of a task: its own, that of the workflow, or that of the default
+// worker.
 func (t *task) timeLimit() *float64 {
 	own := firstSet(t.timeout, t.defaults.timeout)
 	if t.assignedWorker == nil {
@@ -130,7 +130,7 @@ func (t *task) timeLimit() *float64 {
 	return firstSet(own, t.assignedWorker.timeout)
 }
 
-// readLocations reads which images workflows are in.
+// readLocations reads the locations of images.
 func (r *reader) readLocations(f Beside) {
 	p := r.openBeside(f)
 	p.refuseUnknown("locations")
