@@ -9,22 +9,25 @@ import (
 	"time"
 )
 
-// cronExpr says which times of a wall clock are meant: a bit for each number that fits.
+// cronExpr is a cron expression as sets of numbers: a bit for each number that matches.
 type cronExpr struct {
 	second, minute, hour, day, month, weekday uint64
-	anyDay, anyWeekday                        bool // written with a star: then the other one decides alone
-	numbered                                  bool // six fields, and a weekday by its number
-	everyHour                                 bool
-	hasSteps                                  bool     // the minute or second is written with a star, a step or a range
-	unevenNotes                               []string // what to know of steps that do not divide their fields, such as */40
+	// written with a star: then the other field alone decides
+	anyDay, anyWeekday bool
+	numbered           bool // six fields, and a weekday as a number
+	everyHour          bool
+	// the minute or second has a star, a step or a range
+	hasSteps bool
+	// notes about steps that do not divide their fields, such as */40
+	unevenNotes []string
 }
 
-// cronField is one of a cron expression.
+// cronField is a field of a cron expression.
 type cronField struct {
 	name      string
 	low, high int
-	words     []string // for the numbers from low on
-	resetUnit string   // what begins anew behind high; "" where its length differs
+	words     []string // names of the numbers from low on
+	resetUnit string   // unit that restarts after high; "" if its length varies
 }
 
 var (
@@ -73,7 +76,7 @@ func parseCron(text string) (*cronExpr, error) {
 	}
 	c.everyHour = c.hour == 1<<24-1
 	c.hasSteps = strings.ContainsAny(parts[0]+parts[1], "*/-")
-	if c.weekday&(1<<7) != 0 { // Sunday, too
+	if c.weekday&(1<<7) != 0 { // 7 is also Sunday
 		c.weekday |= 1
 	}
 	c.anyDay, c.anyWeekday = strings.HasPrefix(parts[3], "*"), strings.HasPrefix(parts[5], "*")
@@ -81,7 +84,7 @@ func parseCron(text string) (*cronExpr, error) {
 	return c, nil
 }
 
-// checkCrontab refuses what crontabs and their libraries write around an expression.
+// checkCrontab rejects parts that crontabs and their libraries write around an expression.
 func checkCrontab(text string) error {
 	for _, before := range []string{"CRON_TZ=", "TZ="} {
 		if zone, ok := strings.CutPrefix(strings.TrimSpace(text), before); ok {
@@ -95,7 +98,7 @@ func checkCrontab(text string) error {
 	return nil
 }
 
-// checkDialect refuses signs that only other programs know, with what to write for them.
+// checkDialect rejects signs of other cron dialects, and names the replacement.
 func checkDialect(parts []string) error {
 	for i, f := range cronFields {
 		text := strings.ToUpper(parts[i])
@@ -117,7 +120,7 @@ func checkDialect(parts []string) error {
 }
 
 // hasLastDay reports whether a field has the L of Quartz, such as L, L-3, 5L or LW; names of days
-// have none.
+// have no L like that.
 func hasLastDay(text string) bool {
 	for part := range strings.SplitSeq(text, ",") {
 		if part == "LW" || part == "L" || strings.HasPrefix(part, "L-") || len(part) == 2 && part[1] == 'L' {
@@ -127,7 +130,8 @@ func hasLastDay(text string) bool {
 	return false
 }
 
-// unevenSteps says of steps over a whole field that do not divide it that the last one is shorter.
+// unevenSteps returns notes about steps that do not divide their field, so that the last step is
+// shorter.
 func (f *cronField) unevenSteps(text string) (notes []string) {
 	if f.resetUnit == "" {
 		return nil
@@ -169,7 +173,7 @@ func (f *cronField) parsePart(text string) (set uint64, err error) {
 	low, high := f.low, f.high
 	switch {
 	case span == "*" && f.words != nil && f.low == 0:
-		high-- // Sunday is counted once
+		high-- // Sunday counts once
 	case span == "*":
 	case ranged:
 		if low, err = f.parseNumber(from); err == nil {
@@ -212,12 +216,12 @@ func (f *cronField) namesHint() string {
 	return ", or " + f.words[0] + " to " + f.words[len(f.words)-1]
 }
 
-// searchYears is how far ahead is looked. The 29th of February on a given weekday comes back after
+// searchYears is how far ahead a search goes. The 29th of February on a given weekday recurs after
 // forty years at most.
 const searchYears = 41
 
-// nextMatch returns the first time of the wall clock that fits, from one time on and before
-// another. Wall clocks are written as times in UTC.
+// nextMatch returns the first matching time of the wall clock from one time on and before another.
+// Wall-clock times are written as times in UTC.
 func (c *cronExpr) nextMatch(wall, before time.Time) (time.Time, bool) {
 	if whole := wall.Truncate(time.Second); whole.Before(wall) {
 		wall = whole.Add(time.Second)
@@ -241,8 +245,8 @@ func (c *cronExpr) nextMatch(wall, before time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// matchesWithin returns the first and the last time of the wall clock in a gap that fit. False:
-// none does.
+// matchesWithin returns the first and the last matching time of the wall clock in a gap; false if
+// there is none.
 func (c *cronExpr) matchesWithin(from, to time.Time) (first, last time.Time, ok bool) {
 	first, ok = c.nextMatch(from, to)
 	for at, more := first, ok; more; at, more = c.nextMatch(at.Add(time.Second), to) {
@@ -251,15 +255,15 @@ func (c *cronExpr) matchesWithin(from, to time.Time) (first, last time.Time, ok 
 	return first, last, ok
 }
 
-// advanceTo goes from a number that does not fit to the next one that does, or to the first one
-// after the last.
+// advanceTo moves from a number that does not match to the next one that does, or past the last
+// one.
 func advanceTo(set uint64, number, all int, wall time.Time, unit time.Duration) time.Time {
 	next := min(number+bits.TrailingZeros64(set>>number), all)
 	return wall.Add(time.Duration(next-number) * unit)
 }
 
-// matchesDay reports whether a day fits. When both the day of the month and the weekday are
-// restricted one of them has to, as in crontab.
+// matchesDay reports whether a day matches. If both the day of the month and the weekday are
+// restricted, one of them must match, as in crontab.
 func (c *cronExpr) matchesDay(wall time.Time) bool {
 	day, weekday := c.day&(1<<wall.Day()) != 0, c.weekday&(1<<wall.Weekday()) != 0
 	if c.anyDay || c.anyWeekday {

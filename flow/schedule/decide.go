@@ -4,27 +4,31 @@ import (
 	"slices"
 )
 
-// State is what was decided about a schedule so far.
+// State holds the decisions about a schedule so far.
 type State struct {
-	After  int64   `json:"after"`            // slots up to here were decided about
-	Starts []Start `json:"starts,omitempty"` // slots whose tasks are to begin; whether they have is not known
-	Queued int64   `json:"queued,omitempty"` // the slot that waits for the end of what runs; 0 = none
+	After int64 `json:"after"` // slots up to here are decided
+	// slots whose tasks are to start; it is unknown whether they have
+	Starts []Start `json:"starts,omitempty"`
+	// the slot that waits for the end of running tasks; 0 = none
+	Queued int64 `json:"queued,omitempty"`
 
-	LastSlot int64  `json:"last_slot,omitempty"` // the last one whose task has begun …
-	LastTask string `json:"last_task,omitempty"` // … and that
-	Error    string `json:"error,omitempty"`     // why the task of the last slot has not begun; "" = it has
-	Begun    int64  `json:"begun,omitempty"`     // how many slots had their task
-	Skipped  int64  `json:"skipped,omitempty"`   // how many were passed over by catchup or overlap; of very many missed ones not all are counted
+	LastSlot int64  `json:"last_slot,omitempty"` // last slot whose task has started …
+	LastTask string `json:"last_task,omitempty"` // … and that task
+	// why the task of the last slot has not started; "" = it has
+	Error string `json:"error,omitempty"`
+	Begun int64  `json:"begun,omitempty"` // number of slots that had their task
+	// number of slots skipped by catchup or overlap; not all are counted if very many were missed
+	Skipped int64 `json:"skipped,omitempty"`
 }
 
-// Start is a slot whose task is to begin.
+// Start is a slot whose task is to start.
 type Start struct {
 	Slot   int64    `json:"slot"`
-	Cancel []string `json:"cancel,omitempty"` // tasks that are canceled before
+	Cancel []string `json:"cancel,omitempty"` // tasks to cancel before
 }
 
-// Looks is when somebody has to look at a schedule: as soon as there is something to be done, else
-// when its next slot fires. 0 = never.
+// Looks returns when the schedule needs a decision: at once if work is left, otherwise when its
+// next slot fires; 0 = never.
 func (r *Rule) Looks(id string, s State) int64 {
 	switch {
 	case len(s.Starts) > 0:
@@ -39,8 +43,8 @@ func (r *Rule) Looks(id string, s State) int64 {
 	return r.Fires(id, next)
 }
 
-// Decide says what becomes of the slots that are due, while some tasks of the schedule have not
-// ended. What was decided before is to have begun (State.Starts).
+// Decide decides about the due slots while some tasks of the schedule still run. The starts of
+// earlier decisions (State.Starts) must be done before.
 func (r *Rule) Decide(id string, s State, now int64, running []string) State {
 	due, passed := r.dueSlots(id, s.After, now)
 	s.Starts = nil
@@ -60,7 +64,7 @@ func (r *Rule) Decide(id string, s State, now int64, running []string) State {
 	return s
 }
 
-// placeSlot finds a place for a slot, beside what runs and what begins.
+// placeSlot decides about one slot, given running and starting tasks.
 func (r *Rule) placeSlot(s *State, slot int64, running []string) {
 	busy := len(running) > 0 || len(s.Starts) > 0 || s.Queued != 0
 	switch {
@@ -76,7 +80,7 @@ func (r *Rule) placeSlot(s *State, slot int64, running []string) {
 	}
 }
 
-// slotsToFire are those of the due slots that fire.
+// slotsToFire returns the due slots that fire.
 func (r *Rule) slotsToFire(due []int64, now int64) []int64 {
 	last := due[len(due)-1]
 	switch {
@@ -88,10 +92,10 @@ func (r *Rule) slotsToFire(due []int64, now int64) []int64 {
 	return []int64{last}
 }
 
-// dueSlots are the slots behind a time that fire by now, the last MaxCatchUp of them, and how many
-// more it has seen. A slot that fires later holds up those behind it.
+// dueSlots returns the slots after a time that fire by now, at most the last MaxCatchUp of them,
+// and how many more it has seen. A slot that fires later delays those after it.
 func (r *Rule) dueSlots(id string, after, now int64) (due []int64, passed int) {
-	sure := now - r.spec.JitterMS // up to here all fire
+	sure := now - r.spec.JitterMS // all slots up to here fire
 	if last, ok := r.latestSlot(after, sure); ok {
 		if r.spec.CatchUp == CatchUpAll {
 			due, passed = r.lastSlots(after, last)
@@ -114,14 +118,14 @@ func (r *Rule) dueSlots(id string, after, now int64) (due []int64, passed int) {
 	return due, passed
 }
 
-// countBetween counts the slots behind a time and before a slot, up to MaxCatchUp.
+// countBetween counts the slots after a time and before a slot, up to MaxCatchUp.
 func (r *Rule) countBetween(after, last int64) int {
 	slots, _ := r.Slots(after+1, last, MaxCatchUp)
 	return len(slots)
 }
 
-// lastSlots are the last MaxCatchUp slots behind a time up to a slot. It looks for them in ever
-// longer times before that.
+// lastSlots returns the last MaxCatchUp slots after a time and up to a slot. It searches backward
+// in growing spans.
 func (r *Rule) lastSlots(after, last int64) (slots []int64, passed int) {
 	for span := MaxCatchUp * MinEvery.Milliseconds(); ; span *= 2 {
 		from := max(after+1, last-span)
@@ -141,7 +145,7 @@ func (r *Rule) lastSlots(after, last int64) (slots []int64, passed int) {
 	}
 }
 
-// Began is the state when the first of its starts has begun as a task.
+// Began returns the state after the first of its starts became a task.
 func (s State) Began(task string) State {
 	s.LastSlot, s.LastTask, s.Error = s.Starts[0].Slot, task, ""
 	s.Begun++
@@ -149,7 +153,7 @@ func (s State) Began(task string) State {
 	return s
 }
 
-// Failed is the state when the first of its starts can never begin.
+// Failed returns the state after the first of its starts was found to be impossible.
 func (s State) Failed(why string) State {
 	s.Error = why
 	s.Skipped++

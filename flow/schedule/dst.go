@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// dstRule says what becomes of times at which the wall clock of a zone is put forward or back.
+// dstRule defines the treatment of times at which the wall clock of a zone is set forward or back.
 type dstRule struct {
-	twice bool // times that are shown twice fire both times, not the first time alone
-	shift bool // times that do not exist fire at the end of their gap
+	twice bool // repeated times fire both times, not only the first time
+	shift bool // skipped times fire at the end of their gap
 }
 
 // Words of dst.
@@ -20,7 +20,7 @@ const (
 	DSTShift = "shift"
 )
 
-// String returns the two words that say it, such as once,shift.
+// String returns the rule as two words, such as once,shift.
 func (d dstRule) String() string {
 	repeated, absent := DSTOnce, DSTSkip
 	if d.twice {
@@ -32,15 +32,15 @@ func (d dstRule) String() string {
 	return repeated + "," + absent
 }
 
-// dstOf returns what an expression does by itself. What fires each hour keeps its distances: it
-// goes through a repeated hour, and an hour that does not exist takes none of them away. What fires
-// in steps within some hours goes through a repeated hour, too. Nothing else is lost or done twice.
+// dstOf returns the default rule of an expression. An hourly expression keeps its intervals: it
+// fires through a repeated hour, and a skipped hour drops no interval. An expression with steps
+// within some hours also fires through a repeated hour. Nothing else is lost or repeated.
 func dstOf(c *cronExpr) dstRule {
 	return dstRule{twice: c.everyHour || c.hasSteps, shift: !c.everyHour}
 }
 
-// readDST reads one word or two: once or twice for repeated times, skip or shift for absent ones.
-// What it leaves out stays as it is.
+// readDST reads one or two words: once or twice for repeated times, skip or shift for skipped ones.
+// A missing word keeps the default.
 func readDST(text string, d dstRule) (dstRule, error) {
 	var repeated, absent string
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -66,14 +66,14 @@ func readDST(text string, d dstRule) (dstRule, error) {
 	return d, nil
 }
 
-// zoneSpan is a stretch of time in which a zone keeps its distance from UTC.
+// zoneSpan is a period in which a zone keeps its offset from UTC.
 type zoneSpan struct {
-	from, to       time.Time // the zero time: it has no beginning, or no end
+	from, to       time.Time // zero if there is no beginning, or no end
 	before, offset time.Duration
 }
 
-// spanAt returns the span that holds a time. At the end of a leap year Go tells bounds that have
-// passed (it counts 365 days): such a span is looked at again an hour later.
+// spanAt returns the span of a time. At the end of a leap year Go returns bounds that have passed
+// (it counts 365 days); such a span is computed again an hour later.
 func spanAt(at time.Time) zoneSpan {
 	s := zoneSpan{offset: offsetAt(at)}
 	s.before = s.offset
@@ -95,24 +95,24 @@ func offsetAt(at time.Time) time.Duration {
 	return time.Duration(offset) * time.Second
 }
 
-// wallTime returns what the wall clock shows at a time of the span, as a time in UTC.
+// wallTime returns the wall-clock time at a time of the span, as a time in UTC.
 func (s *zoneSpan) wallTime(at time.Time) time.Time { return at.UTC().Add(s.offset) }
 
-// repeatedUntil returns until when the wall clock shows what it has shown before the span; a time
-// before the span if it does not.
+// repeatedUntil returns until when the wall clock repeats times from before the span; it returns a
+// time before the span if there is no repetition.
 func (s *zoneSpan) repeatedUntil() time.Time { return s.from.Add(s.before - s.offset) }
 
-// wallShowing reports whether the wall clock shows a time more than once.
+// wallShowing is the occurrence of a wall-clock time that may be repeated.
 type wallShowing int
 
-// The showings of a time.
+// The occurrences of a wall-clock time.
 const (
 	onlyShowing wallShowing = iota
 	firstShowing
 	secondShowing
 )
 
-// showingOf returns which showing of a wall clock's time is in the span.
+// showingOf returns which occurrence of a wall-clock time is in the span.
 func (s *zoneSpan) showingOf(wall time.Time) wallShowing {
 	at := wall.Add(-s.offset)
 	switch {
@@ -124,11 +124,11 @@ func (s *zoneSpan) showingOf(wall time.Time) wallShowing {
 	return onlyShowing
 }
 
-// wallGap is a stretch of wall-clock times that do not exist, as times in UTC: the wall clock is
-// put forward from the one to the other.
+// wallGap is a range of wall-clock times that do not exist, as times in UTC: the wall clock is set
+// forward from one to the other.
 type wallGap struct{ from, to time.Time }
 
-// gapAtEnd returns what the wall clock leaves out at the end of the span. False: nothing.
+// gapAtEnd returns the gap of the wall clock at the end of the span; false if there is none.
 func (s *zoneSpan) gapAtEnd() (g wallGap, ok bool) {
 	if s.to.IsZero() {
 		return g, false
@@ -137,11 +137,12 @@ func (s *zoneSpan) gapAtEnd() (g wallGap, ok bool) {
 	return g, g.from.Before(g.to)
 }
 
-// maxClockShift is more than any two zones are apart, or a clock was ever put forward or back.
+// maxClockShift is more than the difference of any two zones, and more than any clock was ever set
+// forward or back.
 const maxClockShift = 27 * time.Hour
 
-// ParseTime reads a time as RFC 3339 writes it, or a date, alone or with a time of day. Without a
-// zone, which bare reports, it is what the wall clock of the given one shows: a date is its
+// ParseTime reads a time in RFC 3339 format, or a date, alone or with a time of day. bare reports
+// that the text has no zone: then it is a wall-clock time of the given zone, and a date is its
 // midnight.
 func ParseTime(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
@@ -155,8 +156,8 @@ func ParseTime(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 	return at, false, false
 }
 
-// firstShown returns when the wall clock of a zone first shows a time. One that it never shows is
-// the end of the gap.
+// firstShown returns when the wall clock of a zone first shows a time; for a skipped time, the end
+// of the gap.
 func firstShown(wall time.Time, zone *time.Location) time.Time {
 	for at := wall.Add(-maxClockShift).In(zone); ; {
 		s := spanAt(at)
@@ -171,16 +172,16 @@ func firstShown(wall time.Time, zone *time.Location) time.Time {
 	}
 }
 
-// Change is what becomes of slots when the wall clock is put forward or back.
+// Change is a change of the wall clock, with its effect on slots.
 type Change struct {
 	At     int64
-	Before string // what the wall clock has come to then, with its distance from UTC …
-	After  string // … and what it shows from then on
-	Note   string // what that does to the slots
+	Before string // wall-clock time before the change, with its offset from UTC …
+	After  string // … and after it
+	Note   string // effect on the slots
 }
 
-// NextChange returns the first change of the wall clock after a time, while there are slots. False:
-// there is none.
+// NextChange returns the first change of the wall clock after a time, while there are slots; false
+// if there is none.
 func (r *Rule) NextChange(after int64) (c Change, ok bool) {
 	if r.cron == nil {
 		return c, false
@@ -198,7 +199,7 @@ func (r *Rule) NextChange(after int64) (c Change, ok bool) {
 	}
 }
 
-// changeNote says what the change at the end of a span does to the slots.
+// changeNote describes the effect of the change at the end of a span on the slots.
 func (r *Rule) changeNote(s *zoneSpan, next time.Duration) string {
 	from, to := s.wallTime(s.to), s.to.UTC().Add(next)
 	put := fmt.Sprintf("in %s the clock is put back from %s to %s", r.zone, clockText(from), clockText(to))
@@ -217,7 +218,7 @@ func (r *Rule) changeNote(s *zoneSpan, next time.Duration) string {
 	return put + ": " + times + " " + r.describeShift(next > s.offset, one, clockText(to))
 }
 
-// describeShift says what becomes of times that do not exist, or come twice.
+// describeShift describes the treatment of times that are skipped or repeated.
 func (r *Rule) describeShift(absent, one bool, end string) string {
 	if absent {
 		switch {
@@ -240,10 +241,10 @@ func (r *Rule) describeShift(absent, one bool, end string) string {
 	return verb + ", and " + fire + " the first time"
 }
 
-// localForm is how the wall clock is written, with its distance from UTC.
+// localForm is the format of a wall-clock time with its offset from UTC.
 const localForm = "2006-01-02T15:04:05Z07:00"
 
-// clockText writes a time of the wall clock, without seconds where it has none.
+// clockText formats a wall-clock time, without seconds if they are zero.
 func clockText(wall time.Time) string {
 	if wall.Second() == 0 {
 		return wall.Format("2006-01-02 15:04")

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// Time is a slot as people see it.
+// Time is a slot for display.
 type Time struct {
 	Slot  int64
-	Local string   // what the wall clock shows, with its distance from UTC
-	Notes []string // what the wall clock has to do with it, such as times before it that do not exist
+	Local string   // wall-clock time, with its offset from UTC
+	Notes []string // notes about the wall clock, such as skipped times before the slot
 }
 
-// maxNotes is how many gaps are told of before a slot.
+// maxNotes is how many gaps before a slot are noted.
 const maxNotes = 3
 
-// Preview returns the next slots after a time, with what becomes of times that do not exist or come
-// twice.
+// Preview returns the next slots after a time, with notes about times that are skipped or repeated.
 func (r *Rule) Preview(after int64, most int) []Time {
 	times := []Time{}
 	for len(times) < most {
@@ -31,7 +30,7 @@ func (r *Rule) Preview(after int64, most int) []Time {
 	return times
 }
 
-// wallNotes says what the wall clock has to do with a slot.
+// wallNotes returns the notes about the wall clock at a slot.
 func (r *Rule) wallNotes(t *slotTick, local time.Time) (notes []string) {
 	for _, g := range t.gaps {
 		first, last, _ := r.cron.matchesWithin(g.from, g.to)

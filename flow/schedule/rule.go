@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Rule is a Spec that was read.
+// Rule is a parsed Spec.
 type Rule struct {
 	spec Spec
-	cron *cronExpr // nil: every
+	cron *cronExpr // nil for a fixed interval
 	zone *time.Location
 	dst  dstRule
 }
 
-// slotTick is a slot, and what the wall clock has to do with it.
+// slotTick is a slot with its position on the wall clock.
 type slotTick struct {
 	slot  int64
 	shown wallShowing
-	gaps  []wallGap // which held times of the expression, since the slot before
+	gaps  []wallGap // gaps since the previous slot that contain times of the expression
 }
 
-// Next is the first slot behind a time. False: there is none any more.
+// Next returns the first slot after a time; false if there is none.
 func (r *Rule) Next(after int64) (slot int64, ok bool) {
 	t, ok := r.nextTick(after)
 	return t.slot, ok
@@ -46,7 +46,7 @@ func (r *Rule) nextEvery(after int64) int64 {
 	return r.spec.StartAt + (since/every+1)*every
 }
 
-// nextCron returns the first slot of an expression after a time. It goes from one change of the
+// nextCron returns the first slot of an expression after a time. It proceeds from one change of the
 // wall clock to the next.
 func (r *Rule) nextCron(after int64) (t slotTick, ok bool) {
 	at := time.UnixMilli(after + 1).In(r.zone)
@@ -76,29 +76,29 @@ func (r *Rule) nextCron(after int64) (t slotTick, ok bool) {
 	return t, false
 }
 
-// gapHasTimes reports whether a gap takes times of the expression away.
+// gapHasTimes reports whether a gap contains times of the expression.
 func (r *Rule) gapHasTimes(g wallGap) bool {
 	_, ok := r.cron.nextMatch(g.from, g.to)
 	return ok
 }
 
-// Fires is when the task of a slot is begun: by its jitter later, which is the same whoever
-// computes it.
+// Fires returns when the task of a slot starts: up to the jitter later, by the same delay on every
+// host.
 func (r *Rule) Fires(id string, slot int64) int64 {
 	if r.spec.JitterMS <= 0 {
 		return slot
 	}
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(id)) // a hash takes anything
+	_, _ = hash.Write([]byte(id)) // a hash never fails
 	_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, uint64(slot)))
-	mixed := hash.Sum64() // which alone is skewed for slots that resemble each other
+	mixed := hash.Sum64() // the hash alone is skewed for similar slots
 	mixed = (mixed ^ mixed>>30) * 0xbf58476d1ce4e5b9
 	mixed = (mixed ^ mixed>>27) * 0x94d049bb133111eb
 	return slot + int64((mixed^mixed>>31)%uint64(r.spec.JitterMS+1))
 }
 
-// Slots are the first ones from a time up to another one, which is not among them; more says that
-// there are others.
+// Slots returns the first slots from a time up to, but not including, another time; more reports
+// whether there are others.
 func (r *Rule) Slots(from, to int64, most int) (slots []int64, more bool) {
 	for at := from - 1; ; {
 		slot, ok := r.Next(at)
@@ -113,16 +113,16 @@ func (r *Rule) Slots(from, to int64, most int) (slots []int64, more bool) {
 	}
 }
 
-// latestSlot is the last slot behind a time up to another one. False: there is none.
+// latestSlot returns the last slot after a time up to another time; false if there is none.
 func (r *Rule) latestSlot(after, now int64) (slot int64, ok bool) {
 	slot, ok = r.Next(after)
 	if !ok || slot > now {
 		return 0, false
 	}
-	if next, ok := r.Next(slot); !ok || next > now { // as a rule
+	if next, ok := r.Next(slot); !ok || next > now { // the usual case
 		return slot, true
 	}
-	for low, high := slot, now; low < high; { // there is one behind low-1, none behind high
+	for low, high := slot, now; low < high; { // a slot follows low-1, none follows high
 		middle := low + (high-low)/2
 		if next, ok := r.Next(middle); ok && next <= now {
 			slot, low = next, next

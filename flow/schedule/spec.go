@@ -11,31 +11,32 @@ import (
 	"github.com/troupe-engine/troupe/flow/duration"
 )
 
-// CatchUp says what becomes of slots that nobody looked at in time.
+// CatchUp is the treatment of missed slots.
 type CatchUp string
 
 // Words of catchup.
 const (
-	CatchUpOne  CatchUp = "one"  // the last one of them fires, the others do not
+	CatchUpOne  CatchUp = "one"  // only the last one fires
 	CatchUpNone CatchUp = "none" // none fires
-	CatchUpAll  CatchUp = "all"  // each fires, the last MaxCatchUp of them
+	CatchUpAll  CatchUp = "all"  // each fires, up to the last MaxCatchUp
 )
 
-// Overlap says what becomes of a slot while a task of the schedule still runs.
+// Overlap is the treatment of a slot while a task of the schedule still runs.
 type Overlap string
 
 // Words of overlap.
 const (
-	OverlapAllow  Overlap = "allow"          // it fires
-	OverlapSkip   Overlap = "skip"           // it does not
-	OverlapQueue  Overlap = "queue"          // it waits for the end of those that run; one waits, others are skipped
-	OverlapCancel Overlap = "cancel_running" // those that run are canceled
+	OverlapAllow Overlap = "allow" // it fires
+	OverlapSkip  Overlap = "skip"  // it is skipped
+	// it waits for the end of the running tasks; one slot waits, others are skipped
+	OverlapQueue  Overlap = "queue"
+	OverlapCancel Overlap = "cancel_running" // the running tasks are canceled
 )
 
 const (
-	// MaxCatchUp is how many missed slots fire at most.
+	// MaxCatchUp is the largest number of missed slots that fire.
 	MaxCatchUp = 1000
-	// MaxLate is how late a slot may be without having been missed.
+	// MaxLate is how late a slot may be before it counts as missed.
 	MaxLate = 10 * time.Second
 	// MaxJitter is the longest jitter.
 	MaxJitter = time.Hour
@@ -43,22 +44,24 @@ const (
 	MinEvery = time.Second
 )
 
-// Spec says when a schedule fires, and what becomes of slots that cannot fire at once. Nothing said
-// about catchup is one, about overlap allow, about the time zone UTC, about dst what suits the
+// Spec holds the times of a schedule, and the treatment of slots that cannot fire at once. Default
+// for catchup: one; for overlap: allow; for the time zone: UTC; for dst: a rule that suits the
 // expression (DST).
 type Spec struct {
-	Cron     string  `json:"cron,omitempty"`     // five fields, six with seconds, or a word such as @daily
-	EveryMS  int64   `json:"every_ms,omitempty"` // in place of it: a slot each such time, counted from StartAt or the beginning of 1970
-	Timezone string  `json:"timezone,omitempty"` // of the cron expression
-	DST      string  `json:"dst,omitempty"`      // of the cron expression: once or twice, skip or shift, or one of each, such as once,shift
+	Cron string `json:"cron,omitempty"` // five fields, six with seconds, or a word such as @daily
+	// instead of Cron: the interval of slots, counted from StartAt or the beginning of 1970
+	EveryMS  int64  `json:"every_ms,omitempty"`
+	Timezone string `json:"timezone,omitempty"` // of the cron expression
+	// of the cron expression: once or twice, skip or shift, or one of each, such as once,shift
+	DST      string  `json:"dst,omitempty"`
 	CatchUp  CatchUp `json:"catchup,omitempty"`
 	Overlap  Overlap `json:"overlap,omitempty"`
-	JitterMS int64   `json:"jitter_ms,omitempty"` // how much later than its slot a task may begin
+	JitterMS int64   `json:"jitter_ms,omitempty"` // the longest delay of a task after its slot
 	StartAt  int64   `json:"start_at,omitempty"`  // no slot is before it; 0 = none
 	EndAt    int64   `json:"end_at,omitempty"`    // all slots are before it; 0 = none
 }
 
-// OrDefault says what was left unsaid.
+// OrDefault returns the spec with the defaults filled in.
 func (s Spec) OrDefault() Spec {
 	if s.CatchUp == "" {
 		s.CatchUp = CatchUpOne
@@ -74,18 +77,18 @@ func (s Spec) OrDefault() Spec {
 	return s
 }
 
-// SameTimes reports whether two have the same slots, firing at the same times.
+// SameTimes reports whether two specs have the same slots, firing at the same times.
 func (s Spec) SameTimes(other Spec) bool {
 	s.CatchUp, s.Overlap, other.CatchUp, other.Overlap = "", "", "", ""
 	return s == other
 }
 
-// Fault is what is wrong with a field of a Spec.
+// Fault is a fault of a field of a Spec.
 type Fault struct{ Field, Msg string }
 
 func (f *Fault) Error() string { return f.Field + ": " + f.Msg }
 
-// Faults is everything that is wrong with a Spec, at most one fault for each field.
+// Faults are all faults of a Spec, at most one for each field.
 type Faults []*Fault
 
 // Error returns all faults in one line.
@@ -121,7 +124,7 @@ func (f Faults) Err() error {
 	return f
 }
 
-// Read makes a rule of a spec. Its error is the Faults of the spec.
+// Read parses a spec. The error is of type Faults.
 func Read(s Spec) (*Rule, error) {
 	s = s.OrDefault()
 	r, faults := &Rule{spec: s}, Faults{}
@@ -149,7 +152,7 @@ func Read(s Spec) (*Rule, error) {
 	return r, nil
 }
 
-// readCron reads the expression of the spec, and what becomes of its slots when clocks change.
+// readCron parses the expression of the spec, and the treatment of its slots when clocks change.
 func (r *Rule) readCron(faults *Faults) {
 	var usual dstRule
 	cron, err := parseCron(r.spec.Cron)
@@ -167,7 +170,7 @@ func (r *Rule) readCron(faults *Faults) {
 	}
 }
 
-// checkRest checks the fields that mean the same for every kind of expression.
+// checkRest checks the fields that are independent of the expression.
 func (s *Spec) checkRest(faults *Faults) {
 	switch s.CatchUp {
 	case CatchUpOne, CatchUpNone, CatchUpAll:
@@ -192,8 +195,7 @@ func (s *Spec) checkRest(faults *Faults) {
 	}
 }
 
-// DST returns what becomes of times that come twice, and of those that do not exist, such as
-// once,shift; "" for every.
+// DST returns the rule for repeated and skipped times, such as once,shift; "" for an interval.
 func (r *Rule) DST() string {
 	if r.cron == nil {
 		return ""
@@ -201,12 +203,12 @@ func (r *Rule) DST() string {
 	return r.dst.String()
 }
 
-// Warnings returns what is probably not meant.
+// Warnings returns notes about settings that are probably not intended.
 func (r *Rule) Warnings() (list []string) {
 	if r.cron == nil {
 		return nil
 	}
-	if r.cron.numbered { // other programs with a field for seconds count from 1 = Sunday
+	if r.cron.numbered { // other programs with a seconds field count from 1 = Sunday
 		list = append(list, fmt.Sprintf("weekdays count from 0 = Sunday, as in crontab: this one means %s; names such as mon say it for everybody", r.cron.weekdayNames()))
 	}
 	if r.spec.DST != "" && r.zone == time.UTC {
@@ -215,7 +217,8 @@ func (r *Rule) Warnings() (list []string) {
 	return list
 }
 
-// Notes returns what an expression does that may surprise, though it is as in crontab.
+// Notes returns notes about effects of an expression that may surprise, although they are as in
+// crontab.
 func (r *Rule) Notes() (list []string) {
 	if r.cron == nil {
 		return nil
@@ -226,25 +229,25 @@ func (r *Rule) Notes() (list []string) {
 	return append(list, r.cron.unevenNotes...)
 }
 
-// Key is what a task is started with for a slot, so that there is one of them.
+// Key returns the key of a slot's task, so that a slot has only one task.
 func Key(id string, slot int64) string { return "schedule/" + id + "/" + strconv.FormatInt(slot, 10) }
 
-// Labels that tell what started a task.
+// Labels with the origin of a task.
 const (
 	LabelBy   = "triggered_by"
 	LabelName = "schedule"
 	LabelSlot = "slot"
 )
 
-// What LabelBy says.
+// Values of LabelBy.
 const (
 	BySchedule = "schedule"
 	ByBackfill = "backfill"
 	ByHand     = "manual"
-	ByCommand  = "cli" // the command line started it, without a schedule
+	ByCommand  = "cli" // started from the command line, without a schedule
 )
 
-// Labels are those of a task that a schedule started, for a slot or, when it is 0, for none.
+// Labels returns the labels of a task that a schedule started for a slot; slot 0 is none.
 func Labels(name, by string, slot int64, more map[string]string) map[string]string {
 	labels := map[string]string{}
 	for key, text := range more {
@@ -257,8 +260,8 @@ func Labels(name, by string, slot int64, more map[string]string) map[string]stri
 	return labels
 }
 
-// Apart are the labels of a task without those that tell what started it: one that goes on from it,
-// or does it again, was started by somebody else, and is none of the schedule's.
+// Apart returns the labels of a task without those of its origin: a fork or a rerun has another
+// origin, and does not belong to the schedule.
 func Apart(labels map[string]string) map[string]string {
 	others := maps.Clone(labels)
 	for _, name := range []string{LabelBy, LabelName, LabelSlot} {

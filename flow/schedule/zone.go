@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// zoneinfo is the time zone database as it comes with Go: that of a host may be older or missing,
-// and members must agree.
+// zoneinfo is the time zone database of Go: the one of a host may be older or missing, and members
+// must agree.
 //
 //go:generate sh -c "cp $(go env GOROOT)/lib/time/zoneinfo.zip zoneinfo.zip"
 //go:embed zoneinfo.zip
@@ -23,7 +23,7 @@ var zoneinfo []byte
 var zoneFiles = func() map[string]*zip.File {
 	archive, err := zip.NewReader(bytes.NewReader(zoneinfo), int64(len(zoneinfo)))
 	if err != nil {
-		panic(err) // the same for everybody, so a test finds it
+		panic(err) // the same on every host, so a test finds it
 	}
 	named := map[string]*zip.File{}
 	for _, f := range archive.File {
@@ -34,7 +34,7 @@ var zoneFiles = func() map[string]*zip.File {
 	return named
 }()
 
-// Zone is a time zone of the IANA database, such as Europe/Berlin; "" is UTC.
+// Zone returns a time zone of the IANA database, such as Europe/Berlin; "" is UTC.
 func Zone(name string) (*time.Location, error) {
 	if name == "" || name == "UTC" {
 		return time.UTC, nil
@@ -54,5 +54,5 @@ func Zone(name string) (*time.Location, error) {
 	return time.LoadLocationFromTZData(name, data)
 }
 
-// Zones are the names of all time zones, in order.
+// Zones returns the names of all time zones, in order.
 func Zones() []string { return slices.Sorted(maps.Keys(zoneFiles)) }
