@@ -10,33 +10,33 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Delivery is what has come to a hook, and was signed.
+// Delivery is a signed request to a hook.
 type Delivery struct {
 	Hook, ID string
 	Headers  map[string][]string // names in lower case
 	Query    map[string][]string
-	Body     json.RawMessage // as Body reads it
+	Body     json.RawMessage // in the form that Body returns
 }
 
-// Act is what a delivery comes to.
+// Act is the effect of a delivery.
 type Act struct {
-	Ignored bool // it is passed over
+	Ignored bool // the delivery has no effect
 
-	Key    string // of the start
+	Key    string // key of the start
 	Params json.RawMessage
 	Labels map[string]string
 
-	Task  string // that is signaled; "" = the one with Key
+	Task  string // id of the task to signal; "" = the task with Key
 	Value json.RawMessage
 }
 
-// StartKey is the key of a start that belongs to one delivery alone.
+// StartKey returns the key of a start that belongs to a single delivery.
 func StartKey(hook, delivery string) string { return "hook/" + hook + "/" + delivery }
 
-// maxKey bounds the key of a start, and the id of a task.
+// maxKey is the largest length of a start's key, and of a task's id.
 const maxKey = 500
 
-// Decide says what a delivery comes to. What is wrong with it is a flow.Error.
+// Decide returns the effect of a delivery. An invalid delivery is a flow.Error.
 func (h *Hook) Decide(d *Delivery) (a Act, err error) {
 	e := &deliveryEval{vars: d.exprVars(), allowed: expr.NewAllowance()}
 	if h.when != nil {
@@ -83,7 +83,7 @@ func (h *Hook) startAct(a Act, e *deliveryEval, d *Delivery) (_ Act, err error) 
 	return a, err
 }
 
-// deliveryEval is one delivery that is looked at.
+// deliveryEval evaluates the expressions of one delivery.
 type deliveryEval struct {
 	vars    expr.Vars
 	allowed *expr.Allowance
@@ -93,7 +93,7 @@ func (e *deliveryEval) evalExpr(c *expr.CEL) (json.RawMessage, error) {
 	return c.On(e.allowed).Eval(e.vars)
 }
 
-// evalTemplate is that of a template, or the body.
+// evalTemplate returns the value of a template; the body if t is nil.
 func (e *deliveryEval) evalTemplate(where string, t *valueTemplate, d *Delivery) (json.RawMessage, error) {
 	if t == nil {
 		return d.Body, nil
@@ -105,7 +105,7 @@ func (e *deliveryEval) evalTemplate(where string, t *valueTemplate, d *Delivery)
 	return v, nil
 }
 
-// evalText is the value of an expression that names something: a text, a number or a boolean.
+// evalText returns the value of an expression for a name: a text, a number or a boolean.
 func (e *deliveryEval) evalText(where string, c *expr.CEL) (string, error) {
 	v, err := e.evalExpr(c)
 	if err != nil {
@@ -131,7 +131,7 @@ func invalidError(where string, err error) error {
 	return flow.Errorf(flow.Invalid, "%s: %v", where, err)
 }
 
-// exprVars are what expressions see of a delivery.
+// exprVars returns the variables of a delivery's expressions.
 func (d *Delivery) exprVars() expr.Vars {
 	return func(name string) (expr.Source, bool) {
 		switch name {
@@ -150,11 +150,11 @@ func (d *Delivery) exprVars() expr.Vars {
 	}
 }
 
-// hiddenHeaders are headers that are nobody's business but the server's.
+// hiddenHeaders are headers that only the server may see.
 var hiddenHeaders = []string{"authorization", "proxy-authorization", "cookie"}
 
-// textsObject is texts by name. Of several by one name there are commas between, as headers mean
-// them.
+// textsObject returns texts by name as an object. Several texts with one name are joined by commas,
+// as in HTTP headers.
 func textsObject(texts map[string][]string, without []string) json.RawMessage {
 	b := []byte{'{'}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {

@@ -12,12 +12,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Body reads a body as a value: JSON as it is, a form as an object of texts, any other text as a
-// text. Nothing is null. What is said to be a form and is a JSON object or list is what it is: curl
-// says that of all that it sends. A form whose only field is payload, which holds JSON, is that
-// JSON, as GitHub and others send it.
+// Body converts a request body to a value: JSON as it is, a form to an object of texts, any other
+// text to a text, an empty body to null.
+//
+// A body that is declared as a form, but is a JSON object or list, counts as JSON, because curl
+// declares everything as a form. A form whose only field is payload, with JSON inside, counts as
+// that JSON, as GitHub and others send it.
 func Body(contentType string, body []byte) (json.RawMessage, error) {
-	kind, _, _ := mime.ParseMediaType(contentType) // one that cannot be read says nothing
+	kind, _, _ := mime.ParseMediaType(contentType) // an invalid type counts as unknown
 	trimmed := bytes.TrimSpace(body)
 	switch {
 	case len(trimmed) == 0:
@@ -40,7 +42,7 @@ func textValue(body []byte) (json.RawMessage, error) {
 	return expr.Quote(string(body)), nil
 }
 
-// formValue is an object: a text for each field, or a list where one comes several times.
+// formValue returns a form as an object: a text for each field, a list for a repeated field.
 func formValue(body string) (json.RawMessage, error) {
 	values, err := url.ParseQuery(body)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package hook decides what a delivery from outside comes to: whether it is signed, when it counts
-// as the same as another one, and which task it starts, or signals, with what.
+// Package hook decides about deliveries from outside: whether a delivery is signed, whether it
+// repeats an earlier one, and which task it starts or signals with which values.
 //
-// Promises: what a delivery says is looked at after its signature alone; a signature is compared in
-// a time that tells nothing about the right one; two deliveries have one id only when whoever has
-// the secret has signed both for that; every expression of a hook was compiled when the hook was
-// set, and all those of a delivery together have one budget. Equal deliveries come to equal acts.
+// Promises: a delivery is read only after its signature was verified. A signature is compared in
+// constant time. Two deliveries have the same id only if an owner of the secret signed both with
+// it. All expressions of a hook are compiled when the hook is set, and share one budget per
+// delivery. Equal deliveries have equal effects.
 package hook

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// Fits says what is wrong with the names of params, compared with what the flow declares that it
-// takes. What their values are is known when a delivery has come.
+// Fits returns the problems of the names of params, compared with the inputs that the flow
+// declares. Their values are known only when a delivery comes.
 func (h *Hook) Fits(in *types.Inputs) (problems Problems) {
 	if in == nil || h.params == nil || h.params.kind != expr.KindObject {
 		return nil

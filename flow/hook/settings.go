@@ -13,23 +13,27 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Settings say what becomes of the deliveries to a hook. With Signal they signal a task, else they
-// start one.
+// Settings define the effect of deliveries to a hook. With Signal they signal a task, otherwise
+// they start one.
 type Settings struct {
-	Scheme  string            `json:"scheme,omitempty"`  // how deliveries are signed; "" = Standard
-	Header  string            `json:"header,omitempty"`  // of the signature, where another one than the scheme's has it
-	When    string            `json:"when,omitempty"`    // expression: which deliveries are not passed over; "" = all
-	Flow    string            `json:"flow,omitempty"`    // slug or id
-	Version int               `json:"version,omitempty"` // 0 = the newest
-	Key     string            `json:"key,omitempty"`     // expression: the key of the start; "" = each delivery starts a task of its own
-	Params  json.RawMessage   `json:"params,omitempty"`  // template; nil = the body
-	Labels  map[string]string `json:"labels,omitempty"`  // expressions by name
-	Signal  string            `json:"signal,omitempty"`  // key of the shared state
-	Task    string            `json:"task,omitempty"`    // expression: id of the task that is signaled; "" = the one of Flow with Key
-	Value   json.RawMessage   `json:"value,omitempty"`   // template; nil = the body
+	Scheme string `json:"scheme,omitempty"` // signature scheme; "" = Standard
+	// header of the signature, if it is not the scheme's
+	Header string `json:"header,omitempty"`
+	// expression that selects deliveries, the others are ignored; "" = all
+	When    string `json:"when,omitempty"`
+	Flow    string `json:"flow,omitempty"`    // slug or id
+	Version int    `json:"version,omitempty"` // 0 = newest
+	// expression for the key of the start; "" = each delivery starts its own task
+	Key    string            `json:"key,omitempty"`
+	Params json.RawMessage   `json:"params,omitempty"` // template; nil = the body
+	Labels map[string]string `json:"labels,omitempty"` // expressions by name
+	Signal string            `json:"signal,omitempty"` // key of the shared state that is set
+	// expression for the id of the task to signal; "" = the task of Flow with Key
+	Task  string          `json:"task,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"` // template; nil = the body
 }
 
-// JSON is how settings are kept: expressions as they were written.
+// JSON returns the stored form of settings, with the text of the expressions.
 func (s Settings) JSON() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -38,10 +42,10 @@ func (s Settings) JSON() ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// Problem is something wrong with settings.
+// Problem is a problem of settings.
 type Problem struct{ Where, What string }
 
-// Problems are all that is wrong, as an error.
+// Problems are all problems of settings, as an error.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -52,7 +56,7 @@ func (p Problems) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// As makes it a flow.Error of the kind Invalid for those who ask with errors.As.
+// As converts the problems to a flow.Error of the kind Invalid, for errors.As.
 func (p Problems) As(target any) bool {
 	to, ok := target.(**flow.Error)
 	if ok {
@@ -61,18 +65,18 @@ func (p Problems) As(target any) bool {
 	return ok
 }
 
-// Vars are the names that expressions may use.
+// Vars are the names of the variables in expressions.
 var Vars = []string{"body", "headers", "query", "delivery", "hook"}
 
-// Hook is what settings mean.
+// Hook is a compiled hook.
 type Hook struct {
 	Settings
-	when, key, task *expr.CEL // nil = not said
+	when, key, task *expr.CEL // nil = not set
 	labels          map[string]*expr.CEL
 	params, value   *valueTemplate // nil = the body
 }
 
-// Compile checks settings. The error is Problems.
+// Compile checks and compiles settings. The error is of type Problems.
 func Compile(s Settings) (*Hook, error) {
 	c := &compiler{language: expr.NewLanguage(Vars...)}
 	h := &Hook{Settings: s, labels: map[string]*expr.CEL{}}
@@ -91,10 +95,10 @@ func Compile(s Settings) (*Hook, error) {
 	return h, nil
 }
 
-// compiler finds everything that is wrong.
+// compiler collects all problems of settings.
 type compiler struct {
 	language *expr.Language
-	count    int // of expressions
+	count    int // number of expressions
 	problems Problems
 }
 
@@ -102,10 +106,10 @@ func (c *compiler) addProblem(where, format string, args ...any) {
 	c.problems = append(c.problems, Problem{where, fmt.Sprintf(format, args...)})
 }
 
-// maxExpressions bounds those of one hook.
+// maxExpressions is the largest number of expressions of one hook.
 const maxExpressions = 200
 
-// checkShape looks at which settings go together.
+// checkShape checks which settings are used together.
 func (c *compiler) checkShape(s *Settings) {
 	if s.Scheme != "" && !slices.Contains(Schemes, s.Scheme) {
 		c.addProblem("scheme", "there is no scheme %.40q: it is one of %s", s.Scheme, strings.Join(Schemes, ", "))
@@ -123,7 +127,7 @@ func (c *compiler) checkShape(s *Settings) {
 	}
 }
 
-// checkStart looks at the settings of a hook that starts tasks.
+// checkStart checks the settings of a hook that starts tasks.
 func (c *compiler) checkStart(s *Settings) {
 	if s.Flow == "" {
 		c.addProblem("flow", "say which flow is started, or, with signal, what a task is told")
@@ -136,7 +140,7 @@ func (c *compiler) checkStart(s *Settings) {
 	}
 }
 
-// checkSignal looks at the settings of a hook that signals tasks.
+// checkSignal checks the settings of a hook that signals tasks.
 func (c *compiler) checkSignal(s *Settings) {
 	if (s.Task == "") == (s.Flow == "" || s.Key == "") {
 		c.addProblem("task", "say which task is signaled: by its id with task, or by flow and the key of its start")

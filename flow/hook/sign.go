@@ -12,40 +12,40 @@ import (
 	"time"
 )
 
-// The ways in which a delivery may be signed, each by HMAC-SHA256.
+// The signature schemes of deliveries. All use HMAC-SHA256.
 const (
 	Standard = "standard" // Standard Webhooks: the headers webhook-id, webhook-timestamp and webhook-signature
 	GitHub   = "github"   // X-Hub-Signature-256: sha256=<hex>, over the body alone
 	Stripe   = "stripe"   // Stripe-Signature: t=<seconds>,v1=<hex>
 )
 
-// Schemes are all of them.
+// Schemes lists all schemes.
 var Schemes = []string{Standard, GitHub, Stripe}
 
-// Bounds of what headers say.
+// Limits of header values.
 const (
 	maxHeader     = 4 << 10
 	maxSignatures = 10
 	maxID         = 200
 )
 
-// Tolerance is how far the time of a delivery may be from ours.
+// Tolerance is how far the time of a delivery may differ from our time.
 const Tolerance = 5 * time.Minute
 
-// rememberFor is how long a delivery is that may come again with the same id later than Tolerance
-// allows: senders repeat what was not answered for hours, with a new time or none.
+// rememberFor is how long the id of a delivery is kept if the delivery may be repeated after
+// Tolerance. Senders repeat an unanswered delivery for hours, with a new time or without one.
 const rememberFor = 24 * time.Hour
 
-// Signed is what the headers of a delivery claim: nothing of it is true before By has said so.
+// Signed holds the claims of a delivery's headers: they are untrusted until By has verified them.
 type Signed struct {
 	scheme string
-	id     string   // of the delivery; "" = it is told by what was signed
-	at     string   // seconds; "" = the scheme has no time
-	macs   [][]byte // any of which may be the right one
+	id     string   // id of the delivery; "" = derived from the signed content
+	at     string   // time in seconds; "" = the scheme has none
+	macs   [][]byte // any of them may be the correct one
 }
 
-// Read reads what headers claim. get gives the values of a header by its name in lower case. name,
-// if given, is the header of the signature.
+// Read reads the claims of headers. get returns the values of a header by its lower-case name.
+// name, if given, is the header of the signature.
 func Read(scheme, name string, get func(name string) []string) (*Signed, error) {
 	switch scheme {
 	case "", Standard:
@@ -65,7 +65,7 @@ func orElse(text, other string) string {
 	return other
 }
 
-// singleHeader is the value of a header that comes once.
+// singleHeader returns the value of a header that must occur once.
 func singleHeader(get func(string) []string, name string) (string, error) {
 	values := get(name)
 	switch {
@@ -163,8 +163,8 @@ func (s *Signed) checkMACs(name, form string) (*Signed, error) {
 	return s, nil
 }
 
-// isID reports whether a text may be an id. With dots, what was signed could be divided into id,
-// time and body in more than one way.
+// isID reports whether a text is a valid id. With dots in an id, the signed text could be split
+// into id, time and body in more than one way.
 func isID(text string) bool {
 	for _, c := range []byte(text) {
 		if c <= ' ' || c > '~' || c == '.' {
@@ -174,14 +174,14 @@ func isID(text string) bool {
 	return text != "" && len(text) <= maxID
 }
 
-// isTime reports whether a text is a time in seconds, written in one way only.
+// isTime reports whether a text is a time in seconds, in its only valid spelling.
 func isTime(text string) bool {
 	n, err := strconv.ParseUint(text, 10, 40)
 	return err == nil && strconv.FormatUint(n, 10) == text
 }
 
-// By reports whether a delivery with this body was signed with a secret. It takes as long for every
-// wrong signature, and as long for headers that could not be read (nil).
+// By reports whether the delivery was signed with a secret for this body. It takes the same time
+// for every wrong signature, and for headers that could not be read (s is nil).
 func (s *Signed) By(secret string, body []byte) bool {
 	if s == nil {
 		s = &Signed{}
@@ -193,7 +193,7 @@ func (s *Signed) By(secret string, body []byte) bool {
 	return found
 }
 
-// computeMAC is the right signature.
+// computeMAC returns the correct signature.
 func (s *Signed) computeMAC(secret string, body []byte) []byte {
 	h := hmac.New(sha256.New, keyOf(s.scheme, secret))
 	h.Write([]byte(s.signedPrefix())) // it never fails
@@ -201,7 +201,7 @@ func (s *Signed) computeMAC(secret string, body []byte) []byte {
 	return h.Sum(nil)
 }
 
-// signedPrefix is what is signed before the body.
+// signedPrefix returns the signed text before the body.
 func (s *Signed) signedPrefix() string {
 	switch s.scheme {
 	case Standard:
@@ -212,8 +212,8 @@ func (s *Signed) signedPrefix() string {
 	return ""
 }
 
-// keyOf is the key that a secret stands for. Standard Webhooks write keys in base64 behind a
-// prefix; elsewhere a secret is its own text.
+// keyOf returns the key of a secret. Standard Webhooks write keys in base64 after a prefix;
+// elsewhere the secret itself is the key.
 func keyOf(scheme, secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok && scheme == Standard {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {
@@ -223,12 +223,12 @@ func keyOf(scheme, secret string) []byte {
 	return []byte(secret)
 }
 
-// Late says why a delivery has come at the wrong time, "" = it has not.
+// Late returns why a delivery came at the wrong time; "" if it did not.
 func (s *Signed) Late(now time.Time) string {
 	if s.at == "" {
 		return ""
 	}
-	seconds, _ := strconv.ParseInt(s.at, 10, 64) // it is one
+	seconds, _ := strconv.ParseInt(s.at, 10, 64) // it is a valid number
 	switch at := time.Unix(seconds, 0); {
 	case now.Sub(at) > Tolerance:
 		return "it was signed more than five minutes ago"
@@ -238,7 +238,8 @@ func (s *Signed) Late(now time.Time) string {
 	return ""
 }
 
-// ID names the delivery: what has one id is the same delivery. It is made of what was signed alone.
+// ID returns the id of the delivery: deliveries with the same id are the same one. It is derived
+// only from signed content.
 func (s *Signed) ID(body []byte) string {
 	if s.id != "" {
 		return s.id
@@ -249,9 +250,10 @@ func (s *Signed) ID(body []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Until is when the delivery may be forgotten.
+// Until returns when the delivery may be forgotten.
 func (s *Signed) Until(now time.Time) time.Time {
-	if s.scheme == Stripe { // its id names the time, too, so what comes with the same id later is late
+	// its id includes the time, so a later delivery with the same id is rejected as late
+	if s.scheme == Stripe {
 		return now.Add(2*Tolerance + time.Minute)
 	}
 	return now.Add(rememberFor)

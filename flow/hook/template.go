@@ -7,13 +7,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// valueTemplate is a JSON value in which every text is an expression, and everything else means
-// itself.
+// valueTemplate is a JSON value in which every text is an expression; everything else is constant.
 type valueTemplate struct {
 	expr   *expr.CEL
-	fields []templateField // of an object
+	fields []templateField // fields of an object
 	items  []*valueTemplate
-	fixed  json.RawMessage // of anything else
+	fixed  json.RawMessage // any other constant
 	kind   expr.Kind
 }
 
@@ -22,7 +21,7 @@ type templateField struct {
 	value *valueTemplate
 }
 
-// maxTemplateDepth bounds how deep templates are nested.
+// maxTemplateDepth is how deep templates may nest.
 const maxTemplateDepth = 50
 
 func (c *compiler) compileTemplate(where string, v json.RawMessage) *valueTemplate {
@@ -40,7 +39,7 @@ func (c *compiler) compilePart(where string, v json.RawMessage) *valueTemplate {
 	t := &valueTemplate{kind: expr.KindOf(v)}
 	switch t.kind {
 	case expr.KindString:
-		source, _ := expr.String(v) // it is one
+		source, _ := expr.String(v) // it is a string
 		t.expr = c.compileExpr(where, source)
 	case expr.KindObject:
 		members, _ := expr.Members(v)
@@ -58,7 +57,7 @@ func (c *compiler) compilePart(where string, v json.RawMessage) *valueTemplate {
 	return t
 }
 
-// appendTo writes the value that a template has for a delivery.
+// appendTo appends the value of a template for a delivery.
 func (t *valueTemplate) appendTo(b []byte, e *deliveryEval) ([]byte, error) {
 	switch t.kind {
 	case expr.KindString:
