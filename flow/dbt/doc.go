@@ -1,12 +1,11 @@
-// Package dbt reads projects of dbt: which models there are, and which of them have to be built
-// before which.
+// Package dbt reads dbt projects: their models, and which models must be built before others.
 //
-// What it promises: a project that dbt has parsed is what its target/manifest.json says. Of another
-// one the files are read: references are found in the places where dbt would find them, and
-// whatever cannot be told without running dbt is a problem with its file and line, never a
-// dependency that is silently missing. What macros refer to is the exception: it stands in no
-// model. Nothing is run, and nothing is read outside of the files that are given.
+// Promises: for a project that dbt has parsed, the result follows target/manifest.json. For any
+// other project the package reads the files. It finds references where dbt would find them. A
+// reference that only dbt can resolve is a problem with its file and line, never a silently missing
+// dependency. References inside macros are the exception, because no model contains them. The
+// package runs nothing, and reads only the given files.
 //
-// Reading order: project.go is what others see, manifest.go and files.go are the two ways to read a
-// project, refs.go finds references in a text.
+// Reading order: project.go is the public interface, manifest.go and files.go are the two ways to
+// read a project, refs.go finds references in a text.
 package dbt

@@ -16,11 +16,11 @@ import (
 type reader struct {
 	files    fs.FS
 	folder   string
-	read     int // bytes of models
+	read     int // bytes of models read so far
 	problems define.Problems
 }
 
-// maxProblems is how many problems of a project are told.
+// maxProblems is how many problems of a project are reported.
 const maxProblems = 200
 
 // reportError reports an error at a place in a file.
@@ -34,7 +34,7 @@ func (r *reader) reportError(file string, line, column int, format string, args 
 	r.problems = append(r.problems, define.Problem{File: file, Line: line, Column: column, Severity: define.SeverityError, Msg: fmt.Sprintf(format, args...)})
 }
 
-// readText is that of a file of the project, if it is there and can be read.
+// readText returns the text of a file of the project, if it exists and is readable.
 func (r *reader) readText(name string) (text []byte, found bool) {
 	name = path.Join(r.folder, name)
 	text, err := define.Text(r.files, name)
@@ -44,17 +44,17 @@ func (r *reader) readText(name string) (text []byte, found bool) {
 	return text, err == nil
 }
 
-// maxRead is how many bytes of models are read of a project.
+// maxRead is how many bytes of models of a project are read.
 const maxRead = 256 << 20
 
 // sourceFile is a text with references.
 type sourceFile struct {
-	file   string // from the project
+	file   string // path in the project
 	builds []*buildNode
 	refs   []modelRef
 }
 
-// scanFiles makes the graph of what stands in the files.
+// scanFiles builds the graph from the files.
 func (r *reader) scanFiles(l projectLayout) *Project {
 	p := &Project{nodes: map[string]*buildNode{}}
 	r.eachFile(l.seeds, func(file string) {
@@ -81,7 +81,7 @@ func (r *reader) scanFiles(l projectLayout) *Project {
 	return p
 }
 
-// eachFile calls f with each file in some folders, as far as there are any.
+// eachFile calls f with each file in some folders, which need not exist.
 func (r *reader) eachFile(folders []string, f func(file string)) {
 	for _, folder := range folders {
 		begin := path.Join(r.folder, folder)
@@ -102,7 +102,7 @@ func (r *reader) eachFile(folders []string, f func(file string)) {
 	}
 }
 
-// addModel adds a model. Its source is nil if it has none that is read.
+// addModel adds a model. It returns nil if there is no source to read.
 func (r *reader) addModel(p *Project, folder, file string) *sourceFile {
 	at := path.Join(r.folder, file)
 	switch path.Ext(file) {
@@ -121,7 +121,7 @@ func (r *reader) addModel(p *Project, folder, file string) *sourceFile {
 	return &sourceFile{file, []*buildNode{p.addNode(m.Name, m, nil)}, r.readRefs(file).refs}
 }
 
-// addSnapshots adds those that a file defines.
+// addSnapshots adds the snapshots that a file defines.
 func (r *reader) addSnapshots(p *Project, file string) sourceFile {
 	found := r.readRefs(file)
 	s := sourceFile{file: file, refs: found.refs}
@@ -131,7 +131,7 @@ func (r *reader) addSnapshots(p *Project, file string) sourceFile {
 	return s
 }
 
-// readRefs are those in a file. What is wrong with it is told.
+// readRefs returns the references in a file, and reports its faults.
 func (r *reader) readRefs(file string) scanResult {
 	at := path.Join(r.folder, file)
 	if r.read > maxRead {
@@ -148,12 +148,13 @@ func (r *reader) readRefs(file string) scanResult {
 	return found
 }
 
-// connectRefs makes dependencies of references.
+// connectRefs turns references into dependencies.
 func (r *reader) connectRefs(p *Project, l projectLayout, s sourceFile) {
 	var needs []string
 	for _, ref := range s.refs {
 		switch {
-		case ref.project != "" && l.name != "" && ref.project != l.name: // a package's, whose models are none of the project's
+		// a model of a package, which is not a model of the project
+		case ref.project != "" && l.name != "" && ref.project != l.name:
 		case p.nodes[ref.name] == nil:
 			names := func() []string { return slices.Sorted(maps.Keys(p.nodes)) }
 			r.reportError(path.Join(r.folder, s.file), ref.line, ref.column, "there is no model, seed or snapshot %.140s%s; if it is one of a package, have dbt parse write %s",

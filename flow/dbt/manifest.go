@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Manifest is where dbt writes down what it has found in a project, from where the project is.
+// Manifest is the file, relative to the project, to which dbt writes the contents of a project.
 const Manifest = "target/manifest.json"
 
 // maxManifest is how many bytes of it are read.
@@ -23,7 +23,7 @@ const maxManifest = 256 << 20
 type manifestNode struct {
 	Kind    string          `json:"resource_type"`
 	Name    string          `json:"name"`
-	Path    string          `json:"path"` // from the folder that it was found in
+	Path    string          `json:"path"` // relative to the folder where it was found
 	File    string          `json:"original_file_path"`
 	Package string          `json:"package_name"`
 	Version json.RawMessage `json:"version"`
@@ -32,8 +32,8 @@ type manifestNode struct {
 	} `json:"depends_on"`
 }
 
-// readManifest is the project as dbt has written it down; nil if it has not, or that cannot be
-// read.
+// readManifest returns the project that dbt has parsed; nil if there is no manifest, or if it is
+// unreadable.
 func (r *reader) readManifest(l projectLayout) *Project {
 	name := path.Join(r.folder, l.target, "manifest.json")
 	file, err := r.files.Open(name)
@@ -51,8 +51,8 @@ func (r *reader) readManifest(l projectLayout) *Project {
 	return p
 }
 
-// eachNode reads the nodes of a manifest one by one: beside them, in one of a large project, stand
-// many times as many bytes of other things.
+// eachNode reads the nodes of a manifest singly: in a large project, the manifest holds many times
+// as many bytes of other data.
 func eachNode(from io.Reader, each func(key string, n *manifestNode)) error {
 	d := json.NewDecoder(from)
 	if err := openObject(d); err != nil {
@@ -101,7 +101,8 @@ func openObject(d *json.Decoder) error {
 	return err
 }
 
-// addManifestNode takes a node over. Tests and what else a manifest has there nothing waits for.
+// addManifestNode adds a node. Tests and other kinds of nodes are left out, because no model waits
+// for them.
 func (r *reader) addManifestNode(p *Project, l projectLayout, key string, n *manifestNode, manifest string) {
 	switch n.Kind {
 	case "model":
@@ -125,7 +126,8 @@ func modelOf(n *manifestNode) *Model {
 	if m.Name == "" {
 		m.Name = nameOf(file)
 	}
-	if v := n.Version; len(v) > 0 && expr.KindOf(v) != expr.KindNull { // dbt builds all versions of a model that is named without
+	// dbt builds all versions of a model that is named without a version
+	if v := n.Version; len(v) > 0 && expr.KindOf(v) != expr.KindNull {
 		text, isText := expr.String(v)
 		if !isText {
 			text = string(v)
@@ -135,7 +137,8 @@ func modelOf(n *manifestNode) *Model {
 	return m
 }
 
-// dottedPath is the path of a model as its task is called, nameOf its last part.
+// dottedPath returns the path of a model in the form of its task name; nameOf returns its last
+// part.
 func dottedPath(file string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(file, path.Ext(file)), "/", ".")
 }

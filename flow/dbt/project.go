@@ -11,32 +11,33 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// File is what each project has.
+// File is the file that every dbt project has.
 const File = "dbt_project.yml"
 
-// Project is a project of dbt.
+// Project is a dbt project.
 type Project struct {
-	Models []*Model // by their paths
-	Parsed bool     // dbt has written down what there is
+	Models []*Model // in order of their paths
+	Parsed bool     // read from the manifest of dbt
 
-	nodes map[string]*buildNode // all that dbt builds, by what others know it by
+	nodes map[string]*buildNode // everything that dbt builds, by the name that references use
 }
 
-// Model is a model of the project itself; those of its packages are none.
+// Model is a model of the project itself, not of its packages.
 type Model struct {
-	Name string // by which dbt is told to build it
-	Path string // folders and name, with dots between: marts.core.dim_customers
+	Name string // the name for dbt's selection of models
+	Path string // folders and name, separated by dots: marts.core.dim_customers
 	File string
 	node *buildNode
 }
 
-// buildNode is something that dbt builds: a model, also of a package, a seed or a snapshot.
+// buildNode is anything that dbt builds: a model, including those of packages, a seed or a
+// snapshot.
 type buildNode struct {
-	model *Model // nil = it is none of the project's
+	model *Model // nil if it is not a model of the project
 	needs []string
 }
 
-// Read reads the project in a folder. It is nil without problems if there is none.
+// Read reads the project in a folder. It returns nil without problems if there is none.
 func Read(files fs.FS, folder string) (*Project, define.Problems) {
 	r := &reader{files: files, folder: folder}
 	l, found := r.readLayout()
@@ -61,9 +62,9 @@ func (p *Project) addNode(key string, m *Model, needs []string) *buildNode {
 	return n
 }
 
-// Select are the models that patterns name, all of them where there is no pattern, and the patterns
-// that name none, by their index. A pattern is a folder with .* behind it, or a model by its path
-// or its name; a * within a name is any part of it.
+// Select returns the models that match the patterns, or all models without patterns. It also
+// returns the indexes of patterns that match nothing. A pattern is a folder followed by .*, or a
+// model by its path or its name; a * within a name matches any part of it.
 func (p *Project) Select(patterns []string) (chosen []*Model, none []int) {
 	if len(patterns) == 0 {
 		return p.Models, nil
@@ -88,7 +89,7 @@ func (p *Project) Select(patterns []string) (chosen []*Model, none []int) {
 	return chosen, none
 }
 
-// matchesPattern reports whether a pattern means the model.
+// matchesPattern reports whether a pattern matches the model.
 func (m *Model) matchesPattern(pattern string) bool {
 	wanted, parts := strings.Split(pattern, "."), strings.Split(m.Path, ".")
 	last := len(wanted) - 1
@@ -108,8 +109,8 @@ func matchParts(wanted, parts []string) bool {
 	})
 }
 
-// Before are those of some models that have to be built before one of them, also where others stand
-// between. In a circle it is among them itself.
+// Before returns the chosen models that must be built before m, even if other models stand between.
+// In a cycle, m itself is among them.
 func (p *Project) Before(m *Model, chosen func(*Model) bool) (before []*Model) {
 	seen := map[*buildNode]bool{}
 	var visit func(keys []string)
@@ -131,9 +132,9 @@ func (p *Project) Before(m *Model, chosen func(*Model) bool) (before []*Model) {
 	return before
 }
 
-// projectLayout is what a project says of where its parts are.
+// projectLayout holds the folders of a project's parts.
 type projectLayout struct {
-	name                     string // "" = only dbt knows
+	name                     string // "" if only dbt knows it
 	models, seeds, snapshots []string
 	target                   string
 }
@@ -159,7 +160,7 @@ func (r *reader) readLayout() (l projectLayout, found bool) {
 	return l, raw != nil
 }
 
-// readFolders are those that a field names, or the one that dbt takes then.
+// readFolders returns the folders that a field names, otherwise dbt's default.
 func readFolders(raw []byte, said *define.Reporter, field, otherwise string) (list []string) {
 	named, has := expr.Field(raw, field)
 	if !has {

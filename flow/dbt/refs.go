@@ -5,34 +5,34 @@ import (
 	"unicode/utf8"
 )
 
-// modelRef is a reference to something that dbt builds.
+// modelRef is a reference to a node that dbt builds.
 type modelRef struct {
-	project, name string // project is "" where none is named
+	project, name string // project is "" if none is named
 	line, column  int
 }
 
-// refFault is what is wrong at a place of a text.
+// refFault is a fault at a place of a text.
 type refFault struct {
 	line, column int
 	msg          string
 }
 
-// scanResult are what was found in a text.
+// scanResult holds the parts that were found in a text.
 type scanResult struct {
 	refs      []modelRef
-	snapshots []string // that it defines
+	snapshots []string // names of snapshots that it defines
 	faults    []refFault
 }
 
-// finder goes through a text of SQL with templates of Jinja inside. Only these mean anything to it:
-// to dbt, too, one inside of a comment of SQL, such as `-- depends_on: {{ ref('x') }}`, is a
-// reference, and one inside of a comment or a text of Jinja is none.
+// finder scans SQL text with Jinja templates; only the templates matter. As in dbt, a template
+// inside an SQL comment, such as `-- depends_on: {{ ref('x') }}`, is a reference. A template inside
+// a Jinja comment or string is not.
 type finder struct {
 	scanResult
 	text string
 	at   int
 
-	counted, line, column int // as far as lines were counted
+	counted, line, column int // position up to which lines were counted
 }
 
 func findRefs(text string) scanResult {
@@ -57,7 +57,7 @@ func findRefs(text string) scanResult {
 	return f.scanResult
 }
 
-// skipBlock goes behind something that means nothing.
+// skipBlock moves past a block without meaning.
 func (f *finder) skipBlock(begin, end string) {
 	length := strings.Index(f.text[f.at+len(begin):], end)
 	if length < 0 {
@@ -68,7 +68,7 @@ func (f *finder) skipBlock(begin, end string) {
 	f.at += len(begin) + length + len(end)
 }
 
-// readStatement reads one: a snapshot has a name, and what is raw is no template.
+// readStatement reads a statement: it collects the name of a snapshot, and skips raw blocks.
 func (f *finder) readStatement() {
 	begin := f.at
 	words := f.readTemplate("{%", "%}")
@@ -80,7 +80,7 @@ func (f *finder) readStatement() {
 	}
 }
 
-// skipRaw goes behind the end of what is raw.
+// skipRaw moves past the end of a raw block.
 func (f *finder) skipRaw(begin int) {
 	for {
 		open := strings.Index(f.text[f.at:], "{%")
@@ -96,7 +96,8 @@ func (f *finder) skipRaw(begin int) {
 	}
 }
 
-// readTemplate reads one to its end. It gives the words that are neither texts nor parts of others.
+// readTemplate reads a template to its end. It returns the words that are not in strings and not
+// parts of others.
 func (f *finder) readTemplate(begin, end string) (words []string) {
 	start, depth := f.at, 0
 	for f.at += len(begin); f.at < len(f.text); {
@@ -126,7 +127,7 @@ func (f *finder) readTemplate(begin, end string) (words []string) {
 	return words
 }
 
-// readWord reads a word, and what it is called with where it is ref.
+// readWord reads a word, and the arguments if it is a call of ref.
 func (f *finder) readWord() string {
 	begin := f.at
 	for f.at < len(f.text) && isWord(f.text[f.at]) {
@@ -139,8 +140,7 @@ func (f *finder) readWord() string {
 	return word
 }
 
-// isPart reports whether a word is a part of something else: all but those of dbt's own builtins
-// are.
+// isPart reports whether a word is an attribute of something other than dbt's builtins.
 func (f *finder) isPart(begin int) bool {
 	before, dot := strings.CutSuffix(strings.TrimRight(f.text[:begin], " \t\r\n"), ".")
 	return dot && !strings.HasSuffix(strings.TrimRight(before, " \t\r\n"), "builtins")
@@ -170,14 +170,14 @@ func (f *finder) readArgument() (text string, isText bool) {
 	return f.readQuoted()
 }
 
-// remainingText is the text behind white space, where the next thing begins.
+// remainingText skips white space and returns the text after it.
 func (f *finder) remainingText() string {
 	rest := strings.TrimLeft(f.text[f.at:], " \t\r\n")
 	f.at = len(f.text) - len(rest)
 	return rest
 }
 
-// acceptToken goes behind something if that comes next.
+// acceptToken moves past a token if it comes next.
 func (f *finder) acceptToken(what string) bool {
 	if !strings.HasPrefix(f.remainingText(), what) {
 		return false
@@ -186,7 +186,7 @@ func (f *finder) acceptToken(what string) bool {
 	return true
 }
 
-// readQuoted reads a text, whose first quote comes next.
+// readQuoted reads a string; its opening quote comes next.
 func (f *finder) readQuoted() (text string, closed bool) {
 	var b strings.Builder
 	quote := f.text[f.at]
@@ -214,8 +214,8 @@ func (f *finder) addFault(at int, msg string) {
 	f.faults = append(f.faults, refFault{line, column, msg})
 }
 
-// lineColumn is the line and column of a byte, from 1. It goes on from the one before, so that many
-// of them cost no more than the text is long.
+// lineColumn returns the line and column of a byte, from 1. It continues from the previous call, so
+// that many calls together cost one pass over the text.
 func (f *finder) lineColumn(at int) (line, column int) {
 	if at < f.counted {
 		f.counted, f.line, f.column = 0, 1, 1
