@@ -4,14 +4,14 @@ import "github.com/troupe-engine/troupe/flow"
 
 // Pair is a visit of a node in two tasks.
 type Pair struct {
-	One, Other *flow.Visit // nil = that task was never there
+	One, Other *flow.Visit // nil if the node was not visited in that task
 	Differs    []Difference
 }
 
-// Difference says what differs.
+// Difference names a property that differs.
 type Difference string
 
-// Differences. How long a visit took is none: it never is the same.
+// The differences between two visits. Durations are not compared, because they always differ.
 const (
 	DiffersState    Difference = "state"
 	DiffersAction   Difference = "action"
@@ -21,15 +21,16 @@ const (
 	DiffersOutput   Difference = "output"
 )
 
-// Compare puts the visits of two tasks beside each other, by scope, node and visit: in the order of
-// the first one, with what only the other one has behind what came before it there.
+// Compare pairs the visits of two tasks by scope, node and visit, in the order of the first task. A
+// visit that only the other task has follows the one that came before it there.
 func Compare(one, other []flow.Visit) []Pair {
 	there := make(map[flow.Address]*flow.Visit, len(other))
 	known := make(map[flow.Address]bool, len(one))
 	for i := range one {
 		known[one[i].Address] = true
 	}
-	behind, last := map[flow.Address][]Pair{}, flow.Address{} // the zero one is before all
+	// the zero address is before all others
+	behind, last := map[flow.Address][]Pair{}, flow.Address{}
 	for i := range other {
 		v := &other[i]
 		if there[v.Address] = v; known[v.Address] {
@@ -70,5 +71,5 @@ func comparePair(one, other *flow.Visit) Pair {
 	return p
 }
 
-// Same says that both tasks did the same there.
+// Same reports whether both tasks have the visit, without differences.
 func (p *Pair) Same() bool { return p.One != nil && p.Other != nil && len(p.Differs) == 0 }

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Mermaid is the view as a flowchart in Mermaid's language. Nodes that the compiler made are
+// Mermaid returns the view as a flowchart in Mermaid's language. Nodes that the compiler added are
 // dashed.
 func (v *View) Mermaid() string {
 	d := &mermaidWriter{}
@@ -20,7 +20,7 @@ func (v *View) Mermaid() string {
 	return d.b.String()
 }
 
-// Graphviz is the view as a digraph in the language DOT.
+// Graphviz returns the view as a digraph in the language DOT.
 func (v *View) Graphviz() string {
 	d := &graphvizWriter{}
 	d.writeLine("digraph %s {", dotText(cmp.Or(v.Name, "flow")))
@@ -30,8 +30,8 @@ func (v *View) Graphviz() string {
 	return d.b.String()
 }
 
-// diagramWriter is a language that diagrams are written in. Nodes go by numbers, so that slugs may
-// hold anything.
+// diagramWriter writes a diagram in one language. Nodes have numbers, so that slugs may contain any
+// characters.
 type diagramWriter interface {
 	writeNode(depth, id int, label string, ghost bool)
 	writeEdge(depth, from, to int, label string, dashed bool)
@@ -39,7 +39,7 @@ type diagramWriter interface {
 	endGroup(depth int)
 }
 
-// drawTo writes a view down.
+// drawTo draws the view with a writer.
 func (v *View) drawTo(d diagramWriter) {
 	a := &planDrawer{diagramWriter: d}
 	ids := a.drawScope(&v.Root, 1)
@@ -62,7 +62,7 @@ func (a *planDrawer) nextID() int {
 	return a.lastID
 }
 
-// drawScope draws a scope and gives the number of each node.
+// drawScope draws a scope and returns the number of each node.
 func (a *planDrawer) drawScope(g *Scope, depth int) map[string]int {
 	ids := a.drawNodes(g.Nodes, depth)
 	end := 0
@@ -104,7 +104,7 @@ func (a *planDrawer) drawNodes(nodes []*Node, depth int) map[string]int {
 	return ids
 }
 
-// firstKeys are the nodes a scope begins with.
+// firstKeys returns the nodes at which a scope starts.
 func (g *Scope) firstKeys() (keys []string) {
 	for _, n := range g.Nodes {
 		if n.Key == g.Start || g.Mode == flow.ModeDag && len(n.After) == 0 {
@@ -114,7 +114,7 @@ func (g *Scope) firstKeys() (keys []string) {
 	return keys
 }
 
-// drawUndoEdges leads from nodes to those that undo them.
+// drawUndoEdges draws edges from nodes to their compensations.
 func (a *planDrawer) drawUndoEdges(g *Scope, ids, closing map[string]int) {
 	for _, n := range g.Nodes {
 		if to, ok := closing[n.Compensate]; ok {
@@ -203,7 +203,7 @@ func (g *graphvizWriter) beginGroup(depth, id int, label string) {
 
 func (g *graphvizWriter) endGroup(depth int) { g.writeLine("%s}", indentText(depth)) }
 
-// dotText is a quoted text: in DOT only quotes and backslashes are escaped.
+// dotText returns a quoted text for DOT, where only quotes and backslashes are escaped.
 func dotText(label string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(label) + `"`
 }

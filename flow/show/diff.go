@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// What of a flow has changed.
+// The changed part of a flow (Change.What).
 const (
 	ChangedFlow  = "flow"
 	ChangedInput = "input"
@@ -20,25 +20,25 @@ const (
 	ChangedEdge  = "edge"
 )
 
-// How it has.
+// The kind of change (Change.How).
 const (
 	Added   = "added"
 	Removed = "removed"
 	Changed = "changed"
 )
 
-// Change is a difference between two plans that somebody made. What a node that the compiler has
-// made differs in belongs to the one that it was made for.
+// Change is a difference between two plans that their authors made. A difference in a node that the
+// compiler added is reported for the node that it was added for.
 type Change struct {
 	What, How string
-	Scope     string // of the plan
-	Node      string // of an edge the one it leads from, or the one that depends
-	Field     string // of an edge its action
+	Scope     string // scope of the plan
+	Node      string // for an edge, the node where it starts, or the dependent node
+	Field     string // for an edge, its action
 	Old, New  string
 }
 
-// Diff tells how two plans differ, when, how long and how often something is tried as well: the
-// flow first, then what it takes, then node by node, then what leads from one to the other.
+// Diff returns the differences between two plans, including timeouts, retries and limits: first of
+// the flow, then of its inputs, then node by node, then of the edges.
 func Diff(old, new *flow.Plan) []Change {
 	d := &planDiffer{list: []Change{}}
 	diffAspects(d, Change{What: ChangedFlow}, planAspects, old, new, "inputs")
@@ -52,7 +52,7 @@ func Diff(old, new *flow.Plan) []Change {
 
 var changeRank = map[string]int{ChangedFlow: 0, ChangedInput: 1, ChangedNode: 2, ChangedEdge: 3}
 
-// planSettings of a flow are no part of its shape.
+// planSettings are settings of a flow that are not part of its shape.
 var planSettings = []shapeAspect[*flow.Plan]{
 	{name: "profile", textOf: func(p *flow.Plan) string { return string(p.Profile) }},
 	{name: "timeout", textOf: func(p *flow.Plan) string { return durationText(p.TimeoutMS) }},
@@ -60,7 +60,7 @@ var planSettings = []shapeAspect[*flow.Plan]{
 	{name: "keys", textOf: func(p *flow.Plan) string { return strings.Join(permitsOf(p.Keys), "; ") }},
 }
 
-// tryAspects of a node are neither.
+// tryAspects are settings of a node that are not part of its shape.
 var tryAspects = []shapeAspect[scopedNode]{
 	{name: "times", textOf: func(s scopedNode) string { return strings.Join(timesOf(s.n).timeNotes(), "; ") }},
 	{name: "units at once", textOf: func(s scopedNode) string {
@@ -94,7 +94,7 @@ func diffAspects[T any](d *planDiffer, at Change, aspects []shapeAspect[T], was,
 	}
 }
 
-// diffInputs are compared one by one.
+// diffInputs compares the declared inputs one by one.
 func (d *planDiffer) diffInputs(scope string, old, new json.RawMessage) {
 	if old == nil && new == nil || expr.Equal(old, new) {
 		return
@@ -118,13 +118,13 @@ func (d *planDiffer) diffInputs(scope string, old, new json.RawMessage) {
 	}
 }
 
-// propertiesOf are what a schema says of each property of an object.
+// propertiesOf returns the schema of each property of an object, as text.
 func propertiesOf(schema json.RawMessage) map[string]string {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
 	}
-	_ = json.Unmarshal(schema, &s) // nothing is known of one that is another kind
+	_ = json.Unmarshal(schema, &s) // a schema of another kind has no known properties
 	all := map[string]string{}
 	for name, of := range s.Properties {
 		all[name] = compactText(of)
@@ -135,7 +135,7 @@ func propertiesOf(schema json.RawMessage) map[string]string {
 	return all
 }
 
-// diffScope compares the nodes of a scope; nil is one without any.
+// diffScope compares the nodes of a scope; nil is a scope without nodes.
 func (d *planDiffer) diffScope(path string, old, new *flow.PlanScope) {
 	old, new = cmp.Or(old, &flow.PlanScope{}), cmp.Or(new, &flow.PlanScope{})
 	if path != "" && old.Nodes != nil && new.Nodes != nil {
@@ -166,8 +166,7 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// addLoneNode tells of a node that only one of the plans has, with what leads from it and what is
-// inside.
+// addLoneNode reports a node that only one of the plans has, with its edges and its inner nodes.
 func (d *planDiffer) addLoneNode(at Change, how string, s scopedNode) {
 	if name := madeFor(s); name != "" {
 		at.Node = name
@@ -186,7 +185,7 @@ func (d *planDiffer) addLoneNode(at Change, how string, s scopedNode) {
 	}
 }
 
-// addOneSided adds a change of which only one side says something.
+// addOneSided adds a change with a value on one side only.
 func (d *planDiffer) addOneSided(at Change, how, field, side, text string) {
 	if side == Removed {
 		d.addChange(at, how, field, text, "")
@@ -195,7 +194,7 @@ func (d *planDiffer) addOneSided(at Change, how, field, side, text string) {
 	d.addChange(at, how, field, "", text)
 }
 
-// madeFor is the node that the compiler made one for; "" = somebody wrote it.
+// madeFor returns the node that the compiler added s for; "" if an author wrote s.
 func madeFor(s scopedNode) string {
 	if s.n.Dag == nil || s.n.Dag.For < 0 {
 		return ""
@@ -203,7 +202,7 @@ func madeFor(s scopedNode) string {
 	return s.g.Dag.List[s.n.Dag.For].Key
 }
 
-// diffNode compares one that both plans have.
+// diffNode compares a node that both plans have.
 func (d *planDiffer) diffNode(at Change, was, is scopedNode) {
 	made := madeFor(is)
 	if made != "" {
@@ -225,10 +224,10 @@ func (d *planDiffer) diffNode(at Change, was, is scopedNode) {
 	d.diffEdges(at, edgesOf(was), edgesOf(is))
 }
 
-// planEdge leads somewhere after an action, or to a node that has to end first.
+// planEdge is an edge for an action, or a dependency on a node that must end first.
 type planEdge struct{ action, to string }
 
-// afterText is the field of an edge of dag mode.
+// afterText is the field name of a dependency of dag mode.
 const afterText = "after"
 
 func edgesOf(s scopedNode) (edges []planEdge) {
@@ -246,8 +245,8 @@ func edgesOf(s scopedNode) (edges []planEdge) {
 	return edges
 }
 
-// diffEdges compares what leads from a node. One that has the action of another is that one,
-// changed.
+// diffEdges compares the edges of a node. If both plans have an edge for the same action, it counts
+// as changed.
 func (d *planDiffer) diffEdges(at Change, was, is []planEdge) {
 	for _, e := range was {
 		i := slices.IndexFunc(is, func(other planEdge) bool { return other.action == e.action && e.action != afterText })

@@ -1,3 +1,3 @@
-// Package show renders plans for people: as text, as diagrams, as data, and how two of them differ,
-// or two tasks.
+// Package show renders plans for display: as text, diagrams and data. It also renders the
+// differences between two plans or two tasks.
 package show

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Graph is a plan as a page draws it: all its nodes in one list, those of a scope together and in
-// the order in which a digest tells them, and what leads from node to node by their indexes.
+// Graph is a plan in the form that a page draws: a flat list of nodes and the edges between their
+// indexes. Nodes of a scope are adjacent, in the same order as in a digest.
 type Graph struct {
 	Mode   flow.Mode
 	Scopes []GraphScope
@@ -17,44 +17,46 @@ type Graph struct {
 	Edges  []GraphEdge
 }
 
-// GraphScope is a scope of it: so many of its nodes from the first one on.
+// GraphScope is a scope of a graph: a range of its nodes.
 type GraphScope struct {
-	Path         string // the keys of the nodes that it is inside of, escaped as in the paths of a task's scopes; ~ is where a task closes
+	// keys of the enclosing nodes, escaped as in the scope paths of a task; ~ is the scope of
+	// compensations and finally
+	Path         string
 	Mode         flow.Mode
 	Start        string
-	Node         int // that it is inside of; -1 = none
+	Node         int // index of the enclosing node; -1 = none
 	First, Nodes int
 }
 
-// GraphNode is a node of it.
+// GraphNode is a node of a graph.
 type GraphNode struct {
 	*Node
 	Scope   string
-	Name    string // what people call it, when that is not its key
+	Name    string // display name, if it differs from the key
 	Route   string
 	Service string
-	Tries   string // in words
-	Path    string // its key behind those of the nodes around it, as in the text of the definition
-	Inside  string // path of the scope inside of it; "" = none
+	Tries   string // retry settings in words
+	Path    string // its key after those of the enclosing nodes, as in the text of the definition
+	Inside  string // path of the inner scope; "" = none
 }
 
 // Kinds of edges.
 const (
-	EdgeNext  = ""      // graph mode: after an action
+	EdgeNext  = ""      // graph mode: for an action
 	EdgeAfter = "after" // dag mode: a dependency
-	EdgeUndo  = "undo"  // it compensates the other one
+	EdgeUndo  = "undo"  // compensation of the node
 )
 
-// GraphEdge leads from a node to another one; To -1 ends the scope.
+// GraphEdge leads from one node to another; To -1 ends the scope.
 type GraphEdge struct {
 	From, To int
 	Kind     string
 	Action   string
-	When     string // of a choice: the condition
-	Always   bool   // dag mode: it runs however the other one ends
+	When     string // condition, for an edge of a choice
+	Always   bool   // dag mode: the node runs regardless of how the other one ends
 }
 
-// GraphOf draws a plan.
+// GraphOf returns the graph of a plan.
 func GraphOf(p *flow.Plan) *Graph {
 	g := &Graph{Mode: p.Root.Mode()}
 	g.addScope(p.Root, "", "", -1)
@@ -69,7 +71,7 @@ func GraphOf(p *flow.Plan) *Graph {
 
 const closingPath = "~"
 
-// addScope adds a scope, and then those inside of its nodes.
+// addScope adds a scope, and then the inner scopes of its nodes.
 func (g *Graph) addScope(of *flow.PlanScope, path, keys string, node int) {
 	order, first := of.Order(), len(g.Nodes)
 	g.Scopes = append(g.Scopes, GraphScope{Path: path, Mode: of.Mode(), Start: of.Start, Node: node, First: first, Nodes: len(order)})
@@ -104,7 +106,8 @@ func graphNode(of *flow.PlanScope, n *flow.PlanNode, path, keys string) GraphNod
 	return v
 }
 
-// shallowNode shows a node without what is inside of it, which has nodes of its own in the list.
+// shallowNode returns a node without its inner scope, whose nodes have their own entries in the
+// list.
 func shallowNode(n *flow.PlanNode, show func(*flow.PlanNode) *Node) *Node {
 	bare := *n
 	bare.Sub = nil
@@ -127,7 +130,8 @@ func (g *Graph) addEdges(of *flow.PlanScope, n *flow.PlanNode, index int, at map
 	}
 }
 
-// addUndoEdges leads from nodes to those that undo them, which begin at an index.
+// addUndoEdges adds edges from nodes to their compensations; first is the index of the first
+// compensation.
 func (g *Graph) addUndoEdges(first int) {
 	by := map[string]int{}
 	for i := first; i < len(g.Nodes); i++ {
@@ -140,8 +144,8 @@ func (g *Graph) addUndoEdges(first int) {
 	}
 }
 
-// Origin is the path of the node in the text of the definition that a node was made for, or that it
-// is.
+// Origin returns the path, in the text of the definition, of the node itself or of the node that it
+// was added for.
 func (n *GraphNode) Origin() string {
 	if n.For == "" {
 		return n.Path

@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// permitsOf says what somebody has to be given before it goes on; nil = nothing.
+// permitsOf describes the permits that a task or an attempt needs before it starts; nil if none.
 func permitsOf(k *flow.Keys) []string {
 	if k == nil {
 		return nil

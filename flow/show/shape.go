@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Differences tells how the shapes of two plans differ: their nodes and the order of these, what
-// each of them does, with what, after which others and under which conditions. When, how long, how
-// often and how many at a time something is tried is no part of it.
+// Differences returns the differences in shape of two plans: the nodes and their order, their work
+// and its inputs, their dependencies and conditions. Timeouts, retries and limits are not part of
+// the shape.
 func Differences(old, new *flow.Plan) []string {
 	list := []string{}
 	list = appendDifferences(list, "the flow", planAspects, old, new)
@@ -22,7 +22,7 @@ func Differences(old, new *flow.Plan) []string {
 	return append(list, graphDifferences("", old.Closing, new.Closing)...)
 }
 
-// graphDifferences are those of a scope; nil is one without nodes.
+// graphDifferences returns the differences of a scope; nil is a scope without nodes.
 func graphDifferences(prefix string, old, new *flow.PlanScope) (list []string) {
 	old, new = cmp.Or(old, &flow.PlanScope{}), cmp.Or(new, &flow.PlanScope{})
 	if prefix != "" {
@@ -52,7 +52,8 @@ func graphDifferences(prefix string, old, new *flow.PlanScope) (list []string) {
 	return list
 }
 
-// keysOf are the keys of the nodes in the order that means something: of a graph it does not.
+// keysOf returns the keys of the nodes, sorted for a graph, and in the order of the definition for
+// a dag, where the order matters.
 func keysOf(g *flow.PlanScope) []string {
 	if g.Mode() == flow.ModeGraph {
 		return slices.Sorted(maps.Keys(g.Nodes))
@@ -64,11 +65,12 @@ func keysOf(g *flow.PlanScope) []string {
 	return keys
 }
 
-// shapeAspect is a part of the shape of something, as a text; "" is none.
+// shapeAspect is an aspect of the shape of T, as text; "" = none.
 type shapeAspect[T any] struct {
 	name   string
 	textOf func(T) string
-	equal  func(a, b json.RawMessage) bool // of texts that are values; nil = equal texts
+	// compares texts that are JSON values; nil = compare texts
+	equal func(a, b json.RawMessage) bool
 }
 
 func (a shapeAspect[T]) isDifferent(was, is string) bool {
@@ -84,7 +86,7 @@ func appendDifferences[T any](list []string, what string, aspects []shapeAspect[
 	return list
 }
 
-// scopedNode is a node in its graph.
+// scopedNode is a node with its scope.
 type scopedNode struct {
 	g *flow.PlanScope
 	n *flow.PlanNode
@@ -107,7 +109,7 @@ var graphAspects = []shapeAspect[*flow.PlanScope]{
 	{name: "inputs", textOf: func(g *flow.PlanScope) string { return string(g.Inputs.Schema()) }, equal: expr.Equal},
 }
 
-// modeOf is "" for a scope without nodes.
+// modeOf returns the mode of a scope; "" if it has no nodes.
 func modeOf(g *flow.PlanScope) string {
 	if g.Nodes == nil {
 		return ""
@@ -115,7 +117,7 @@ func modeOf(g *flow.PlanScope) string {
 	return string(g.Mode())
 }
 
-// errorReaction of a dag to a failed node.
+// errorReaction returns how a dag reacts to a failed node.
 func errorReaction(g *flow.PlanScope) string {
 	switch {
 	case g.Mode() == flow.ModeGraph:
@@ -126,7 +128,7 @@ func errorReaction(g *flow.PlanScope) string {
 	return "continue"
 }
 
-// nodeAspects are what the shape of a node consists of, beside its kind and the flow inside.
+// nodeAspects are the aspects of a node's shape, except its kind and its inner flow.
 var nodeAspects = []shapeAspect[scopedNode]{
 	{name: "route", textOf: func(s scopedNode) string {
 		if s.n.Single || s.n.Kind == flow.KindFanout {
@@ -184,7 +186,7 @@ func dagAspect(name string, of func(*flow.PlanScope, *flow.PlanDag) string) shap
 	}}
 }
 
-// asValue is an aspect whose texts are JSON: how a value is written is no part of the shape.
+// asValue returns an aspect whose texts are JSON: the spelling of a value is not part of the shape.
 func asValue(a shapeAspect[scopedNode]) shapeAspect[scopedNode] {
 	a.equal = expr.Equal
 	return a
@@ -197,11 +199,11 @@ func wordIf(yes bool, word string) string {
 	return ""
 }
 
-// execText is who carries out a job, and what goes along with it.
+// execText describes the carrier of a job and its settings.
 func execText(x *flow.Exec) string {
 	own := *x
 	if own.Type == flow.ExecQueue || own.Type == flow.ExecDirect || own.Type == flow.ExecHTTP {
-		own.Type = "" // the route tells
+		own.Type = "" // the route shows the type
 	}
 	return asJSON(struct {
 		Type    flow.ExecType   `json:"exec_type,omitempty"`
@@ -214,7 +216,7 @@ func execText(x *flow.Exec) string {
 	}{own.Type, own.Service, own.Func, own.Script, own.Program, own.Params, own.Labels})
 }
 
-// partsText are the units of a parallel, and those of a foreach that are carried out differently.
+// partsText describes the units of a parallel, and the units of a foreach with other executors.
 func partsText(e *flow.Each) string {
 	if e == nil {
 		return ""
@@ -258,7 +260,7 @@ func edgesText(n *flow.PlanNode) string {
 	return strings.Join(edges, ", ")
 }
 
-// mappedText is what a mapped input is put together of.
+// mappedText describes the parts of a mapped input.
 func mappedText(d *flow.PlanDag) string {
 	switch {
 	case d.Bindings == nil:
@@ -292,7 +294,7 @@ func compactText(v json.RawMessage) string {
 	return string(v)
 }
 
-// asJSON is a value's JSON; "" if there is nothing in it.
+// asJSON returns the JSON of a value; "" if that is {}.
 func asJSON(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -12,65 +12,69 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// View is a plan as people look at it: what the compiler made of a definition, the nodes it added
-// included.
+// View is a plan for display, including the nodes that the compiler added.
 type View struct {
-	Name    string        `json:"name,omitempty"`
-	Profile flow.Profile  `json:"profile,omitempty"`
-	Result  string        `json:"result,omitempty"` // graph mode: the key of shared that is the task's result
+	Name    string       `json:"name,omitempty"`
+	Profile flow.Profile `json:"profile,omitempty"`
+	// graph mode: the key of shared with the task's result
+	Result  string        `json:"result,omitempty"`
 	Finally string        `json:"finally,omitempty"`
-	Inputs  []types.Input `json:"inputs,omitempty"` // what a task is started with, where that is declared
-	Keys    []string      `json:"keys,omitempty"`   // what a task has to be given before it begins
+	Inputs  []types.Input `json:"inputs,omitempty"` // declared inputs of a task
+	Keys    []string      `json:"keys,omitempty"`   // permits that a task needs before it starts
 	Root    Scope         `json:"root"`
-	Closing []*Node       `json:"closing,omitempty"` // nodes that run when everything else is over
+	Closing []*Node       `json:"closing,omitempty"` // nodes that run after everything else
 }
 
-// Scope is a scope of it.
+// Scope is a scope of a view.
 type Scope struct {
 	Mode    flow.Mode `json:"mode"`
 	OnError string    `json:"on_error,omitempty"`
 	Start   string    `json:"start,omitempty"`
-	Output  string    `json:"output,omitempty"` // dag mode: the node whose output is the scope's
-	Nodes   []*Node   `json:"nodes"`            // dag mode: in the order of the definition; graph mode: as they are reached
+	// dag mode: the node whose output is the output of the scope
+	Output string `json:"output,omitempty"`
+	// dag mode: in the order of the definition; graph mode: in the order in which they are reached
+	Nodes []*Node `json:"nodes"`
 }
 
-// Node is a node of it.
+// Node is a node of a view.
 type Node struct {
-	Key        string        `json:"key"`
-	Kind       flow.Kind     `json:"kind"`
-	Handler    string        `json:"handler,omitempty"` // who carries out its jobs, such as queue:paint
-	For        string        `json:"for,omitempty"`     // the node that the compiler made it for
-	After      []string      `json:"after,omitempty"`   // dag mode: what it waits for
-	Always     bool          `json:"always,omitempty"`
-	When       string        `json:"when,omitempty"` // which conditions it has
-	SkipMode   flow.SkipMode `json:"skip_mode,omitempty"`
-	Exhausted  flow.SkipMode `json:"on_exhausted,omitempty"`
-	Items      string        `json:"items,omitempty"` // where the units come from
-	Window     int           `json:"concurrency,omitempty"`
-	Keys       []string      `json:"keys,omitempty"`       // what its attempts have to be given before they begin
-	Edges      []Edge        `json:"edges,omitempty"`      // graph mode
-	OnError    string        `json:"on_error,omitempty"`   // graph mode: follow, where it does not say fail
-	OnMissing  string        `json:"on_missing,omitempty"` // graph mode: coerce, where it does not say fail
-	Compensate string        `json:"compensate,omitempty"`
+	Key       string        `json:"key"`
+	Kind      flow.Kind     `json:"kind"`
+	Handler   string        `json:"handler,omitempty"` // carrier of its jobs, such as queue:paint
+	For       string        `json:"for,omitempty"`     // the node that the compiler added it for
+	After     []string      `json:"after,omitempty"`   // dag mode: its dependencies
+	Always    bool          `json:"always,omitempty"`
+	When      string        `json:"when,omitempty"` // its conditions
+	SkipMode  flow.SkipMode `json:"skip_mode,omitempty"`
+	Exhausted flow.SkipMode `json:"on_exhausted,omitempty"`
+	Items     string        `json:"items,omitempty"` // source of the units
+	Window    int           `json:"concurrency,omitempty"`
+	// permits that its attempts need before they start
+	Keys       []string `json:"keys,omitempty"`
+	Edges      []Edge   `json:"edges,omitempty"`      // graph mode
+	OnError    string   `json:"on_error,omitempty"`   // graph mode: follow, if set
+	OnMissing  string   `json:"on_missing,omitempty"` // graph mode: coerce, if set
+	Compensate string   `json:"compensate,omitempty"`
 	Times
 	Inside *Scope `json:"inside,omitempty"`
 
-	note string // what it runs for, of one that runs when everything else is over
+	note string // purpose of a node that runs after everything else
 }
 
 // Edge leads to the next node; To "" ends the scope.
 type Edge struct {
 	Action string `json:"action"`
 	To     string `json:"to"`
-	When   string `json:"when,omitempty"` // of a choice: the condition on which it is taken; "" = when no other one is
+	// condition of an edge of a choice; "" = taken when no other edge is
+	When string `json:"when,omitempty"`
 }
 
 func (e *Edge) labelText() string { return e.Action + withPrefix(" when ", e.When) }
 
-// Ghost reports whether the compiler made the node for another one.
+// Ghost reports whether the compiler added the node for another one.
 func (n *Node) Ghost() bool { return n.For != "" || n.Kind == flow.KindJoin }
 
-// Plan shows a plan under a name.
+// Plan returns the view of a plan under a name.
 func Plan(p *flow.Plan, name string) *View {
 	v := &View{Name: name, Profile: p.Profile, Result: p.Root.Result, Finally: p.Finally, Keys: permitsOf(p.Keys), Root: *scopeOf(p.Root)}
 	v.Inputs = p.Root.Inputs.List()
@@ -101,7 +105,7 @@ func scopeOf(g *flow.PlanScope) *Scope {
 	return v
 }
 
-// casesOf are the conditions on which a choice takes an action.
+// casesOf returns the conditions under which a choice takes an action.
 func casesOf(n *flow.PlanNode, action string) string {
 	var texts []string
 	for _, c := range n.Cases {
@@ -162,7 +166,7 @@ func conditionText(d *flow.PlanDag) (text string) {
 	return text
 }
 
-// sourceOf says what makes the units of a fanout.
+// sourceOf describes the source of a fanout's units.
 func sourceOf(d *flow.PlanDag) (text string) {
 	if d.Items != nil {
 		text = d.Items.Text
@@ -183,7 +187,7 @@ func sourceOf(d *flow.PlanDag) (text string) {
 	return text
 }
 
-// nodeOf is what a node has in both modes.
+// nodeOf returns the part of a node that both modes have.
 func nodeOf(n *flow.PlanNode) *Node {
 	v := &Node{Key: n.Key, Kind: n.Kind, Handler: handlerOf(n), Compensate: n.Undo, Keys: permitsOf(n.Keys), Times: timesOf(n)}
 	if n.Follow {
@@ -201,7 +205,7 @@ func nodeOf(n *flow.PlanNode) *Node {
 	return v
 }
 
-// handlerOf is who carries out a node's jobs; "" where there are none.
+// handlerOf returns the carrier of a node's jobs; "" if it has none.
 func handlerOf(n *flow.PlanNode) string {
 	switch n.Kind {
 	case flow.KindExecutor, flow.KindParallel, flow.KindForeach, flow.KindFanout:
@@ -226,8 +230,8 @@ func handlerOf(n *flow.PlanNode) string {
 	}
 }
 
-// JSON is the view as data.
+// JSON returns the view as data.
 func (v *View) JSON() []byte {
-	b, _ := json.MarshalIndent(v, "", "  ") // texts and numbers are always marshaled
+	b, _ := json.MarshalIndent(v, "", "  ") // texts and numbers can always be marshaled
 	return append(b, '\n')
 }

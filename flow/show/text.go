@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// Text is the view as a table for people.
+// Text returns the view as a text table.
 func (v *View) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)\n", cmp.Or(v.Name, "flow"), strings.Join(nonEmpty(string(v.Root.Mode), withPrefix("profile ", string(v.Profile)), withPrefix("on_error ", v.Root.OnError)), ", "))
@@ -25,7 +25,7 @@ func (v *View) Text() string {
 			n.writeText(t, 1, n.note)
 		}
 	}
-	_ = t.Flush() // into a strings.Builder
+	_ = t.Flush() // writes to a strings.Builder
 	return trimLines(b.String())
 }
 
@@ -53,7 +53,7 @@ func (n *Node) writeText(t *tabwriter.Writer, depth int, note string) {
 	}
 }
 
-// nodeNotes is everything there is to say about a node.
+// nodeNotes returns all notes about a node.
 func (n *Node) nodeNotes(first string) []string {
 	notes := nonEmpty(first)
 	if len(n.After) > 0 {
@@ -89,7 +89,7 @@ func nonEmpty(texts ...string) (list []string) {
 	return list
 }
 
-// oneLineOf keeps what users wrote from breaking a table.
+// oneLineOf removes line breaks from texts of users, which would break a table.
 func oneLineOf(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Times is how often a node is tried and how long it may take, defaults of the flow and its profile
-// included.
+// Times holds the retries and time limits of a node, including defaults of the flow and its
+// profile.
 type Times struct {
-	Attempts           int     `json:"attempts,omitempty"` // of each unit, if it is more than one
-	WaitMS             int64   `json:"wait_ms,omitempty"`  // before the second one
+	Attempts           int     `json:"attempts,omitempty"` // attempts per unit, if more than one
+	WaitMS             int64   `json:"wait_ms,omitempty"`  // before the second attempt
 	MaxWaitMS          int64   `json:"max_wait_ms,omitempty"`
-	Exponential        bool    `json:"exponential,omitempty"` // each wait is twice the one before
+	Exponential        bool    `json:"exponential,omitempty"` // each wait is twice the previous one
 	Jitter             float64 `json:"jitter,omitempty"`
 	TimeoutMS          int64   `json:"timeout_ms,omitempty"`
 	StartDelayMS       int64   `json:"start_delay_ms,omitempty"`
@@ -33,7 +33,7 @@ func timesOf(n *flow.PlanNode) Times {
 	return v
 }
 
-// timeNotes is that for people.
+// timeNotes returns the settings as text.
 func (v Times) timeNotes() []string {
 	return nonEmpty(withPrefix("begins later by ", durationText(v.StartDelayMS)), v.triesText(), withPrefix("at most ", durationText(v.TimeoutMS)),
 		withPrefix("to be claimed within ", durationText(v.StartTimeoutMS)), withPrefix("silent at most ", durationText(v.HeartbeatTimeoutMS)))
@@ -57,13 +57,13 @@ func (v Times) triesText() string {
 	return strings.Join(nonEmpty(fmt.Sprintf("%d attempts", v.Attempts), wait, withPrefix("up to ", durationText(v.MaxWaitMS)), jitter), ", ")
 }
 
-// durationText is a time without the zeros at its end; "" for none.
+// durationText returns a duration without trailing zero parts; "" for 0.
 func durationText(ms int64) string {
 	if ms == 0 {
 		return ""
 	}
 	d := flow.Milliseconds(ms)
-	if d.Milliseconds() < ms { // no Duration is as long
+	if d.Milliseconds() < ms { // too long for a Duration
 		return fmt.Sprintf("%dh", ms/time.Hour.Milliseconds())
 	}
 	text := d.String()
