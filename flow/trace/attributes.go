@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// Attribute is what is said of a span beside its name and its times: a text, an int or true.
+// Attribute is a property of a span besides its name and times: a text, an int or true.
 type Attribute struct {
 	Key   string
 	Value any
 }
 
-// Attributes are those of a task's span, by the names under which they are told.
+// Attributes returns the attributes of a task's span under their public names.
 func (s *Span) Attributes(task, flowName string, version int) []Attribute {
 	all := []Attribute{{"troupe.task.id", task}, {"troupe.flow", flowName}, {"troupe.version", version}}
 	for _, a := range []struct{ key, value string }{
@@ -42,10 +42,10 @@ func (s *Span) Attributes(task, flowName string, version int) []Attribute {
 	return all
 }
 
-// maxText is how many bytes of an error are told.
+// maxText is how many bytes of an error are included.
 const maxText = 200
 
-// Message is the beginning of the error of what has failed.
+// Message returns the beginning of the error of a failed span.
 func (s *Span) Message() string {
 	if len(s.Error) <= maxText {
 		return s.Error

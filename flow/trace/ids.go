@@ -8,16 +8,16 @@ import (
 )
 
 type (
-	// ID names a trace.
+	// ID is the id of a trace.
 	ID [16]byte
-	// SpanID names a span of a trace.
+	// SpanID is the id of a span in a trace.
 	SpanID [8]byte
 )
 
 func (id ID) String() string     { return hex.EncodeToString(id[:]) }
 func (id SpanID) String() string { return hex.EncodeToString(id[:]) }
 
-// IDOf is the trace of a task: the one that it was started in, or its own.
+// IDOf returns the trace of a task: the one that it was started in, or its own.
 func IDOf(task string, t *flow.Traced) (id ID) {
 	if above, _ := t.Above(); above != "" {
 		return idOf(above)
@@ -28,7 +28,7 @@ func IDOf(task string, t *flow.Traced) (id ID) {
 }
 
 func idOf(text string) (id ID) {
-	_, _ = hex.Decode(id[:], []byte(text)) // it was looked at when it was read
+	_, _ = hex.Decode(id[:], []byte(text)) // it was checked when it was read
 	return id
 }
 
@@ -37,18 +37,19 @@ func spanOf(text string) (id SpanID) {
 	return id
 }
 
-// SpanOf is the span of an attempt, or, with attempt 0, of a step, whoever asks and whenever.
+// SpanOf returns the span of an attempt or, with attempt 0, of a step. The result is always the
+// same.
 func SpanOf(task string, a flow.Address) (id SpanID) {
 	h := sha256.Sum256([]byte(flow.JobID(task, a)))
 	copy(id[:], h[:])
 	return id
 }
 
-// startOf is the span that all others of a task are below. There is no visit of that number.
+// startOf returns the span that is the ancestor of all others of a task. No visit has that number.
 func startOf(task string) SpanID { return SpanOf(task, flow.Address{Visit: -1}) }
 
-// Parent is what whoever carries out an attempt is told of its span, as the header traceparent of
-// W3C Trace Context: what it traces is below the attempt.
+// Parent returns the header traceparent of W3C Trace Context that the carrier of an attempt gets:
+// its spans become children of the attempt.
 func Parent(task string, t *flow.Traced, a flow.Address) string {
 	flags := "-01"
 	if !t.Sampled() {
@@ -57,7 +58,7 @@ func Parent(task string, t *flow.Traced, a flow.Address) string {
 	return "00-" + IDOf(task, t).String() + "-" + SpanOf(task, a).String() + flags
 }
 
-// State is the tracestate that goes with Parent. It belongs to the trace of whoever told it.
+// State returns the tracestate that belongs to Parent. It comes from the trace of the caller.
 func State(t *flow.Traced) string {
 	if t == nil || t.Link {
 		return ""

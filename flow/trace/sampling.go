@@ -6,16 +6,18 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Sampling says which tasks have their spans told however they end. Those of the others are told if
-// they fail.
+// Sampling selects the tasks whose spans are always sent. The spans of all other tasks are sent
+// only if they fail.
 type Sampling struct {
-	Skip  float64 // share of traces whose spans are not told, by their ids, as OpenTelemetry's TraceIDRatioBased does
-	Alone bool    // it also counts for tasks whose callers have decided about their traces
-	Link  bool    // tasks have traces of their own, which point to those of their callers
+	// share of traces whose spans are not sent, chosen by trace id like OpenTelemetry's
+	// TraceIDRatioBased
+	Skip  float64
+	Alone bool // Skip also applies to tasks whose callers have made a sampling decision
+	Link  bool // tasks have their own traces, with links to those of their callers
 }
 
-// Of is how a task that is started in a trace, nil = in none, belongs to it. What it decides is
-// kept with the task, so all members tell all of it or nothing.
+// Of returns the trace membership of a task that is started in trace t, or in none for nil. The
+// result is stored with the task, so all members send all of its spans or none.
 func (s Sampling) Of(task string, t *flow.Traced) *flow.Traced {
 	var of flow.Traced
 	if t != nil {

@@ -2,18 +2,18 @@ package trace
 
 import "slices"
 
-// takenState is what of a task was told already.
+// takenState records which spans were returned already.
 type takenState struct {
 	toldStart, toldTask bool
 	toldOthers          int
 }
 
-// reservedForFailed are the places of a task that only failures get, so that the last ones of many
-// spans are told, too.
+// reservedForFailed is the number of spans of a task that are reserved for failures, so that late
+// failures are included even after many spans.
 const reservedForFailed = 100
 
-// Take are the spans that have ended since it was asked before: each is told once, but that of a
-// task that is retried. Of a trace that is taken from Spans does not tell everything any longer.
+// Take returns the spans that have ended since the previous call. Each span is returned once,
+// except that of a task that is retried. After Take, Spans no longer returns everything.
 func (t *Trace) Take() []Span {
 	if t.begun == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (t *Trace) Take() []Span {
 	return list
 }
 
-// countFitting is how many of the spans, the most worthy first, may still be told.
+// countFitting returns how many of the spans, sorted by importance, may still be returned.
 func (t *Trace) countFitting() int {
 	failed := 0
 	for failed < len(t.spans) && t.spans[failed].Failed {
@@ -47,8 +47,8 @@ func (t *Trace) countFitting() int {
 	return max(min(failed, left), min(len(t.spans), left-reservedForFailed), 0)
 }
 
-// Pass takes what has ended by now as told by somebody else, but the span of the start: he may have
-// died before he told it, and all others are below it.
+// Pass marks the ended spans as sent by another member, except the start span: that member may have
+// died before it sent it, and it is the ancestor of all others.
 func (t *Trace) Pass() {
 	t.Take()
 	t.taken.toldStart = false

@@ -1,10 +1,10 @@
-// Package trace tells a task as spans, of its journal alone.
+// Package trace converts a task to spans, from its journal alone.
 //
-// What it promises: it is pure, and equal journals give equal spans, ids included, on whatever
-// member and however often they are told. So nothing has to be held while a task waits, and a
-// takeover changes nothing. Every span is below the one of the task's start, which is there from
-// the beginning: no parent is ever missing. A task has at most MaxSpans, in whatever order of size
-// its journal is; a step of many units tells its failed and its slowest ones.
+// Promises: the package is pure. Equal journals give equal spans and ids, on any member and in any
+// number of repetitions. So nothing has to be kept while a task waits, and a takeover changes
+// nothing. Every span is a descendant of the span of the task's start, which exists from the
+// beginning, so no parent is ever missing. A task has at most MaxSpans, however large its journal
+// is; a step with many units includes its failed and its slowest attempts.
 package trace
 
 import (
@@ -16,50 +16,50 @@ import (
 )
 
 const (
-	// MaxSpans is how many spans a task has at most.
+	// MaxSpans is the largest number of spans of a task.
 	MaxSpans = 1000
-	// maxUnitsInFull is how many units a step may have for all their attempts to be told; of more
-	// the maxSlowAttempts are.
+	// maxUnitsInFull is the largest number of units of a step for which all attempts are included;
+	// for more units, the maxSlowAttempts slowest are.
 	maxUnitsInFull  = 100
 	maxSlowAttempts = 20
-	// maxHeldSpans is how many spans of what goes on are held; of more nothing is told.
+	// maxHeldSpans is how many active spans are kept in memory; further ones are dropped.
 	maxHeldSpans = 32 * MaxSpans
 )
 
-// Kind is that of OpenTelemetry.
+// Kind is the span kind of OpenTelemetry.
 type Kind int
 
-// The kinds that there are.
+// The kinds in use.
 const (
 	Internal Kind = 1
-	Client   Kind = 3 // somebody is called, or attached
-	Producer Kind = 4 // it waits in a queue for a poller
+	Client   Kind = 3 // a worker is called or attached
+	Producer Kind = 4 // the job waits in a queue for a poller
 )
 
-// Span is something that took its time. Texts of users are not in it, but for names and the text of
+// Span is a timed operation of a task. It contains no texts of users except names and the text of
 // an error.
 type Span struct {
-	ID, Parent SpanID // Parent is zero for the first one of a trace
+	ID, Parent SpanID // Parent is zero for the first span of a trace
 	Trace      ID
-	Link       Link // of the first one of a task
+	Link       Link // for the first span of a task
 	Name       string
 	Kind       Kind
 	Start, End int64 // Unix milliseconds
-	Open       bool  // it goes on; End is now
+	Open       bool  // active; End is the present time
 	State      string
-	Error      string // of what has failed
+	Error      string // error of a failed span
 	Failed     bool
-	Reason     string // of a failure, in one word
+	Reason     string // reason of a failure, in one word
 	At         flow.Address
 	Service    string
 	Worker     string
 	Member     string
-	Units      int // of a step
-	Failures   int // of them
-	LeftOut    int // of the task: spans that there would be beyond MaxSpans
+	Units      int // units of a step
+	Failures   int // failures among them
+	LeftOut    int // for the task: number of spans dropped beyond MaxSpans
 }
 
-// Link points to a span of another trace; that is zero for none.
+// Link points to a span of another trace; Trace is zero for none.
 type Link struct {
 	Trace ID
 	Span  SpanID
@@ -76,27 +76,27 @@ type Trace struct {
 	ended   int64
 	status  string
 	err     string
-	steps   map[flow.Address]*openStep // that have not ended
-	spans   []Span                     // that have, and were not taken
-	held    int                        // steps, and attempts below them
+	steps   map[flow.Address]*openStep // active steps
+	spans   []Span                     // ended spans that were not taken
+	held    int                        // number of active steps, and of attempts below them
 	leftOut int
 	taken   takenState
 }
 
-// openStep is one that has not ended.
+// openStep is an active step.
 type openStep struct {
 	span     Span
 	live     map[int]*Span // by unit
-	attempts []Span        // of many units: those that may be told
+	attempts []Span        // for many units: attempts that may be included
 	inside   []flow.Address
 }
 
-// New begins with a task before its first event. The plan tells what its nodes are.
+// New returns the trace of a task before its first event. The plan describes its nodes.
 func New(task string, plan *flow.Plan) *Trace {
 	return &Trace{task: task, plan: plan, steps: map[flow.Address]*openStep{}}
 }
 
-// Add adds an event of the journal, in its turn.
+// Add adds the next event of the journal.
 func (t *Trace) Add(e *flow.Event) {
 	switch e.Type {
 	case flow.TaskCreated:
@@ -141,7 +141,7 @@ func (t *Trace) addStep(e *flow.Event) {
 	}
 }
 
-// addInside notes a step inside. Now and then it forgets those that have ended.
+// addInside records an inner step. It sometimes removes ended ones.
 func (st *openStep) addInside(a flow.Address, steps map[flow.Address]*openStep) {
 	if len(st.inside) > 2*len(steps) {
 		st.inside = slices.DeleteFunc(st.inside, func(a flow.Address) bool { return steps[a] == nil })
@@ -149,7 +149,7 @@ func (st *openStep) addInside(a flow.Address, steps map[flow.Address]*openStep) 
 	st.inside = append(st.inside, a)
 }
 
-// isFull says, and notes, that one more span cannot be held.
+// isFull reports whether no further span can be kept, and counts a dropped span if so.
 func (t *Trace) isFull() bool {
 	if t.held < maxHeldSpans {
 		return false
@@ -158,14 +158,13 @@ func (t *Trace) isFull() bool {
 	return true
 }
 
-// Held is how many spans of what goes on are held.
+// Held returns how many active spans are kept.
 func (t *Trace) Held() int { return t.held }
 
-// Follow says whose nodes those of the next events are. What a trace that waits for events need not
-// hold is its plan.
+// Follow sets the plan for the next events. A trace that waits for events need not keep its plan.
 func (t *Trace) Follow(plan *flow.Plan) { t.plan = plan }
 
-// waitNames are what steps are called that wait for something.
+// waitNames are the span names of waiting steps.
 var waitNames = map[flow.Kind]string{flow.KindApproval: "wait approval", flow.KindWaitEvent: "wait signal", flow.KindTimer: "wait timer"}
 
 func (t *Trace) stepSpan(a flow.Address, at int64) Span {
@@ -187,8 +186,8 @@ func (t *Trace) planNode(a flow.Address) *flow.PlanNode {
 	return scope.Nodes[a.Node]
 }
 
-// stepEnded ends a step and what is left below it. One that never began is told only if it has
-// failed.
+// stepEnded ends a step and everything active below it. A step that never started is included only
+// if it failed.
 func (t *Trace) stepEnded(e *flow.Event) {
 	a := stepOf(e)
 	failed := e.Error != "" || e.Status == string(flow.StepFailed)
@@ -206,7 +205,7 @@ func (t *Trace) stepEnded(e *flow.Event) {
 	t.endStep(st, e.At)
 }
 
-// endStep tells a step and the attempts in flight, and steps, below it.
+// endStep adds the span of a step, and those of active attempts and steps below it.
 func (t *Trace) endStep(st *openStep, at int64) {
 	if t.steps[st.span.At] == st {
 		t.held--
@@ -229,7 +228,7 @@ func (t *Trace) endStep(st *openStep, at int64) {
 	}
 }
 
-// cancelOpen ends what goes on in a scope and below it.
+// cancelOpen ends everything that is active in a scope and below it.
 func (t *Trace) cancelOpen(scope string, at int64) {
 	for _, a := range sortedSteps(t.steps) {
 		if st := t.steps[a]; st != nil && (scope == "" || a.Scope == scope || strings.HasPrefix(a.Scope, scope+"/")) {
@@ -290,7 +289,7 @@ func (t *Trace) attemptSpan(e *flow.Event, unit int) *Span {
 	return s
 }
 
-// execOf is how a unit is carried out: branches may differ.
+// execOf returns the executor of a unit: branches may differ.
 func execOf(n *flow.PlanNode, unit int) *flow.Exec {
 	if n.Kind == flow.KindParallel && n.Each != nil && unit < len(n.Each.Branches) {
 		return &n.Each.Branches[unit].Exec
@@ -318,26 +317,25 @@ func (t *Trace) attemptEnded(st *openStep, unit int, at int64, state string) {
 	}
 }
 
-// selectAttempts are those of the attempts of many units that have failed, and the slowest of the
-// others.
+// selectAttempts returns the failed attempts of many units, and the slowest of the others.
 func selectAttempts(attempts []Span) []Span {
 	slices.SortFunc(attempts, byWorth)
 	failed := slices.IndexFunc(attempts, func(s Span) bool { return !s.Failed })
 	if failed < 0 {
 		failed = len(attempts)
 	}
-	keep := min(failed, MaxSpans) // what has failed comes first
+	keep := min(failed, MaxSpans) // failed attempts come first
 	return slices.Concat(attempts[:keep], attempts[failed:min(failed+maxSlowAttempts, len(attempts))])
 }
 
-// byWorth puts first what is told when there is too much: what has failed, steps, and what took
-// long.
+// byWorth sorts by importance, for the case that spans must be dropped: failures, then steps, then
+// long spans.
 func byWorth(a, b Span) int {
 	return cmp.Or(boolInt(b.Failed)-boolInt(a.Failed), boolInt(a.At.Attempt > 0)-boolInt(b.At.Attempt > 0),
 		cmp.Compare(b.End-b.Start, a.End-a.Start), inTime(a, b))
 }
 
-// inTime is the order in which spans are told.
+// inTime is the order of spans in the output.
 func inTime(a, b Span) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), a.At.Compare(b.At), slices.Compare(a.ID[:], b.ID[:]))
 }
@@ -350,7 +348,7 @@ func boolInt(b bool) int {
 }
 
 func (t *Trace) pruneSpans() {
-	most := MaxSpans - 2 // beside the start and the task
+	most := MaxSpans - 2 // besides the start and the task
 	if len(t.spans) <= most {
 		return
 	}
@@ -360,8 +358,8 @@ func (t *Trace) pruneSpans() {
 	t.spans = t.spans[:most]
 }
 
-// Spans are what there is to tell of the task by now, in the order of their beginning. What goes on
-// is told as open, and ends now.
+// Spans returns the spans of the task so far, in order of their start. Active spans are marked as
+// open and end now.
 func (t *Trace) Spans(now int64) []Span {
 	if t.begun == 0 {
 		return nil
@@ -383,7 +381,7 @@ func openSpan(s Span, now int64) Span {
 	return s
 }
 
-// startSpan is the span that is told first.
+// startSpan returns the first span.
 func (t *Trace) startSpan() Span {
 	s := Span{Trace: t.id, ID: startOf(t.task), Name: "start " + t.flowName(), Kind: Internal, Start: t.begun, End: t.begun}
 	if above, span := t.traced.Linked(); above == "" {
@@ -396,7 +394,7 @@ func (t *Trace) startSpan() Span {
 	return s
 }
 
-// taskSpan is that of the whole task.
+// taskSpan returns the span of the whole task.
 func (t *Trace) taskSpan(now int64, leftOut int) Span {
 	s := Span{Trace: t.id, ID: SpanOf(t.task, flow.Address{}), Parent: startOf(t.task), Name: "task " + t.flowName(), Kind: Internal, Start: t.begun, LeftOut: leftOut}
 	if t.ended == 0 {
