@@ -2,7 +2,7 @@ package timeline
 
 import "github.com/troupe-engine/troupe/flow"
 
-// addAttemptEvent adds an event of attempts of a lane.
+// addAttemptEvent adds an event about attempts of a lane.
 func (t *Timeline) addAttemptEvent(l *Lane, e *flow.Event) {
 	if e.Type == flow.AttemptsStarted {
 		for unit := e.Unit; unit < e.Unit+e.Total; unit++ {
@@ -46,7 +46,7 @@ func (t *Timeline) addStarted(l *Lane, e *flow.Event, unit int) {
 	l.startWait(a, carrierWord(t.planNode(l.Node), unit), e.At)
 }
 
-// carrierWord is what an attempt waits for before anybody is at it.
+// carrierWord returns what an attempt waits for before a carrier starts it.
 func carrierWord(n *flow.PlanNode, unit int) string {
 	if n == nil {
 		return ""
@@ -64,7 +64,7 @@ func carrierWord(n *flow.PlanNode, unit int) string {
 	return ""
 }
 
-// noteGranted has an attempt go on that has all its permits.
+// noteGranted ends the wait of an attempt that has all its permits.
 func (t *Timeline) noteGranted(l *Lane, a *Attempt, e *flow.Event) {
 	if e.Carrier == "" && e.Due == 0 {
 		return
@@ -73,7 +73,7 @@ func (t *Timeline) noteGranted(l *Lane, a *Attempt, e *flow.Event) {
 	l.startWait(a, carrierWord(t.planNode(l.Node), a.Unit), e.At)
 }
 
-// startWait notes that an attempt waits.
+// startWait records that an attempt waits.
 func (l *Lane) startWait(a *Attempt, word string, at int64) {
 	l.endWait(a, at)
 	if word == "" || len(l.Waits) >= maxWaits {
@@ -83,7 +83,7 @@ func (l *Lane) startWait(a *Attempt, word string, at int64) {
 	a.waitIndex = len(l.Waits)
 }
 
-// noteBegun notes that somebody is at an attempt. What is waited for outside has to end, too.
+// noteBegun records that a carrier started an attempt. A wait for external work continues.
 func (l *Lane) noteBegun(a *Attempt, e *flow.Event) {
 	elsewhere := e.Type == flow.AttemptBegun && e.Until > 0
 	if !elsewhere {

@@ -1,10 +1,10 @@
-// Package timeline tells when each visit of a scope was under way, what it waited for, and when its
-// attempts ran, of the journal alone.
+// Package timeline computes, from the journal alone, when each visit of a scope was active, what it
+// waited for, and when its attempts ran.
 //
-// What it promises: it is pure, and takes the journal in parts, so whoever has read up to a row
-// goes on from there. What it keeps is bounded, however long the task has run: beyond maxLanes the
-// oldest visits that are over are left out, and are counted. What is told for a window is bounded
-// as well (see Window).
+// Promises: the package is pure, and accepts the journal in parts, so a caller can continue after
+// the last row that it has read. Memory is bounded, however long the task has run: beyond maxLanes,
+// the oldest ended visits are dropped and counted. The output for a window is bounded as well (see
+// Window).
 package timeline
 
 import (
@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	maxLanes    = 20_000  // that are kept
-	maxAttempts = 500_000 // that are kept, of all lanes
-	maxWaits    = 100     // of a lane
+	maxLanes    = 20_000  // lanes in memory
+	maxAttempts = 500_000 // attempts in memory, of all lanes
+	maxWaits    = 100     // waits of a lane
 )
 
 // Lane is a visit of a node.
@@ -24,32 +24,32 @@ type Lane struct {
 	Node    string
 	Visit   int
 	Entered int64 // Unix milliseconds
-	Ended   int64 // 0 = it goes on
+	Ended   int64 // 0 = active
 	State   string
 	Units   int
-	Failed  int // attempts
+	Failed  int // failed attempts
 	Inside  bool
 	Waits   []Wait
 
 	attempts   []Attempt
-	live       map[int]int // indexes of attempts, by unit
-	retryWaits map[int]int // indexes of waits, by unit
-	leftOut    int         // attempts
+	live       map[int]int // indexes into attempts, by unit
+	retryWaits map[int]int // indexes into Waits, by unit
+	leftOut    int         // number of dropped attempts
 }
 
-// Wait is a time in which nothing was done.
+// Wait is a period without work.
 type Wait struct {
 	For   string // approval, signal, timer, manual, worker, outside, retry, permit, delay, resume
 	Start int64
-	End   int64 // 0 = it goes on
+	End   int64 // 0 = not over
 }
 
-// Attempt is one of a unit. It waits for somebody until Begun.
+// Attempt is an attempt of a unit. It waits for a carrier until Begun.
 type Attempt struct {
 	Unit, Attempt     int
-	Start, Begun, End int64 // End 0 = it goes on; Begun 0 = it has not, or at once
+	Start, Begun, End int64 // End 0 = active; Begun 0 = not started, or started at once
 	State             flow.AttemptStatus
-	waitIndex         int // index among the lane's waits, from 1
+	waitIndex         int // index in the lane's waits, from 1
 }
 
 type visitKey struct {
@@ -61,18 +61,18 @@ type visitKey struct {
 type Timeline struct {
 	scope        string
 	plan         *flow.PlanScope
-	enclosing    []flow.Address // the steps that the scope is inside of
-	lanes        []*Lane        // in the order in which they began
+	enclosing    []flow.Address // steps that enclose the scope
+	lanes        []*Lane        // in the order in which they started
 	open         map[visitKey]*Lane
-	endedUnbegun map[string]int64 // when nodes ended that never began
+	endedUnbegun map[string]int64 // end times of nodes that never started
 	pauses       []Wait
 	attempts     int
 	leftOut      int
 
-	Begun, Ended int64 // of the scope; Ended 0 = it goes on
+	Begun, Ended int64 // of the scope; Ended 0 = active
 }
 
-// New begins with the scope with a path, before the first event of its task.
+// New returns the timeline of the scope with this path, before the first event of its task.
 func New(plan *flow.Plan, scope string) *Timeline {
 	t := &Timeline{scope: scope, open: map[visitKey]*Lane{}, endedUnbegun: map[string]int64{}}
 	if plan != nil {
@@ -84,16 +84,16 @@ func New(plan *flow.Plan, scope string) *Timeline {
 	return t
 }
 
-// LeftOut is how many attempts are told nowhere.
+// LeftOut returns how many attempts are missing from the output.
 func (l *Lane) LeftOut() int { return l.leftOut }
 
-// Known says that the plan has such a scope.
+// Known reports whether the plan has this scope.
 func (t *Timeline) Known() bool { return t.plan != nil }
 
-// Bytes is about how much memory it takes.
+// Bytes returns the approximate memory size.
 func (t *Timeline) Bytes() int { return 400*len(t.lanes) + 64*t.attempts }
 
-// Add adds an event of the journal, in its turn.
+// Add adds the next event of the journal.
 func (t *Timeline) Add(e *flow.Event) {
 	switch e.Type {
 	case flow.TaskCreated:
@@ -163,8 +163,8 @@ func endState(e *flow.Event) string {
 	return e.Status
 }
 
-// addOutsideEvent notes that a step of the scope has something inside, and that the scope ends with
-// a step around it.
+// addOutsideEvent handles events outside the scope: a step of the scope gets an inner scope, or the
+// scope ends with an enclosing step.
 func (t *Timeline) addOutsideEvent(e *flow.Event) {
 	switch e.Type {
 	case flow.StepEntered:
@@ -207,7 +207,7 @@ func (t *Timeline) planNode(key string) *flow.PlanNode {
 	return t.plan.Nodes[key]
 }
 
-// waitWord is what a step waits for by its kind.
+// waitWord returns what a step waits for because of its kind.
 func waitWord(n *flow.PlanNode) string {
 	if n == nil {
 		return ""
@@ -223,7 +223,7 @@ func waitWord(n *flow.PlanNode) string {
 	return ""
 }
 
-// pruneLanes leaves out the oldest lanes that are over.
+// pruneLanes drops the oldest ended lanes.
 func (t *Timeline) pruneLanes() {
 	over, kept := len(t.lanes)-maxLanes, t.lanes[:0]
 	for _, l := range t.lanes {
@@ -239,7 +239,7 @@ func (t *Timeline) pruneLanes() {
 	t.lanes = kept
 }
 
-// cancelOpen ends what goes on in the scope.
+// cancelOpen ends everything that is active in the scope.
 func (t *Timeline) cancelOpen(at int64) {
 	for key, l := range t.open {
 		l.endLane(at, "canceled")
@@ -250,7 +250,7 @@ func (t *Timeline) cancelOpen(at int64) {
 	}
 }
 
-// endLane ends a lane with all that is in it. What waits no longer was not waited for to the end.
+// endLane ends a lane with all its waits and attempts. A wait that was due to end later ends now.
 func (l *Lane) endLane(at int64, state string) {
 	l.Ended, l.State = at, state
 	for i := range l.Waits {

@@ -7,32 +7,32 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Window is what is to be told.
+// Window is the requested part of a timeline.
 type Window struct {
-	From, To int64 // Unix milliseconds; 0 = from the beginning, to the end
-	Now      int64 // when what goes on is looked at
-	Bins     int   // in which the attempts of a lane are counted that has more than are told, at most
+	From, To int64 // Unix milliseconds; 0 = from the beginning, or to the end
+	Now      int64 // present time, for active visits
+	Bins     int   // maximal number of bins, for a lane with too many attempts to list
 }
 
 const (
-	// MaxLanes is how many are told, and maxToldAttempts and maxToldBins how many of all lanes
-	// together.
+	// MaxLanes is the number of lanes in the output; maxToldAttempts and maxToldBins are limits for
+	// all lanes together.
 	MaxLanes        = 2000
-	maxLaneAttempts = 200 // a lane, at most
+	maxLaneAttempts = 200 // per lane
 	maxToldAttempts = 20_000
 	maxToldBins     = 20_000
 )
 
-// Told is a scope in a window.
+// Told is the output for a window.
 type Told struct {
-	From, To int64 // that are told
+	From, To int64 // the period of the output
 	Lanes    []LaneTold
-	Critical []int // indexes of lanes: those that the end waited for, in their order
+	Critical []int // indexes of the lanes that delayed the end of the scope, in order
 	Pauses   []Wait
-	LeftOut  int // lanes
+	LeftOut  int // number of dropped lanes
 }
 
-// LaneTold has the attempts of a lane, or how many there were when.
+// LaneTold is a lane with its attempts, or with counts of them over time.
 type LaneTold struct {
 	*Lane
 	Attempts []Attempt
@@ -40,13 +40,14 @@ type LaneTold struct {
 	BinMS    int64
 }
 
-// Bin is a part of the time: how many attempts were under way in it, and how many failed.
+// Bin is a period with the number of attempts that were active in it, and of those that failed.
 type Bin struct {
 	At              int64
 	Running, Failed int
 }
 
-// Tell tells what there is in a window. Lanes must not be kept beyond the next Add.
+// Tell returns the output for a window. It shares the lanes with the timeline, so it must not be
+// used after the next Add.
 func (t *Timeline) Tell(w Window) Told {
 	end := cmp.Or(t.Ended, max(w.Now, t.Begun))
 	told := Told{From: max(w.From, t.Begun), To: end, LeftOut: t.leftOut, Lanes: []LaneTold{}, Critical: []int{}, Pauses: t.pausesIn(w, end)}
@@ -71,7 +72,7 @@ func (t *Timeline) Tell(w Window) Told {
 	return told
 }
 
-// pausesIn are the pauses in a window.
+// pausesIn returns the pauses in a window.
 func (t *Timeline) pausesIn(w Window, end int64) []Wait {
 	list := []Wait{}
 	for _, p := range t.pauses {
@@ -82,7 +83,7 @@ func (t *Timeline) pausesIn(w Window, end int64) []Wait {
 	return list
 }
 
-// fillAttempts adds the attempts, or the bins of lanes with many.
+// fillAttempts adds the attempts of each lane, or bins for a lane with many.
 func (t *Timeline) fillAttempts(told *Told, bins int, end int64) {
 	if len(told.Lanes) == 0 {
 		return
@@ -108,8 +109,8 @@ func (t *Timeline) fillAttempts(told *Told, bins int, end int64) {
 	}
 }
 
-// fillBins counts the attempts of a lane in equal parts of what is told of it. Parts without any
-// are left out.
+// fillBins counts the attempts of a lane in equal periods of the visible part. Empty periods are
+// left out.
 func (l *LaneTold) fillBins(told *Told, bins int, end int64) {
 	from, to := max(l.Entered, told.From), min(cmp.Or(l.Ended, end), told.To)
 	width := max((to-from+int64(bins))/int64(bins), 1)
@@ -136,8 +137,8 @@ func (l *LaneTold) fillBins(told *Told, bins int, end int64) {
 	}
 }
 
-// criticalLanes are the lanes that the end of the scope waited for: the last one, what had to end
-// last before it could begin, and so on.
+// criticalLanes returns the lanes that delayed the end of the scope: the last one, the one whose
+// end allowed it to start, and so on.
 func (t *Timeline) criticalLanes(end int64) map[*Lane]bool {
 	path := map[*Lane]bool{}
 	visits := map[string][]*Lane{}
@@ -152,7 +153,7 @@ func (t *Timeline) criticalLanes(end int64) map[*Lane]bool {
 		return path
 	}
 	if t.plan == nil || t.plan.Mode() == flow.ModeGraph {
-		for _, l := range t.lanes { // one follows upon the other
+		for _, l := range t.lanes { // each one follows the one before
 			path[l] = true
 		}
 		return path
@@ -164,8 +165,8 @@ func (t *Timeline) criticalLanes(end int64) map[*Lane]bool {
 	return path
 }
 
-// latestBefore is the lane that a node waited for longest. Where that is one that never began, it
-// is what this one waited for.
+// latestBefore returns the lane that a node waited for longest. If a dependency never started, its
+// own dependencies count instead.
 func (t *Timeline) latestBefore(node string, entered int64, visits map[string][]*Lane, seen map[string]bool) *Lane {
 	n := t.plan.Nodes[node]
 	if n == nil || n.Dag == nil || seen[node] {
@@ -186,7 +187,7 @@ func (t *Timeline) latestBefore(node string, entered int64, visits map[string][]
 	return latest
 }
 
-// lastBefore is the last visit that had ended by some time.
+// lastBefore returns the last visit that had ended by a time.
 func lastBefore(visits []*Lane, at int64) *Lane {
 	for _, l := range slices.Backward(visits) {
 		if l.Ended > 0 && l.Ended <= at {
