@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// Gamma is how much wider each bucket of a Sketch is than the one before: the fourth root of two. A
-// quantile is wrong by (Gamma-1)/(Gamma+1) at most, which is less than 9 %, and by the half a
+// Gamma is the ratio of the widths of successive buckets of a Sketch: the fourth root of two. The
+// error of a quantile is at most (Gamma-1)/(Gamma+1), which is less than 9 %, plus half a
 // millisecond of rounding.
 const Gamma = 1.189207115002721
 
-// A bucket b > 0 has what is above Gamma^(b-2) and up to Gamma^(b-1); bucket 0 has what took no
-// time.
+// buckets is the number of buckets. A bucket b > 0 holds durations above Gamma^(b-2) and up to
+// Gamma^(b-1); bucket 0 holds durations of 0.
 const buckets = 4*63 + 2
 
-// Sketch is many durations as how many there were of about each length. Two of them added are the
-// sketch of both, in whatever order, so what members have measured apart can be put together. The
-// zero value has none.
+// Sketch is a histogram of durations with logarithmic buckets. The sum of two sketches, in any
+// order, is the sketch of all their durations, so the measurements of several members can be
+// combined. The zero value is empty.
 type Sketch struct {
 	first  int // bucket of counts[0]
 	counts []int64
@@ -27,23 +27,23 @@ type Sketch struct {
 	max    int64
 }
 
-// Observe adds a duration in milliseconds; less than none is none.
+// Observe adds a duration in milliseconds; a negative one counts as 0.
 func (s *Sketch) Observe(ms int64) {
 	ms = max(ms, 0)
 	s.n, s.sum, s.max = s.n+1, s.sum+ms, max(s.max, ms)
 	*s.bucketCount(bucketOf(ms))++
 }
 
-// N is how many were observed, Sum what they took together, Max the longest.
+// N returns the number of durations.
 func (s *Sketch) N() int64 { return s.n }
 
-// Sum is what they took together.
+// Sum returns the sum of the durations.
 func (s *Sketch) Sum() int64 { return s.sum }
 
-// Max is the longest.
+// Max returns the longest duration.
 func (s *Sketch) Max() int64 { return s.max }
 
-// Add adds what another sketch has.
+// Add adds the durations of another sketch.
 func (s *Sketch) Add(o *Sketch) {
 	for i, n := range o.counts {
 		if n != 0 {
@@ -53,7 +53,8 @@ func (s *Sketch) Add(o *Sketch) {
 	s.n, s.sum, s.max = s.n+o.n, s.sum+o.sum, max(s.max, o.max)
 }
 
-// Quantile is how long at most so many percent of them took, 0 when there are none.
+// Quantile returns the duration that the given percentage of durations does not exceed; 0 if the
+// sketch is empty.
 func (s *Sketch) Quantile(percent int) int64 {
 	rank := (s.n*int64(percent) + 99) / 100
 	for i, n := range s.counts {
@@ -64,7 +65,7 @@ func (s *Sketch) Quantile(percent int) int64 {
 	return s.max
 }
 
-// Times are the quantiles that people look at.
+// Times returns the usual quantiles.
 func (s *Sketch) Times() Times {
 	return Times{s.Quantile(50), s.Quantile(95), s.Quantile(99), s.max}
 }
@@ -72,7 +73,7 @@ func (s *Sketch) Times() Times {
 // Times are quantiles of durations, in milliseconds.
 type Times struct{ P50, P95, P99, Max int64 }
 
-// bucketCount makes room for a bucket.
+// bucketCount returns the counter of a bucket, and adds it if necessary.
 func (s *Sketch) bucketCount(bucket int) *int64 {
 	switch {
 	case len(s.counts) == 0:
@@ -87,7 +88,7 @@ func (s *Sketch) bucketCount(bucket int) *int64 {
 	return &s.counts[bucket-s.first]
 }
 
-// bucketBounds are the longest durations of buckets.
+// bucketBounds are the longest durations of the buckets.
 var bucketBounds = func() (list [buckets]int64) {
 	for b := 1; b < buckets; b++ {
 		list[b] = int64(min(math.Floor(math.Exp2(float64(b-1)/4)), math.MaxInt64/2))
@@ -96,7 +97,7 @@ var bucketBounds = func() (list [buckets]int64) {
 	return list
 }()
 
-// shortBuckets are the buckets of the durations that most steps have.
+// shortBuckets are the buckets of short durations, which most steps have.
 var shortBuckets = func() (list [256]uint8) {
 	for ms := range list {
 		list[ms] = uint8(bucketAmong(int64(ms)))
@@ -116,7 +117,7 @@ func bucketAmong(ms int64) int {
 	return b
 }
 
-// bucketMiddle is what stands for all durations of a bucket, so that none is far from it.
+// bucketMiddle returns a duration near all durations of a bucket.
 func bucketMiddle(b int) int64 {
 	if b == 0 {
 		return 0
@@ -136,7 +137,7 @@ func (s *Sketch) appendTo(b []byte) []byte {
 
 var errCoded = errors.New("stats: these are no statistics")
 
-// reader takes numbers from bytes until there are none.
+// reader reads numbers from bytes.
 type reader struct {
 	b      []byte
 	failed bool

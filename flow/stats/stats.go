@@ -1,9 +1,8 @@
-// Package stats tells how tasks go: how many begin and end, how long they take, and what their
-// nodes do.
+// Package stats collects statistics of tasks: how many start and end, how long they take, and the
+// same for their nodes.
 //
-// Members add up what they have stored (Counts), by what it is of (Key). Counts can be added in
-// whatever order, so those of several members, and of a time in pieces, come to the same as if one
-// had counted all of it.
+// Each member adds up what it has stored (Counts) by subject (Key). Counts can be added in any
+// order, so the sums of several members, or of parts of a period, equal the count of the whole.
 package stats
 
 import (
@@ -13,42 +12,42 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Key says what was counted. Without a Node it is the tasks themselves; without a Flow it is those
-// of all flows.
+// Key is the subject of Counts. Without a Node it is the tasks themselves; without a Flow, those of
+// all flows.
 type Key struct {
 	Flow    string // id
-	Version string // id; "" of all flows
-	Scope   string // of the plan: without visits
+	Version string // id; "" for all flows
+	Scope   string // scope of the plan, without visits
 	Node    string
 }
 
-// Other is the node of those that are too many to be told apart.
+// Other is the node that collects the nodes beyond the limit.
 const Other = "(other)"
 
-// Counts are of a node, or of tasks.
+// Counts are the statistics of a node, or of tasks.
 type Counts struct {
-	Began     int64 // tasks only: a node counts once it ended
+	Began     int64 // tasks only: a node is counted when it ends
 	Completed int64
 	Failed    int64
 	Skipped   int64 // nodes only
 	Canceled  int64 // tasks only
-	Retried   int64 // attempts after the first one, and tries of the whole step
-	Units     int64 // of what ended
+	Retried   int64 // attempts after the first one, and repetitions of the whole step
+	Units     int64 // units of ended steps
 
-	Took Sketch // from beginning to end, of what did begin
-	Wait Sketch // of attempts until somebody claimed them, where they have to be
+	Took Sketch // from start to end, if started
+	Wait Sketch // wait of attempts until they were claimed, if they need a claim
 
-	LastFailed   string // task that failed last, or in which the node did
+	LastFailed   string // the last task that failed, or in which the node failed
 	LastFailedAt int64
 }
 
-// Ended is how many ended in whatever way.
+// Ended returns how many ended in any way.
 func (c *Counts) Ended() int64 { return c.Completed + c.Failed + c.Skipped + c.Canceled }
 
 // Empty reports whether nothing was counted.
 func (c *Counts) Empty() bool { return c.Began+c.Ended()+c.Retried+c.Wait.N() == 0 }
 
-// Add adds others.
+// Add adds other counts.
 func (c *Counts) Add(o *Counts) {
 	mine := c.counterFields()
 	for i, n := range o.counterFields() {
@@ -65,10 +64,10 @@ func (c *Counts) counterFields() [7]*int64 {
 	return [7]*int64{&c.Began, &c.Completed, &c.Failed, &c.Skipped, &c.Canceled, &c.Retried, &c.Units}
 }
 
-// storedFormat is the first byte of what is stored.
+// storedFormat is the first byte of the stored form.
 const storedFormat = 1
 
-// Append adds their stored form, which Decode reads.
+// Append appends the stored form, which Decode reads.
 func (c *Counts) Append(b []byte) []byte {
 	b = append(b, storedFormat)
 	for _, n := range c.counterFields() {
@@ -78,7 +77,7 @@ func (c *Counts) Append(b []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(c.LastFailedAt)), c.LastFailed...)
 }
 
-// Decode reads what Append has written.
+// Decode reads the stored form of Append.
 func Decode(b []byte) (c Counts, err error) {
 	if len(b) == 0 || b[0] != storedFormat {
 		return Counts{}, errCoded
@@ -95,7 +94,7 @@ func Decode(b []byte) (c Counts, err error) {
 	return c, nil
 }
 
-// Tally adds what a decision of a task tells of a node.
+// Tally adds a result that a decision of a task reports for a node.
 func (c *Counts) Tally(t *flow.Tally, task string, at int64) {
 	switch t.What {
 	case flow.TallyRetried:
@@ -118,7 +117,7 @@ func (c *Counts) Tally(t *flow.Tally, task string, at int64) {
 	}
 }
 
-// End adds that a task has ended.
+// End counts the end of a task.
 func (c *Counts) End(status flow.TaskStatus, task string, at, ms int64) {
 	switch status {
 	case flow.TaskCompleted:
@@ -132,10 +131,10 @@ func (c *Counts) End(status flow.TaskStatus, task string, at, ms int64) {
 	c.Took.Observe(ms)
 }
 
-// closingScope is where a task undoes and cleans up, whichever time.
+// closingScope is the scope of compensations and finally, whatever its visit.
 const closingScope = "~"
 
-// PlanScope is a task's scope as the plan has it: without visits.
+// PlanScope returns the scope of the plan for a task's scope: without visits.
 func PlanScope(scope string) string {
 	at, inside := flow.ParentOf(scope)
 	switch {
