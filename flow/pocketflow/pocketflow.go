@@ -1,9 +1,9 @@
-// Package pocketflow tells in events what PocketFlow's scheduler has stored of a task: its row, and
-// those of its node runs. A task that has not ended goes on from there.
+// Package pocketflow converts the rows that PocketFlow's scheduler has stored of a task, and of its
+// node runs, to our events. A task that has not ended continues from there.
 //
-// What it promises: equal rows give equal events; the state that they fold to has the status, the
-// shared values and the node that the row tells, whatever the runs say; a run is told as it was or
-// not at all, and what is not told is listed with the reason.
+// Promises: equal rows give equal events. The state of the events has the status, the shared values
+// and the node of the task's row, whatever the runs contain. A run is converted completely or not
+// at all; omitted runs are listed with the reason.
 package pocketflow
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Task is the row of a task. Times are Unix seconds, as there.
+// Task is the row of a task. Times are Unix seconds, as in that database.
 type Task struct {
 	ID, Status           string
 	Params, Shared       string // JSON
-	Node                 string // that it is at; "" = none
+	Node                 string // current node; "" = none
 	Action               string
 	CreatedAt, UpdatedAt int64
 }
@@ -39,16 +39,16 @@ type Run struct {
 	Worker, URL           string
 }
 
-// History is a task in events.
+// History is a task as events.
 type History struct {
 	Params  []byte
 	Events  []flow.Event
-	State   *flow.State // that the events fold to
-	Missing []string    // what of the rows is not told, and why
-	Untold  int         // how many runs are among that
+	State   *flow.State // the state of the events
+	Missing []string    // omitted parts of the rows, with reasons
+	Untold  int         // number of omitted runs
 }
 
-// Tell tells the history of a task. The runs are in the order in which they were stored.
+// Tell returns the history of a task. The runs must be in the order in which they were stored.
 func Tell(version string, plan *flow.Plan, t Task, runs []Run) (*History, error) {
 	h, err := buildHistory(version, plan, t, runs, nil)
 	if u := (*runsError)(nil); errors.As(err, &u) {
@@ -60,21 +60,22 @@ func Tell(version string, plan *flow.Plan, t Task, runs []Run) (*History, error)
 	return h, err
 }
 
-// runsError is why runs cannot be told.
+// runsError is the reason why runs cannot be converted.
 type runsError struct{ reason string }
 
 func (u *runsError) Error() string { return u.reason }
 
 func runsErrorf(format string, args ...any) error { return &runsError{fmt.Sprintf(format, args...)} }
 
-// historyBuilder tells one task.
+// historyBuilder converts one task.
 type historyBuilder struct {
-	task         *Task
-	plan         *flow.Plan
-	history      *History
-	rowShared    map[string]json.RawMessage // as the row has it
-	engineNotes  map[string]json.RawMessage // what the scheduler has noted there for itself
-	finalChanges map[string]json.RawMessage // of shared, told before the last step ends
+	task        *Task
+	plan        *flow.Plan
+	history     *History
+	rowShared   map[string]json.RawMessage // shared values of the row
+	engineNotes map[string]json.RawMessage // the scheduler's own entries in shared
+	// changes of shared that must happen before the last step ends
+	finalChanges map[string]json.RawMessage
 	lastEventAt  int64
 }
 
@@ -104,7 +105,7 @@ func (b *historyBuilder) noteMissing(format string, args ...any) {
 	b.history.Missing = append(b.history.Missing, fmt.Sprintf(format, args...))
 }
 
-// emitEvent makes an event happen, at a time that is not before that of the last one.
+// emitEvent adds an event, at a time that is not before the previous one.
 func (b *historyBuilder) emitEvent(e flow.Event, atMS int64) {
 	b.lastEventAt = max(b.lastEventAt, atMS, 1)
 	e.At = b.lastEventAt
@@ -123,7 +124,7 @@ func (b *historyBuilder) emitCreated(version string) {
 	b.emitEvent(flow.Event{Type: flow.TaskCreated, Version: version, Params: params}, toMillis(b.task.CreatedAt))
 }
 
-// readShared keeps apart what the scheduler has noted in shared for itself.
+// readShared separates the scheduler's own entries from shared.
 func (b *historyBuilder) readShared() {
 	b.rowShared = parseObject(b.task.Shared)
 	if b.rowShared == nil && b.task.Shared != "" {
@@ -133,7 +134,7 @@ func (b *historyBuilder) readShared() {
 	delete(b.rowShared, "_rt")
 }
 
-// sharedChanges are the values that shared has in the row and not in the state.
+// sharedChanges returns the values of shared in the row that differ from the state.
 func (b *historyBuilder) sharedChanges() map[string]json.RawMessage {
 	changes := map[string]json.RawMessage{}
 	now := b.history.State.Root.Shared
@@ -150,20 +151,21 @@ func (b *historyBuilder) sharedChanges() map[string]json.RawMessage {
 	return changes
 }
 
-// emitSharedChanges has shared be what the row says: a signal has set it, or nobody knows who.
+// emitSharedChanges sets shared to the values of the row: a signal has set them, or their origin is
+// unknown.
 func (b *historyBuilder) emitSharedChanges(changes map[string]json.RawMessage) {
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		b.emitEvent(flow.Event{Type: flow.SignalReceived, Key: key, Output: changes[key]}, b.lastEventAt)
 	}
 }
 
-// finishTask ends the task, or has it be where it was.
+// finishTask ends the task, or places it where it was.
 func (b *historyBuilder) finishTask(runs []Run) error {
 	t, s := b.task, b.history.State
 	switch t.Status {
 	case "completed", "failed":
 		b.emitEvent(flow.Event{Type: flow.TaskEnded, Status: t.Status, Error: failureText(t, runs)}, toMillis(t.UpdatedAt))
-	case "canceled", "canceling": // what was to be canceled there is
+	case "canceled", "canceling": // a cancellation in progress counts as done
 		b.emitEvent(flow.Event{Type: flow.TaskEnded, Status: string(flow.TaskCanceled)}, toMillis(t.UpdatedAt))
 	case "pending", "running", "waiting_queue":
 		if err := b.moveToNode(t.Node, len(runs) > 0); err != nil {
@@ -179,7 +181,7 @@ func (b *historyBuilder) finishTask(runs []Run) error {
 	return nil
 }
 
-// failureText is why a task failed: its row does not say.
+// failureText returns why a task failed; the row does not contain it.
 func failureText(t *Task, runs []Run) string {
 	if t.Status != "failed" {
 		return ""
@@ -192,7 +194,7 @@ func failureText(t *Task, runs []Run) string {
 	return "failed"
 }
 
-// moveToNode has an unfinished task be at a node. Without runs nobody knows how it came there.
+// moveToNode places an unfinished task at a node. Without runs, its path there is unknown.
 func (b *historyBuilder) moveToNode(node string, told bool) error {
 	root := b.history.State.Root
 	switch {
@@ -209,7 +211,7 @@ func (b *historyBuilder) moveToNode(node string, told bool) error {
 	return nil
 }
 
-// resumeWait has a timer, or a wait with a timeout, go on counting from when it began.
+// resumeWait makes a timer, or a wait with a timeout, count from its original start.
 func (b *historyBuilder) resumeWait() {
 	node := b.plan.Root.Nodes[b.task.Node]
 	prefix := map[flow.Kind]string{flow.KindTimer: "tm:", flow.KindWaitEvent: "we:"}[node.Kind]
@@ -218,7 +220,7 @@ func (b *historyBuilder) resumeWait() {
 	if prefix == "" || !ok || since <= 0 {
 		return
 	}
-	// What follows of more than that it began is decided by the member that owns the task.
+	// If the start has further consequences, the member that owns the task decides about them.
 	then := flow.NewState(b.task.ID, b.plan)
 	for i := range b.history.Events {
 		flow.Evolve(then, &b.history.Events[i])
@@ -233,7 +235,7 @@ var null = json.RawMessage("null")
 
 func toMillis(seconds int64) int64 { return seconds * 1000 }
 
-// parseObject is nil for a text that is none in JSON.
+// parseObject returns nil if the text is not a JSON object.
 func parseObject(text string) (fields map[string]json.RawMessage) {
 	if json.Unmarshal([]byte(text), &fields) != nil {
 		return nil
@@ -241,7 +243,7 @@ func parseObject(text string) (fields map[string]json.RawMessage) {
 	return fields
 }
 
-// parseValue is nil for null, for what is no JSON a text.
+// parseValue returns nil for null, and a JSON string for text that is not JSON.
 func parseValue(text string) json.RawMessage {
 	switch raw := bytes.TrimSpace([]byte(text)); {
 	case len(raw) == 0 || string(raw) == "null":
@@ -252,7 +254,7 @@ func parseValue(text string) json.RawMessage {
 	return expr.AppendQuote(nil, text)
 }
 
-// equalValues compares values, whatever their form.
+// equalValues reports whether two values are equal in any spelling.
 func equalValues(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -260,7 +262,7 @@ func equalValues(a, b json.RawMessage) bool {
 	read := func(raw json.RawMessage) (v any) {
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.UseNumber()
-		_ = d.Decode(&v) // both come of valid JSON
+		_ = d.Decode(&v) // both are valid JSON
 		return v
 	}
 	return reflect.DeepEqual(read(a), read(b))

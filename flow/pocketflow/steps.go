@@ -8,20 +8,20 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// nodeVisit is the runs of one visit of a node, and what came after it.
+// nodeVisit holds the runs of one visit of a node, and the node that followed.
 type nodeVisit struct {
 	node   *flow.PlanNode
 	runs   []Run
-	next   string // the node
-	isLast bool   // nothing is told after it
+	next   string // the next node
+	isLast bool   // no visit follows
 }
 
-// emitVisits tells the runs, a visit of a node after the other.
+// emitVisits converts the runs, one visit of a node after another.
 func (b *historyBuilder) emitVisits(runs []Run) error {
 	for i := 0; i < len(runs); {
 		r := &runs[i]
 		if r.Status == "canceled" && r.Attempt == 0 && i == len(runs)-1 {
-			return nil // the end of the task tells it
+			return nil // covered by the end of the task
 		}
 		node := b.plan.Root.Nodes[r.Node]
 		if node == nil {
@@ -55,7 +55,7 @@ func (b *historyBuilder) isUnfinished() bool {
 	return false
 }
 
-// visitLength is how many runs in a row are of one visit.
+// visitLength returns how many consecutive runs belong to one visit.
 func visitLength(n *flow.PlanNode, runs []Run) int {
 	switch n.Kind {
 	case flow.KindExecutor:
@@ -66,7 +66,7 @@ func visitLength(n *flow.PlanNode, runs []Run) int {
 			i++
 		}
 		if i < len(runs) && runs[i].Node == n.Key && runs[i].Attempt > 0 {
-			i++ // that of all together
+			i++ // the run of all units together
 		}
 		return max(i, 1)
 	case flow.KindSubflow:
@@ -75,7 +75,7 @@ func visitLength(n *flow.PlanNode, runs []Run) int {
 	return 1
 }
 
-// countRuns counts how many runs are of the first one's node and belong together.
+// countRuns counts the runs that belong to the first one's node and visit.
 func countRuns(runs []Run, belongs func(i int) bool) int {
 	i := 1
 	for i < len(runs) && runs[i].Node == runs[0].Node && runs[i].Attempt > 0 && belongs(i) {
@@ -84,7 +84,7 @@ func countRuns(runs []Run, belongs func(i int) bool) int {
 	return i
 }
 
-// isNextRun reports whether a run of a subflow's child comes after another one in the same visit.
+// isNextRun reports whether run b of a subflow's child follows run a in the same visit.
 func isNextRun(n *flow.PlanNode, a, b *Run) bool {
 	if a.Status != "ok" {
 		return n.Strategy == flow.StrategyRetry && a.Branch == b.Branch
@@ -92,7 +92,7 @@ func isNextRun(n *flow.PlanNode, a, b *Run) bool {
 	return nextChild(n, a) == b.Branch
 }
 
-// nextChild is where a child that has succeeded leads; "" = the end.
+// nextChild returns the node after a child that has succeeded; "" = the end.
 func nextChild(n *flow.PlanNode, r *Run) string {
 	child := n.Sub.Nodes[r.Branch]
 	if child == nil {
@@ -104,8 +104,8 @@ func nextChild(n *flow.PlanNode, r *Run) string {
 	return child.Edges["default"]
 }
 
-// isOngoing reports whether the last visit is not over. What it has done is then done again, but
-// for the tries of an executor.
+// isOngoing reports whether the last visit is unfinished. Its work is then repeated, except the
+// attempts of an executor.
 func (b *historyBuilder) isOngoing(v *nodeVisit) bool {
 	r := &v.runs[len(v.runs)-1]
 	if v.node.Key != b.task.Node {
@@ -137,7 +137,7 @@ func (b *historyBuilder) isOngoing(v *nodeVisit) bool {
 	return true
 }
 
-// skipVisit leaves the runs of a visit out.
+// skipVisit omits the runs of a visit.
 func (b *historyBuilder) skipVisit(v *nodeVisit, format string, args ...any) {
 	b.noteMissing(format, args...)
 	b.history.Untold += len(v.runs)
@@ -159,7 +159,7 @@ func (b *historyBuilder) emitVisit(v *nodeVisit) error {
 	return nil
 }
 
-// enterStep begins a visit of a node of the root. Its answer is the step, for events about it.
+// enterStep starts a visit of a node of the root. It returns the step, as a base for its events.
 func (b *historyBuilder) enterStep(node string, input json.RawMessage, units int, at int64) flow.Event {
 	return b.enterStepIn(b.history.State.Root, node, input, units, at)
 }
@@ -172,7 +172,7 @@ func (b *historyBuilder) enterStepIn(sc *flow.Scope, node string, input json.Raw
 	return step
 }
 
-// endStep ends a visit of a node of the root as a run says.
+// endStep ends a visit of a node of the root with the result of a run.
 func (b *historyBuilder) endStep(v *nodeVisit, step flow.Event, r *Run, action string) {
 	step.Type, step.Status, step.Next, step.Action = flow.StepEnded, string(flow.StepCompleted), v.next, action
 	if r.Status != "ok" {
@@ -191,7 +191,7 @@ func (b *historyBuilder) endStep(v *nodeVisit, step flow.Event, r *Run, action s
 	b.emitEvent(step, runEndedAt(r))
 }
 
-// runEndedAt is when a run ended.
+// runEndedAt returns when a run ended.
 func runEndedAt(r *Run) int64 { return toMillis(max(r.StartedAt, r.FinishedAt)) }
 
 func (b *historyBuilder) emitExecutor(v *nodeVisit) error {
@@ -206,7 +206,8 @@ func (b *historyBuilder) emitExecutor(v *nodeVisit) error {
 	return nil
 }
 
-// emitAttempts tells the tries of a step's only unit. More says that there will be another one.
+// emitAttempts converts the attempts of a step's only unit. more reports that another attempt
+// follows.
 func (b *historyBuilder) emitAttempts(step flow.Event, runs []Run, more bool) {
 	for i := range runs {
 		again := int64(0)
@@ -220,7 +221,7 @@ func (b *historyBuilder) emitAttempts(step flow.Event, runs []Run, more bool) {
 	}
 }
 
-// emitAttempt tells one try; again is when the next one is.
+// emitAttempt converts one attempt; again is the time of the next one.
 func (b *historyBuilder) emitAttempt(step flow.Event, unit, number int, r *Run, again int64) {
 	step.Unit, step.Attempt = unit, number
 	begun := step
@@ -235,7 +236,7 @@ func (b *historyBuilder) emitAttempt(step flow.Event, unit, number int, r *Run, 
 	b.emitEvent(step, runEndedAt(r))
 }
 
-// actionOf is what an executor's run does not tell.
+// actionOf returns the action of an executor's run, which the run does not contain.
 func actionOf(n *flow.PlanNode, r *Run) string {
 	switch {
 	case r.Status != "ok":
@@ -250,12 +251,12 @@ func actionOf(n *flow.PlanNode, r *Run) string {
 	return text
 }
 
-// emitUnits tells the branches of a parallel, or the items of a foreach.
+// emitUnits converts the branches of a parallel, or the items of a foreach.
 func (b *historyBuilder) emitUnits(v *nodeVisit) error {
 	parts, sum := v.runs, &v.runs[len(v.runs)-1]
 	if sum.Sub == "" {
 		parts = parts[:len(parts)-1]
-	} else { // one that failed at once has no run for all together
+	} else { // a step that failed at once has no run for all units together
 		sum = &Run{Node: sum.Node, Status: "error", Error: string(v.node.Kind) + " error", StartedAt: sum.StartedAt, FinishedAt: sum.FinishedAt}
 	}
 	results, _ := expr.Elements(parseValue(sum.Output))
@@ -276,7 +277,7 @@ func (b *historyBuilder) emitUnits(v *nodeVisit) error {
 	return nil
 }
 
-// itemInputs are the inputs of the items of a foreach, in their order.
+// itemInputs returns the inputs of the items of a foreach, in order.
 func itemInputs(parts []Run, n int) json.RawMessage {
 	list := make([]json.RawMessage, n)
 	for i := range list {
@@ -289,12 +290,12 @@ func itemInputs(parts []Run, n int) json.RawMessage {
 			}
 		}
 	}
-	text, _ := json.Marshal(list) // of valid values
+	text, _ := json.Marshal(list) // the values are valid
 	return text
 }
 
-// emitUnitRuns tells the runs of units. Branches of one name had one run together, or the result of
-// one of them.
+// emitUnitRuns converts the runs of units. Branches of the same name shared one run, or the result
+// of one of them.
 func (b *historyBuilder) emitUnitRuns(v *nodeVisit, step flow.Event, parts []Run, total int) error {
 	st := b.history.State.Root.Step
 	done := make([]bool, total)
@@ -323,7 +324,7 @@ func (b *historyBuilder) emitUnitRuns(v *nodeVisit, step flow.Event, parts []Run
 	return nil
 }
 
-// emitSubflow tells the children of a visit, and then its end, which has no run.
+// emitSubflow converts the children of a visit, and then its end, which has no run.
 func (b *historyBuilder) emitSubflow(v *nodeVisit) error {
 	first, last := &v.runs[0], v.runs[len(v.runs)-1]
 	step := b.enterStep(v.node.Key, nil, 0, toMillis(first.StartedAt))
