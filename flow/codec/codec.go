@@ -1,9 +1,9 @@
-// Package codec writes values as bytes and reads them back, by one description of a type that
-// serves both ways.
+// Package codec writes values as bytes and reads them back; one description of a type serves both
+// directions.
 //
-// Promises: equal values give equal bytes; values of users are copied with their length in front of
-// them, because nobody looks inside, and a large one that comes again is written once; whatever the
-// bytes are, reading them ends, and what it makes is bounded by how many there are.
+// Promises: equal values give equal bytes. Values of users are copied with their length in front,
+// without a look inside; a large value that occurs again is written only once. Reading ends for any
+// input, and its memory is bounded by the length of the input.
 package codec
 
 import (
@@ -15,29 +15,29 @@ import (
 	"slices"
 )
 
-// Codec writes or reads. What it has read shares the bytes that it read from.
+// Codec writes or reads. Values that it reads share the input bytes.
 type Codec struct {
-	b          []byte // written so far, or yet to be read
+	b          []byte // written so far, or not read yet
 	reading    bool
-	broken     string // why it cannot go on; "" = it can
-	exactLists bool   // lists are made in one piece
+	broken     string // why it stopped; "" = it has not
+	exactLists bool   // lists are allocated in one piece
 
-	sharing bool     // large values are pieces of their own
-	pieces  [][]byte // before b
+	sharing bool     // large values become pieces of their own
+	pieces  [][]byte // pieces before b
 
-	large  []json.RawMessage // values so far that are worth to be looked for again
-	places map[uint64]int    // in large, by hash, of the first with it
+	large  []json.RawMessage // values so far that are worth a search for duplicates
+	places map[uint64]int    // indexes in large, by hash, of the first value with that hash
 }
 
-// minSharedBytes is how long a value is that is written once, however often it is there: what a
-// task was started with is also what its steps see, and the jobs of a step have the same params.
+// minSharedBytes is the length from which a repeated value is written only once. The params of a
+// task, for example, are also seen by its steps, and the jobs of a step have the same params.
 const minSharedBytes = 128
 
-// minPieceBytes is how long a value is that a writer which shares does not copy: a shorter one
-// costs less than the two pieces that it would make.
+// minPieceBytes is the length from which a sharing writer does not copy a value. Copying a shorter
+// one costs less than the two pieces that it would create.
 const minPieceBytes = 512
 
-// Copied is how many bytes a writer that shares copies of values of so many bytes.
+// Copied returns how many bytes a sharing writer copies of a value of this length.
 func Copied(value int) int {
 	if value >= minPieceBytes {
 		return 0
@@ -45,39 +45,39 @@ func Copied(value int) int {
 	return value
 }
 
-// The two things that may be wrong with bytes.
+// The two possible faults of the input.
 const (
 	CutShort = "it ends too early, or a length in it is wrong"
 	NoSuch   = "it names something that this release does not know"
 )
 
-// Write begins to write behind some bytes.
+// Write returns a Codec that appends to some bytes.
 func Write(b []byte) *Codec { return &Codec{b: b} }
 
-// WriteSharing begins to write in pieces: large values stay where they are, and are not to be
-// changed from then on.
+// WriteSharing returns a Codec that writes in pieces: large values are not copied, so they must not
+// be changed from then on.
 func WriteSharing(b []byte) *Codec { return &Codec{b: b, sharing: true} }
 
-// Read begins to read what anybody may have written.
+// Read returns a Codec that reads bytes of any origin.
 func Read(b []byte) *Codec { return &Codec{b: b, reading: true} }
 
-// ReadOwn begins to read what this program has written: a list is made in one piece, because its
-// length is true.
+// ReadOwn returns a Codec that reads bytes which this program has written: it trusts the lengths of
+// lists, and allocates each list in one piece.
 func ReadOwn(b []byte) *Codec { return &Codec{b: b, reading: true, exactLists: true} }
 
-// Reading reports whether it reads.
+// Reading reports whether the Codec reads.
 func (c *Codec) Reading() bool { return c.reading }
 
-// Bytes are what it has written, or has yet to read.
+// Bytes returns the bytes that were written, or that are not read yet.
 func (c *Codec) Bytes() []byte { return c.b }
 
-// Pieces are what a writer that shares has written: one behind the other.
+// Pieces returns the output of a sharing writer, to be concatenated.
 func (c *Codec) Pieces() [][]byte { return append(c.pieces, c.b) }
 
-// Broken says why it cannot go on; "" = it can.
+// Broken returns the reason why the Codec stopped; "" if it has not.
 func (c *Codec) Broken() string { return c.broken }
 
-// Fail stops it. The first reason counts.
+// Fail stops the Codec. The first reason counts.
 func (c *Codec) Fail(why string) {
 	if c.broken == "" {
 		c.broken = why
@@ -85,7 +85,7 @@ func (c *Codec) Fail(why string) {
 	c.b = nil
 }
 
-// Int64 takes one byte for small numbers.
+// Int64 codes an integer; small numbers take one byte.
 func (c *Codec) Int64(v *int64) {
 	if !c.reading {
 		c.b = binary.AppendVarint(c.b, *v)
@@ -99,16 +99,16 @@ func (c *Codec) Int64(v *int64) {
 	*v, c.b = n, c.b[size:]
 }
 
-// Int is an Int64.
+// Int codes an integer like Int64.
 func (c *Codec) Int(v *int) {
 	n := int64(*v)
 	c.Int64(&n)
-	if c.reading { // others may be looking at what is written
+	if c.reading { // other goroutines may be reading a value that is written
 		*v = int(n)
 	}
 }
 
-// Bool is a byte, 0 or 1.
+// Bool codes a boolean as a byte, 0 or 1.
 func (c *Codec) Bool(v *bool) {
 	var b byte
 	if *v {
@@ -122,7 +122,7 @@ func (c *Codec) Bool(v *bool) {
 	}
 }
 
-// Byte is itself.
+// Byte codes a byte.
 func (c *Codec) Byte(v *byte) {
 	switch {
 	case !c.reading:
@@ -134,8 +134,8 @@ func (c *Codec) Byte(v *byte) {
 	}
 }
 
-// codeLength is the length of a list. Every element takes at least a byte, so a false one cannot
-// ask for much memory.
+// codeLength codes the length of a list. Every element takes at least a byte, so a false length
+// cannot allocate much memory.
 func (c *Codec) codeLength(n int) int {
 	c.Int(&n)
 	if c.reading && (n < 0 || n > len(c.b)) {
@@ -145,7 +145,8 @@ func (c *Codec) codeLength(n int) int {
 	return n
 }
 
-// Raw is a value behind its length, or minus the number of an equal one before it, counted from 1.
+// Raw codes a value as its length and its bytes. A repeated large value is coded as minus the
+// number of the first one, counted from 1.
 func (c *Codec) Raw(v *json.RawMessage) {
 	if c.reading {
 		c.readRaw(v)
@@ -166,7 +167,7 @@ func (c *Codec) Raw(v *json.RawMessage) {
 	}
 }
 
-// lengthOrNumber is the length of a large value that is new, else minus its number.
+// lengthOrNumber returns the length of a large value that is new, otherwise minus its number.
 func (c *Codec) lengthOrNumber(v json.RawMessage) int {
 	h := maphash.Bytes(hashSeed, v)
 	i, seen := c.places[h]
@@ -176,7 +177,7 @@ func (c *Codec) lengthOrNumber(v json.RawMessage) int {
 	case c.places == nil:
 		c.places = map[uint64]int{}
 	}
-	if !seen { // of two values with the same hash the second one is written each time
+	if !seen { // of two values with the same hash, the second is written each time
 		c.places[h] = len(c.large)
 	}
 	c.large = append(c.large, v)
@@ -201,7 +202,7 @@ func (c *Codec) readRaw(v *json.RawMessage) {
 	}
 }
 
-// Bytes are copied; none and no bytes are the same.
+// Bytes codes bytes. Nil and empty slices are the same.
 func Bytes(c *Codec, v *[]byte) {
 	n := c.codeLength(len(*v))
 	switch {
@@ -212,7 +213,7 @@ func Bytes(c *Codec, v *[]byte) {
 	}
 }
 
-// Text is copied.
+// Text codes a string; reading copies it.
 func Text[T ~string](c *Codec, v *T) {
 	n := c.codeLength(len(*v))
 	if !c.reading {
@@ -222,7 +223,7 @@ func Text[T ~string](c *Codec, v *T) {
 	*v, c.b = T(c.b[:n]), c.b[n:]
 }
 
-// List is how many there are, and each of them.
+// List codes the length of a list and its elements.
 func List[T any](c *Codec, list *[]T, code func(*Codec, *T)) {
 	n := c.codeLength(len(*list))
 	if !c.reading {
@@ -234,7 +235,9 @@ func List[T any](c *Codec, list *[]T, code func(*Codec, *T)) {
 	if c.exactLists && n > 0 {
 		*list = make([]T, 0, n)
 	}
-	for range n { // else grown as it is read: an element in memory is larger than a byte of a message
+	// otherwise the list grows as it is read, because an element in memory is larger than a byte of
+	// input
+	for range n {
 		var none T
 		*list = append(*list, none)
 		if code(c, &(*list)[len(*list)-1]); c.broken != "" {
@@ -243,7 +246,7 @@ func List[T any](c *Codec, list *[]T, code func(*Codec, *T)) {
 	}
 }
 
-// Pointer is whether there is something, and what.
+// Pointer codes whether there is a value, and the value.
 func Pointer[T any](c *Codec, p **T, code func(*Codec, *T)) {
 	there := *p != nil
 	c.Bool(&there)
@@ -256,7 +259,7 @@ func Pointer[T any](c *Codec, p **T, code func(*Codec, *T)) {
 	code(c, *p)
 }
 
-// Map writes the keys in their order, so that equal maps give equal bytes.
+// Map codes the keys in order, so that equal maps give equal bytes.
 func Map[T any](c *Codec, m *map[string]T, code func(*Codec, *T)) {
 	n := c.codeLength(len(*m))
 	if !c.reading {
