@@ -1,4 +1,4 @@
-// Package duration reads durations as people write them: 90s, 1h30m, 1d12h, 2w. It is the one
+// Package duration parses durations in the usual notation: 90s, 1h30m, 1d12h, 2w. It is the only
 // grammar for definitions, schedules, command lines, requests and tests of flows.
 package duration
 
@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// Longest is the longest duration that is read.
+// Longest is the longest duration that Parse accepts.
 const Longest = 100 * 365 * 24 * time.Hour
 
-// unitLengths by their names.
+// unitLengths are the lengths of units by name.
 var unitLengths = map[string]time.Duration{
 	"w": 7 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second,
 	"ms": time.Millisecond, "us": time.Microsecond, "µs": time.Microsecond, "μs": time.Microsecond, "ns": time.Nanosecond,
 }
 
-// Parse reads a duration: one number with a unit behind the other, such as 1d12h or 1.5s, or 0.
-// Milliseconds are the smallest part that is kept, so what is finer is an error, and so is what is
-// negative or longer than 100 years.
+// Parse reads a duration: numbers with units in a row, such as 1d12h or 1.5s, or 0. The resolution
+// is a millisecond. Parse rejects finer durations, negative ones, and those above 100 years.
 func Parse(text string) (time.Duration, error) {
 	switch rest := strings.TrimPrefix(text, "-"); {
 	case text == "0":
@@ -46,7 +45,7 @@ func Parse(text string) (time.Duration, error) {
 	return time.Duration(sum.Num().Int64()), nil
 }
 
-// maxDigits bounds a number.
+// maxDigits is the largest length of a number.
 const maxDigits = 30
 
 // readPart reads a number and its unit.
