@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-func TestAnOrderHasANameWhereItWouldHaveASecondEffect(t *testing.T) {
+func TestOrdersGetARequestIDIfARepetitionHadASecondEffect(t *testing.T) {
 	for _, cmd := range travel {
 		o := Order{Task: "t", Command: cmd}.Named()
 		switch cmd.(type) {
@@ -23,7 +23,7 @@ func TestAnOrderHasANameWhereItWouldHaveASecondEffect(t *testing.T) {
 	}
 }
 
-func TestTheIDOfATaskIsKnownBeforeItIsAskedFor(t *testing.T) {
+func TestTheIDOfATaskIsKnownBeforeItsStart(t *testing.T) {
 	id := func(n NewTask, flowID string) string {
 		got, err := n.TaskID(flowID)
 		require.NoError(t, err)

@@ -22,13 +22,13 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// travel are the commands that other members may send.
+// travel are the commands that may be sent to other members.
 var travel = []flow.Command{
 	flow.Signal{}, flow.Answer{}, flow.Cancel{}, flow.RetryTask{}, flow.Append{}, flow.Pause{}, flow.Resume{}, flow.HoldStep{}, flow.ReleaseStep{},
 	flow.Claim{}, flow.Extend{}, flow.GiveBack{}, flow.Note{}, flow.Report{}, flow.Begin{}, flow.Working{}, flow.Granted{}, flow.Evict{}, flow.Inquire{}, flow.Bring{},
 }
 
-// stay are those that a member gives to its own tasks only. A task is started by a NewTask.
+// stay are the commands that a member uses only for its own tasks. A task is started by a NewTask.
 var stay = []flow.Command{
 	flow.Start{}, flow.Ring{}, flow.Lapse{}, flow.Proceed{}, flow.Leave{}, flow.Recover{}, flow.FailStep{}, flow.Reports{},
 }
@@ -104,7 +104,7 @@ func (f filler) text() string {
 	return strings.Repeat([]string{"a", "é", "\x00", "/"}[f.IntN(4)], f.IntN(3))
 }
 
-// value is small, or one of three large ones, which must be written once each.
+// value returns a small value, or one of three large ones, each of which must be written only once.
 func (f filler) value() json.RawMessage {
 	switch f.IntN(3) {
 	case 0:
@@ -115,13 +115,13 @@ func (f filler) value() json.RawMessage {
 	return json.RawMessage(`"` + strings.Repeat(fmt.Sprint(f.IntN(3)), 500) + `"`)
 }
 
-// err has come from another member before, so that what comes out can be compared.
+// err returns an error in the form that arrives from another member, so that it can be compared.
 func (f filler) err() error {
 	names := []string{"", "invalid", "not_found", "conflict", "limit", "busy", "denied", "moved", nameUnavailable, nameDeadline, nameCanceled, nameInternal}
 	return decodeError(names[f.IntN(len(names))], f.text()+"text")
 }
 
-func TestInputsThatDoNotFitAreToldWhoeverFoundThem(t *testing.T) {
+func TestProblemsOfInputsTravelBetweenMembers(t *testing.T) {
 	bad := &flow.BadInputs{Problems: types.Problems{{Path: []string{"items", "[2]", "sku"}, Msg: "is missing"}, {Path: []string{"x"}, Msg: "is not declared"}}}
 	b, err := Marshal(&Refusal{Err: fmt.Errorf("starting: %w", bad)})
 	require.NoError(t, err)
@@ -147,8 +147,8 @@ func TestMessagesArriveAsTheyWereSent(t *testing.T) {
 	}
 }
 
-// Whoever adds a command decides here whether other members may send it.
-func TestEveryCommandIsKnownToTravelOrToStay(t *testing.T) {
+// A new command must be added here to one of the two lists.
+func TestEveryCommandIsListedAsRemoteOrLocal(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../flow/command.go", nil, parser.SkipObjectResolution)
 	require.NoError(t, err)
 	declared := map[string]bool{}
@@ -164,14 +164,14 @@ func TestEveryCommandIsKnownToTravelOrToStay(t *testing.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(declared)), known)
 }
 
-func TestAMembersOwnCommandsAreNotSent(t *testing.T) {
+func TestLocalCommandsAreNotSent(t *testing.T) {
 	for _, cmd := range append(stay, nil) {
 		_, err := Marshal(&Orders{{Task: "t", Command: cmd}})
 		require.Equal(t, flow.Invalid, flow.ErrorKindOf(err), "%T", cmd)
 	}
 }
 
-func TestALargeValueTravelsOnce(t *testing.T) {
+func TestALargeValueIsSentOnce(t *testing.T) {
 	params := json.RawMessage(`"` + strings.Repeat("x", 10_000) + `"`)
 	jobs := make(Jobs, 100)
 	for i := range jobs {
@@ -219,7 +219,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-func TestGarbageIsRefused(t *testing.T) {
+func TestInvalidMessagesAreRejected(t *testing.T) {
 	whole, err := Marshal(&Orders{{Task: "t", Command: flow.Signal{Key: "k", Value: json.RawMessage(`1`)}}})
 	require.NoError(t, err)
 	for name, b := range map[string][]byte{
@@ -242,7 +242,7 @@ func TestGarbageIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "run the same release")
 }
 
-// FuzzUnmarshal: whatever comes is a message that can be sent on, or is refused.
+// FuzzUnmarshal checks that any input is rejected, or is a message that can be sent on.
 func FuzzUnmarshal(f *testing.F) {
 	for seed := range uint64(20) {
 		r := filler{rand.New(rand.NewPCG(seed, 0))}
