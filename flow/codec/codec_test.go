@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// thing has one of everything.
+// thing has a field of every kind.
 type thing struct {
 	At    int64
 	N     int
@@ -44,7 +44,7 @@ func some() thing {
 		List: []thing{{Value: large}, {Name: "b", List: []thing{{N: 1}}}}, Next: &thing{Value: json.RawMessage(`1`)}, Map: map[string]int{"b": 2, "a": 1}}
 }
 
-func TestWhatIsWrittenIsReadAgain(t *testing.T) {
+func TestWrittenValuesAreReadBack(t *testing.T) {
 	want := some()
 	w := Write([]byte("before"))
 	code(w, &want)

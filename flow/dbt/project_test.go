@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// graph tells a project as lines: what is chosen, and what has to be built before it.
+// graph returns a project as lines: the selected models, each with the models that must be built
+// before it.
 func graph(t *testing.T, files fs.FS, folder string, patterns ...string) (lines []string) {
 	t.Helper()
 	p, problems := dbt.Read(files, folder)
@@ -34,7 +35,7 @@ func graph(t *testing.T, files fs.FS, folder string, patterns ...string) (lines 
 	return lines
 }
 
-func TestTheGraphIsThatOfTheManifestOrOfTheFiles(t *testing.T) {
+func TestTheGraphComesFromTheManifestOrTheFiles(t *testing.T) {
 	sales := map[string]string{"plain": "fct_sales", "parsed": "fct_sales.v2"}
 	for folder, name := range sales {
 		require.Equal(t, []string{
@@ -48,7 +49,7 @@ func TestTheGraphIsThatOfTheManifestOrOfTheFiles(t *testing.T) {
 	}
 }
 
-func TestWhatStandsBetweenChosenModelsKeepsTheirOrder(t *testing.T) {
+func TestModelsBetweenSelectedOnesKeepTheirOrder(t *testing.T) {
 	for _, folder := range []string{"plain", "parsed"} {
 		lines := graph(t, os.DirFS("testdata"), folder, "stg_orders", "marts.fct_sales")
 		require.Len(t, lines, 2)
@@ -56,7 +57,7 @@ func TestWhatStandsBetweenChosenModelsKeepsTheirOrder(t *testing.T) {
 	}
 }
 
-func TestModelsAreChosenByFolderPathOrName(t *testing.T) {
+func TestModelsAreSelectedByFolderPathOrName(t *testing.T) {
 	p, problems := dbt.Read(os.DirFS("testdata"), "plain")
 	require.Empty(t, problems)
 	for pattern, want := range map[string]string{
@@ -83,13 +84,13 @@ func TestModelsAreChosenByFolderPathOrName(t *testing.T) {
 	}
 }
 
-func TestAFolderWithoutAProjectHasNone(t *testing.T) {
+func TestAFolderWithoutAProjectIsNotAProject(t *testing.T) {
 	p, problems := dbt.Read(fstest.MapFS{"x/models/a.sql": {}}, "x")
 	require.Nil(t, p)
 	require.Empty(t, problems)
 }
 
-// project makes files of a project in the folder p.
+// project returns the files of a project in the folder p.
 func project(files map[string]string) fs.FS {
 	all := fstest.MapFS{"p/dbt_project.yml": {Data: []byte("name: shop\n")}}
 	for name, text := range files {
@@ -98,7 +99,7 @@ func project(files map[string]string) fs.FS {
 	return all
 }
 
-func TestWhatCannotBeReadIsToldWithFileAndLine(t *testing.T) {
+func TestUnreadablePartsAreReportedWithFileAndLine(t *testing.T) {
 	for name, tt := range map[string]struct {
 		files map[string]string
 		want  string
@@ -130,30 +131,30 @@ func TestWhatCannotBeReadIsToldWithFileAndLine(t *testing.T) {
 	}
 }
 
-func TestOfManyProblemsSomeAreTold(t *testing.T) {
+func TestTheNumberOfReportedProblemsIsBounded(t *testing.T) {
 	_, problems := dbt.Read(project(map[string]string{"models/a.sql": strings.Repeat("{{ ref(x) }}", 80_000)}), "p")
 	require.Len(t, problems, 201)
 	require.Equal(t, "p/models/a.sql:1:2404: there are more problems, from here on", problems[200].String())
 }
 
-func TestReferencesToPackagesAreNone(t *testing.T) {
+func TestReferencesToPackagesAreIgnored(t *testing.T) {
 	files := project(map[string]string{"models/a.sql": "{{ ref('utils', 'days') }}", "models/b.sql": "{{ ref('shop', 'a') }}"})
 	require.Equal(t, []string{"a as a:", "b as b: a"}, graph(t, files, "p"))
 }
 
-func TestModelsThatNeedEachOtherAreBeforeThemselves(t *testing.T) {
+func TestModelsInACycleComeBeforeThemselves(t *testing.T) {
 	files := project(map[string]string{"models/a.sql": "{{ ref('b') }}", "models/b.sql": "{{ ref('a') }}"})
 	require.Equal(t, []string{"a as a: b", "b as b: a"}, graph(t, files, "p"))
 	require.Equal(t, []string{"a as a: a"}, graph(t, files, "p", "a"))
 }
 
-func TestPathsMayBeOthers(t *testing.T) {
+func TestModelPathsCanBeConfigured(t *testing.T) {
 	files := project(map[string]string{"dbt_project.yml": "name: x\nmodel-paths: [sql, more]\nseed-paths: [data]\nsnapshot-paths: []\n",
 		"sql/a.sql": "{{ ref('s') }}", "more/x/b.sql": "{{ ref('a') }}", "models/c.sql": "{{", "data/s.csv": ""})
 	require.Equal(t, []string{"a as a:", "x.b as b: a"}, graph(t, files, "p"))
 }
 
-// FuzzRead: whatever stands in a model, it is read to its end.
+// FuzzRead checks that reading ends for any text of a model.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{"{{ ref('a') }}", "{% raw %}{{{% endraw %}", "{#", "{% snapshot x %}{{ref(\"a\",'b')}}", "{{ {'a': (1, [2}} }}"} {
 		f.Add(text)

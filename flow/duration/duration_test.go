@@ -21,7 +21,7 @@ func TestDurationsOfAllUnits(t *testing.T) {
 	}
 }
 
-func TestWhatNoDurationCanKeepIsRefused(t *testing.T) {
+func TestInvalidDurationsAreRejected(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "is no duration: write it like 250ms, 90s, 1h30m, 1d12h or 2w", "-": "is no duration", "d": "is no duration", "30": "is no duration", "1d-3h": "is no duration",
 		"NaNd": "is no duration", "30 d": "is no duration", "1.2.3s": "is no duration", ".s": "is no duration", "+3s": "is no duration", "1e3s": "is no duration", " 3s": "is no duration",

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// largeParams has a list and an equal one of 950 KB, a list of objects, and a text as long.
+// largeParams has two equal lists of 950 KB, a list of objects, and a text of the same length.
 func largeParams() *Env {
 	list := "[" + strings.TrimSuffix(strings.Repeat("12345,", 158_000), ",") + "]"
 	objects := "[" + strings.TrimSuffix(strings.Repeat(`{"k":[1,"v"]},`, 67_000), ",") + "]"
 	return &Env{Params: json.RawMessage(fmt.Sprintf(`{"l":%s,"m":%s,"o":%s,"s":"%s"}`, list, list, objects, strings.Repeat("ab ", 300_000)))}
 }
 
-// repeated is a condition of so many equal terms that do not decide it.
+// repeated returns a condition of n equal terms, none of which decides it.
 func repeated(term string, n int) string {
 	return `{"and":[` + strings.TrimSuffix(strings.Repeat(term+",", n), ",") + `]}`
 }
@@ -24,8 +24,9 @@ func repeated(term string, n int) string {
 func TestConditionsHaveABudget(t *testing.T) {
 	env := largeParams()
 	for text, within := range map[string]bool{
-		`{"eq":["$params.l","$params.m"]}`:                               true,
-		repeated(`{"eq":["$params.l","$params.m"]}`, 2):                  true, // each is read once
+		`{"eq":["$params.l","$params.m"]}`: true,
+		// each list is read once
+		repeated(`{"eq":["$params.l","$params.m"]}`, 2):                  true,
 		repeated(`{"exists":"$params.s"}`, 400):                          true,
 		repeated(`{"ne":["$params.l",1]}`, 400):                          true,
 		repeated(`{"eq":["$params.l","$params.m"]}`, 40):                 false,
@@ -48,7 +49,7 @@ func TestConditionsHaveABudget(t *testing.T) {
 	}
 }
 
-func TestMatchesIsPaidForByStatesAndBytes(t *testing.T) {
+func TestTheCostOfMatchesDependsOnStatesAndBytes(t *testing.T) {
 	vars := largeParams().Var
 	c, err := celLanguage.Compile(`params.s.matches("b$")`)
 	require.NoError(t, err)
@@ -60,7 +61,7 @@ func TestMatchesIsPaidForByStatesAndBytes(t *testing.T) {
 	require.ErrorContains(t, err, tooMuch)
 }
 
-func TestReadingAListIsPaidFor(t *testing.T) {
+func TestReadingAListCostsBudget(t *testing.T) {
 	vars := largeParams().Var
 	a := NewAllowance()
 	c, err := celLanguage.Compile(`size(params.l) > 3`)
@@ -92,7 +93,7 @@ func TestConditionsShareAnAllowance(t *testing.T) {
 	require.NoError(t, err, "alone it has a budget of its own")
 }
 
-func TestAPatternCostsWhatItReads(t *testing.T) {
+func TestTheCostOfAPatternDependsOnTheBytesRead(t *testing.T) {
 	value := json.RawMessage(strings.Repeat(" ", 1_600))
 	for pattern, walks := range map[string]int{`{"a":1}`: 2, `{"a":{"b":1},"c":2}`: 3, `{"a":[1,2,3]}`: 2, `{"a":[{"b":1},{"c":1}]}`: 6} {
 		p, problems := ParsePattern(json.RawMessage(pattern))

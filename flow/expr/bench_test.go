@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// order is a payload of some 600 bytes, with the interesting part at its end.
+// order is a payload of about 600 bytes, with the interesting part at its end.
 var order = json.RawMessage(`{"id":"0f9c2c1e-7b7d-4a53-9a5b-2f1d3c4b5a69","note":"` + strings.Repeat("lorem ipsum ", 30) +
 	`","customer":{"name":"Ada","tags":["a","b\n","c"]},"items":[{"sku":"x-1","qty":1},{"sku":"x-2","qty":20}],"total":129.5}`)
 
@@ -20,7 +20,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-// What looking inside would cost with a full decode.
+// The cost of reading a part with a full decode.
 func BenchmarkResolveByDecoding(b *testing.B) {
 	b.SetBytes(int64(len(order)))
 	b.ReportAllocs()

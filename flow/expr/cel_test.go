@@ -106,7 +106,7 @@ func TestCELGivesJSON(t *testing.T) {
 	}
 }
 
-func TestCELEvaluationErrorsSayWhatIsWrong(t *testing.T) {
+func TestCELEvaluationErrorsNameTheCause(t *testing.T) {
 	vars := celParams(`{"n":5,"s":"x","list":[1],"nil":null}`)
 	for source, want := range map[string]string{
 		`params.none > 1`:                `params.none is missing`,
@@ -173,7 +173,7 @@ func TestCELBool(t *testing.T) {
 	require.Equal(t, "int", c.Type())
 }
 
-func TestCELReadsOnlyWhatItNeeds(t *testing.T) {
+func TestCELReadsOnlyRequiredValues(t *testing.T) {
 	var asked []string
 	env := Env{
 		Params: json.RawMessage(`1`),
@@ -194,7 +194,7 @@ func TestCELReadsOnlyWhatItNeeds(t *testing.T) {
 	require.Equal(t, `["a","b"]`, got)
 }
 
-// What a hostile expression does is cut off soon, and always at the same point.
+// Hostile expressions are stopped soon, and always at the same point.
 func TestCELIsBounded(t *testing.T) {
 	vars := hostileParams(2_000)
 	for name, source := range map[string]string{
@@ -229,7 +229,7 @@ func TestCELIsBounded(t *testing.T) {
 	}
 }
 
-func TestCELDoesNotLookIntoTheDepths(t *testing.T) {
+func TestCELRejectsDeepValues(t *testing.T) {
 	vars := celParams(`{"deep":` + strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000) + `}`)
 	_, err := evalCEL(t, `params.deep == params.deep`, vars)
 	require.ErrorContains(t, err, "the value is nested deeper than 100")
@@ -300,7 +300,7 @@ func BenchmarkCELEval(b *testing.B) {
 	}
 }
 
-// The longest that an evaluation can take, as far as we know.
+// The longest known evaluation.
 func BenchmarkCELAtWorst(b *testing.B) {
 	vars := hostileParams(80_000)
 	for name, source := range map[string]string{

@@ -75,8 +75,9 @@ func TestEval(t *testing.T) {
 			`{"eq":[[1, 2],"[1,2]"]}`:                                  true,
 			`{"eq":[["<"],"[\"<\"]"]}`:                                 true,
 			`{"eq":[[1e400,2.0],[1e400, 2.0]]}`:                        true,
-			`{"eq":[["$params.n"],[5]]}`:                               false, // no references inside a literal
-			`{"eq":["$params","$params"]}`:                             true,
+			// no references inside a literal
+			`{"eq":[["$params.n"],[5]]}`:   false,
+			`{"eq":["$params","$params"]}`: true,
 		},
 		"ordering": {
 			`{"gt":[10,"9"]}`:                     true,
@@ -160,7 +161,7 @@ func TestEval(t *testing.T) {
 	}
 }
 
-func TestEvalSeesInputAndShared(t *testing.T) {
+func TestEvalResolvesInputAndShared(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"eq":["$input.foo",1.0]}`:              true,
 		`{"eq":["$input.foo","1"]}`:              false,

@@ -52,7 +52,7 @@ func TestContains(t *testing.T) {
 		{`"5"`, `5`}:            false,
 		{`false`, `null`}:       false,
 		{`"\u00e9\n"`, `"é\n"`}: true,
-		{`1e10000000000000000000`, `10e9999999999999999999`}: false, // told apart by their spelling
+		{`1e10000000000000000000`, `10e9999999999999999999`}: false, // compared by their spelling
 		{`1e99999999999999999999`, `1e99999999999999999999`}: true,
 		{``, `null`}: true,
 	} {
@@ -69,7 +69,7 @@ func TestContainsStopsAtTheDepthOfPatterns(t *testing.T) {
 	require.False(t, Contains(nested(5_000), nested(5_000)))
 }
 
-func TestParsePatternTellsWhatIsWrong(t *testing.T) {
+func TestParsePatternReportsProblems(t *testing.T) {
 	for pattern, want := range map[string]string{
 		`{"a":[1,{"b":"},{["}]}`: "",
 		`[1]`:                    `a pattern is an object, such as {"run": {"plan": "free"}}`,
@@ -90,8 +90,8 @@ func TestParsePatternTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestContainsAgreesWithPostgres asks a real server about documents drawn from a seed. Patterns are
-// mostly made from their documents, so that many are contained.
+// TestContainsAgreesWithPostgres compares the result with a real server for documents drawn from a
+// seed. Patterns are mostly made from their documents, so that many are contained.
 func TestContainsAgreesWithPostgres(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), pgtest.DSN(t))
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func (d drawer) word() string {
 	return []string{"a", "b", "ab", "", "é", "\"\\\n", "😀", "5"}[d.IntN(8)]
 }
 
-// pattern leaves out, repeats and shuffles parts of a value, and sometimes changes one.
+// pattern omits, repeats and shuffles parts of a value, and sometimes changes one.
 func (d drawer) pattern(v any) any {
 	if d.IntN(6) == 0 {
 		return d.value(2)
@@ -262,7 +262,7 @@ func BenchmarkContains(b *testing.B) {
 	}
 }
 
-// The worst that fits into the limits: every array of a pattern compared with every one of a large
+// The worst case within the limits: every array of a pattern is compared with every one of a large
 // value.
 func BenchmarkContainsAtWorst(b *testing.B) {
 	value := json.RawMessage(`{"a":[` + strings.Repeat("[0],", 1<<18-1) + "[1]]}")

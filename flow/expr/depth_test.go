@@ -21,7 +21,7 @@ func TestDeeperCountsLevelsOfArraysAndObjects(t *testing.T) {
 	}
 }
 
-// deepest is the depth of a value, found by taking it apart.
+// deepest returns the depth of a value, found by decoding it.
 func deepest(v []byte) int {
 	deep := 0
 	elements, isArray := Elements(v)

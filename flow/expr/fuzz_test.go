@@ -38,7 +38,7 @@ func FuzzRaw(f *testing.F) {
 	})
 }
 
-// walkAll asks for every part of any bytes; it only must come back.
+// walkAll reads every part of any bytes; it only has to return.
 func walkAll(v []byte, key string, i int) {
 	KindOf(v)
 	String(v)
@@ -92,7 +92,7 @@ func FuzzCond(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw, v []byte) { requireCond(t, raw, v) })
 }
 
-// requireCond compares an expression with the oracle, where that can read both.
+// requireCond compares an expression with the oracle, if the oracle can read both.
 func requireCond(t require.TestingT, raw, v []byte) {
 	env := &Env{Loose: true, Params: v, Input: v, SharedAll: func() json.RawMessage { return v }}
 	cond, problems := ParseCond(raw)
@@ -119,7 +119,7 @@ func TestCondAgreesWithTheRules(t *testing.T) {
 	})
 }
 
-// condText draws expressions that are mostly, not always, of the right shape.
+// condText draws expressions that mostly have the right shape.
 func condText(t *rapid.T, depth int) string {
 	if depth == 0 {
 		return operandText(t)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// decode reads v as encoding/json does, keeping numbers as they are written.
+// decode reads v like encoding/json, but keeps numbers as written.
 func decode(v []byte) any {
 	d := json.NewDecoder(bytes.NewReader(v))
 	d.UseNumber()
@@ -21,7 +21,7 @@ func decode(v []byte) any {
 	return out
 }
 
-// reencode is what encoding/json makes of a decoded value.
+// reencode returns the text of encoding/json for a decoded value.
 func reencode(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
@@ -35,7 +35,7 @@ func decodeObject(v []byte) map[string]any {
 	return object
 }
 
-// text draws JSON as people and programs write it: odd spacing, escapes, repeated keys.
+// text draws JSON in unusual spellings: odd spacing, escapes, repeated keys.
 func text(t *rapid.T, depth int) string {
 	pad := func(s string) string { return space(t) + s + space(t) }
 	most := 5
@@ -84,7 +84,7 @@ func quoted(t *rapid.T) string {
 		return reencode(s)
 	}
 	out := `"`
-	for _, r := range s { // everything escaped, surrogate pairs too
+	for _, r := range s { // everything is escaped, including surrogate pairs
 		if r > 0xffff {
 			r -= 0x10000
 			out += fmt.Sprintf(`\u%04x\u%04X`, 0xd800+r>>10, 0xdc00+r&0x3ff)
@@ -95,8 +95,7 @@ func quoted(t *rapid.T) string {
 	return out + `"`
 }
 
-// holdsIn evaluates a condition that is not expected to take much, and to which what is missing is
-// null.
+// holdsIn evaluates a condition that needs little budget, and treats missing values as null.
 func holdsIn(t require.TestingT, c *Cond, env *Env) bool {
 	coercing := &Env{Coerce: true, Loose: true}
 	if env != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAComparisonWithSomethingMissingFails(t *testing.T) {
+func TestAComparisonWithAMissingValueFails(t *testing.T) {
 	shared := map[string]json.RawMessage{"o": json.RawMessage(`{"x":1}`)}
 	env := &Env{
 		Params: json.RawMessage(`{"n":5,"nil":null,"list":[1],"o":{"a":{"b":1}},"no":false}`),
@@ -61,7 +61,7 @@ func TestAComparisonWithSomethingMissingFails(t *testing.T) {
 	require.True(t, holds, "an input that nothing was made of is null")
 }
 
-func TestCELNamesWhatIsMissing(t *testing.T) {
+func TestCELNamesMissingValues(t *testing.T) {
 	vars := celParams(`{"n":5,"nil":null,"list":[{"x":1}],"o":{"a":{"odd key":1}}}`)
 	for source, want := range map[string]string{
 		`params.amount > 1`:                    "params.amount is missing: see that it is there, or ask has(params.amount) first",
@@ -98,7 +98,7 @@ func TestCELNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestWhatASourceCallsEmptyIsNull(t *testing.T) {
+func TestEmptyKeysOfASourceAreNull(t *testing.T) {
 	vars := func(name string) (Source, bool) {
 		all := func() json.RawMessage { return json.RawMessage(`{"done":{"x":1}}`) }
 		empty := func(key string) bool { return key == "skipped" }

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// What follows says the rules again, as simply as can be, over decoded values: properties and
-// fuzzing compare the package with it.
+// The oracle implements the same rules over decoded values, as simply as possible. Property tests
+// and fuzzing compare the package with it.
 
-// oracle decodes numbers as float64; false if v is not JSON or has a number beyond that.
+// oracle decodes numbers as float64; it returns false if v is not JSON, or has a larger number.
 func oracle(v []byte) (any, bool) {
 	var out any
 	err := json.Unmarshal(v, &out)
@@ -50,7 +50,8 @@ func oracleOperand(v, params any) any {
 	if !ok {
 		return v
 	}
-	for _, prefix := range []string{"$params.", "$shared.", "$input"} { // all three see the same value
+	// all three see the same value
+	for _, prefix := range []string{"$params.", "$shared.", "$input"} {
 		if path, ok := strings.CutPrefix(s, prefix); ok {
 			return oraclePath(params, path)
 		}

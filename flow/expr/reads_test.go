@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-func TestAnExpressionTellsWhichPartsOfItsVariablesItNames(t *testing.T) {
+func TestReadsListsThePartsOfVariables(t *testing.T) {
 	for source, want := range map[string][][]string{
 		"params.a.b > 1":                     {{"params", "a", "b"}},
 		"has(params.a) && params['b c'] > 1": {{"params", "a"}, {"params", "b c"}},
@@ -30,7 +30,7 @@ func TestAnExpressionTellsWhichPartsOfItsVariablesItNames(t *testing.T) {
 	}
 }
 
-func TestAnExpressionTellsWhereItNamesAPartOfAVariable(t *testing.T) {
+func TestReadsHavePositions(t *testing.T) {
 	c, err := expr.CompileCEL("'ü' == params.a &&\n has( params.b['d'].c ) && params.list.exists(i, i.price > params.least)", "params")
 	require.NoError(t, err)
 	got := map[string]int{}
@@ -40,7 +40,7 @@ func TestAnExpressionTellsWhereItNamesAPartOfAVariable(t *testing.T) {
 	require.Subset(t, got, map[string]int{"params.a": 7, "params.b.d.c": 25, "params.list": 46, "params.least": 78})
 }
 
-func TestAReferenceTellsTheKeysThatItFollows(t *testing.T) {
+func TestIntoParamsReturnsTheKeysOfAReference(t *testing.T) {
 	path, ok := expr.ParseRef("$params.a[2].b").IntoParams()
 	require.True(t, ok)
 	require.Equal(t, []string{"a", "[2]", "b"}, path)

@@ -19,14 +19,14 @@ func TestPath(t *testing.T) {
 		"":                             string(v),
 		"...":                          string(v),
 		"..a..b[1].":                   "1",
-		"a.b.1":                        "null", // a number does not index an array
+		"a.b.1":                        "null", // a number is not an index of an array
 		"a.1":                          `"key"`,
 		"l[0]":                         "[7,8]",
-		"l[0][1]":                      "[7,8]", // one index for each segment
+		"l[0][1]":                      "[7,8]", // one index per segment
 		"l[0].1":                       "null",
 		"[0]":                          "null", // a path cannot start with an index
 		"l.[0]":                        "null",
-		"d.e":                          "null", // keys with dots are out of reach
+		"d.e":                          "null", // keys with dots cannot be reached
 		"n":                            "null",
 		"n.x":                          "null",
 		"none":                         "null",

@@ -32,21 +32,21 @@ func TestTextsOfATemplateAreExpressions(t *testing.T) {
 	require.Equal(t, `{"z":{"n":1.50},"list":["1, 2",1,null],"deep":{"q":"xhd"},"text":"as it is"}`, string(a.Params))
 }
 
-func TestWithoutATemplateTheBodyIsTaken(t *testing.T) {
+func TestTheBodyIsUsedWithoutATemplate(t *testing.T) {
 	a, err := compiled(t, Settings{Flow: "f"}).Decide(given(t, "application/json", ` {"b": 1, "a": 2} `))
 	require.NoError(t, err)
 	require.Equal(t, `{"b":1,"a":2}`, string(a.Params))
 	require.Equal(t, "hook/h/d", a.Key)
 }
 
-func TestCredentialsAreNoHeadersOfADelivery(t *testing.T) {
+func TestCredentialsAreHiddenFromExpressions(t *testing.T) {
 	h := compiled(t, Settings{Flow: "f", Params: json.RawMessage(`"headers"`)})
 	a, err := h.Decide(given(t, "application/json", `{}`))
 	require.NoError(t, err)
 	require.Equal(t, `{"x-a":"1, 2"}`, string(a.Params))
 }
 
-func TestAConditionPassesDeliveriesOver(t *testing.T) {
+func TestDeliveriesThatFailTheConditionAreIgnored(t *testing.T) {
 	h := compiled(t, Settings{Flow: "f", When: "has(body.go)", Params: json.RawMessage(`"body.go"`)})
 	a, err := h.Decide(given(t, "", `{}`))
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestAConditionPassesDeliveriesOver(t *testing.T) {
 	require.False(t, a.Ignored)
 }
 
-func TestWhatNamesSomethingIsAText(t *testing.T) {
+func TestNamesMustBeNonEmptyScalars(t *testing.T) {
 	for body, want := range map[string]string{`{"k": "a"}`: "a", `{"k": 7}`: "7", `{"k": true}`: "true"} {
 		a, err := compiled(t, Settings{Flow: "f", Key: "body.k"}).Decide(given(t, "", body))
 		require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestWhatNamesSomethingIsAText(t *testing.T) {
 	}
 }
 
-func TestABodyIsWhatItsTypeSays(t *testing.T) {
+func TestABodyIsReadByItsContentType(t *testing.T) {
 	for name, tt := range map[string]struct{ kind, body, want string }{
 		"JSON":                      {"application/json; charset=utf-8", ` {"a" : 1e400} `, `{"a":1e400}`},
 		"JSON of a kind":            {"application/cloudevents+json", `[1]`, `[1]`},
@@ -93,7 +93,7 @@ func TestABodyIsWhatItsTypeSays(t *testing.T) {
 	}
 }
 
-func TestAllThatIsWrongWithSettingsIsTold(t *testing.T) {
+func TestAllProblemsOfHookSettingsAreReported(t *testing.T) {
 	_, err := Compile(Settings{Scheme: "other", When: "1 +", Key: "nobody.x", Params: json.RawMessage(`{"a": "body."}`), Labels: map[string]string{"l": ""}})
 	var problems Problems
 	require.ErrorAs(t, err, &problems)

@@ -46,7 +46,7 @@ func TestTheExampleOfGitHubIsSigned(t *testing.T) {
 	require.Empty(t, s.Late(time.Unix(1, 0)))
 }
 
-func TestAnyOfSeveralSignaturesMayBeTheRightOne(t *testing.T) {
+func TestAnyOfSeveralSignaturesMayBeValid(t *testing.T) {
 	right := base64.StdEncoding.EncodeToString(mac("key", "a.1700000000.body"))
 	s, err := Read("", "", header("webhook-id", "a", "webhook-timestamp", "1700000000", "webhook-signature", "v1a,xyz v1,YQ== v1,"+right).Values)
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestAnyOfSeveralSignaturesMayBeTheRightOne(t *testing.T) {
 	require.True(t, s.By("key", []byte("body")))
 }
 
-func TestHeadersThatClaimNothingAreRefused(t *testing.T) {
+func TestHeadersWithoutASignatureAreRejected(t *testing.T) {
 	good := base64.StdEncoding.EncodeToString(mac("key", ""))
 	hexed := hex.EncodeToString(mac("key", ""))
 	for name, tt := range map[string]struct {
@@ -91,7 +91,7 @@ func TestHeadersThatClaimNothingAreRefused(t *testing.T) {
 	}
 }
 
-func TestADeliveryIsNamedByWhatWasSigned(t *testing.T) {
+func TestTheIDOfADeliveryComesFromSignedContent(t *testing.T) {
 	read := func(scheme string, pairs ...string) *Signed {
 		s, err := Read(scheme, "", header(pairs...).Values)
 		require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestADeliveryIsNamedByWhatWasSigned(t *testing.T) {
 	require.Equal(t, "msg_1", read(Standard, "webhook-id", "msg_1", "webhook-timestamp", "1", "webhook-signature", "v1,AA==").ID([]byte("a")))
 }
 
-func TestADeliveryIsRememberedForAsLongAsItMayComeAgain(t *testing.T) {
+func TestADeliveryIsRememberedWhileItMayBeRepeated(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	s, err := Read(Stripe, "", header("Stripe-Signature", "t=1700000300,v1=00").Values)
 	require.NoError(t, err)

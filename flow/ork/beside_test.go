@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-// TestFilesBesideAWorkflowAreHeard holds what folders of files become, and what is told about those
-// that are wrong, to golden files.
-func TestFilesBesideAWorkflowAreHeard(t *testing.T) {
+// TestFilesBesideAWorkflowApply compares the translations of folders, and the problems of invalid
+// files, with golden files.
+func TestFilesBesideAWorkflowApply(t *testing.T) {
 	folders, err := filepath.Glob("testdata/beside/*")
 	require.NoError(t, err)
 	require.NotEmpty(t, folders)
@@ -54,7 +54,7 @@ func requireGolden(t *testing.T, file, told string) {
 	require.Equal(t, string(kept), told, "go test ./flow/ork -update writes it anew")
 }
 
-func TestAWorkflowMayBeNothingButImports(t *testing.T) {
+func TestAWorkflowMayConsistOfImports(t *testing.T) {
 	text := []byte("name: w\nimport: [{dbt: transform}]\n")
 	require.True(t, ork.Is(text))
 	w, problems := ork.Translate(text, ork.Options{Files: fstest.MapFS{"transform/dbt_project.yml": {Data: []byte("name: x")}, "transform/models/a.sql": {}}})
@@ -65,12 +65,12 @@ func TestAWorkflowMayBeNothingButImports(t *testing.T) {
 	require.ErrorContains(t, problems.Err(), "2:16: import[0].dbt: projects are not read here: publish the workflow from a file, or on a server that starts programs (--allow-scripts)")
 }
 
-func TestWhereNoFilesAreReadThatIsSaid(t *testing.T) {
+func TestUnreadFilesAreReported(t *testing.T) {
 	_, problems := ork.Translate([]byte("name: w\ntasks: {a: {executor: bigquery}}\n"), ork.Options{})
 	require.ErrorContains(t, problems.Err(), "Unknown executor type: bigquery; if ork.yaml names it, that is not read here")
 }
 
-func TestWorkersMayBeSaidElsewhere(t *testing.T) {
+func TestWorkersMayComeFromAnotherFile(t *testing.T) {
 	text := []byte("name: w\ntasks: {a: {executor: process, command: ls, worker: big}}\n")
 	beside := fstest.MapFS{"workers.yaml": {Data: []byte("workers: {big: {memory: 1Gi}}")}}
 	w, problems := ork.Translate(text, ork.Options{Files: beside, Workers: ork.Beside{Name: "workers.yaml", Text: []byte("workers: {big: {memory: 2Gi}}")}})
@@ -80,7 +80,7 @@ func TestWorkersMayBeSaidElsewhere(t *testing.T) {
 	require.ErrorContains(t, problems.Err(), "there is no worker big: name it in a workers.yaml beside the workflow, with what its tasks may use")
 }
 
-func TestFilesBesideWorkflowsAreToldFromThem(t *testing.T) {
+func TestFilesBesideWorkflowsAreRecognized(t *testing.T) {
 	for name, text := range map[string]string{"ork.yaml": "executors: {}", "workers.yaml": "", "locations.yaml": "locations: []"} {
 		require.True(t, ork.IsBeside(name, []byte(text)), name)
 		require.False(t, ork.IsBeside("x.yaml", []byte(text)), name)

@@ -50,7 +50,7 @@ tasks:
   shell: {executor: process, command: ls}
 `
 
-// theirs are the functions of a file: rows, load and whole.
+// theirs returns the signatures of a file with the functions rows, load and whole.
 func theirs(p *flow.Program) (s ork.Signatures, err error) {
 	if p.Module == "broken" {
 		return s, errors.New("no module named broken")
@@ -61,7 +61,7 @@ func theirs(p *flow.Program) (s ork.Signatures, err error) {
 		"whole":{"input_type":{"of":"types.Node"},"required":["of"],"output_type":null}}}`), &s)
 }
 
-func TestWhatATaskSaysOfItsFunctionIsComparedWithWhatThatSays(t *testing.T) {
+func TestTasksAreComparedWithTheSignaturesOfTheirFunctions(t *testing.T) {
 	asked := 0
 	w, problems := ork.Translate([]byte(inspected), ork.Options{Inspect: func(p *flow.Program) (ork.Signatures, error) {
 		asked++
@@ -84,7 +84,7 @@ func TestWhatATaskSaysOfItsFunctionIsComparedWithWhatThatSays(t *testing.T) {
 	}, told)
 }
 
-func TestNoFileIsImportedThatIsNotAskedAbout(t *testing.T) {
+func TestFunctionsAreInspectedOnlyOnRequest(t *testing.T) {
 	asked := ork.Options{Inspect: func(*flow.Program) (ork.Signatures, error) {
 		require.Fail(t, "it was asked")
 		return ork.Signatures{}, nil
@@ -98,7 +98,7 @@ func TestNoFileIsImportedThatIsNotAskedAbout(t *testing.T) {
 	}
 }
 
-func TestWhereNoProgramsRunFunctionsAreNotAskedAndThatIsTold(t *testing.T) {
+func TestSkippedIntrospectionIsReported(t *testing.T) {
 	_, problems := ork.Translate([]byte("name: a\nintrospect: true\ntasks: {a: {executor: python, file: a.py}}"), ork.Options{})
 	require.NoError(t, problems.Err())
 	require.Contains(t, problems.Error(), "introspect: is not done here")

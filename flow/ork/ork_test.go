@@ -19,9 +19,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestEachFileBecomesWhatStandsBesideIt holds translations, and what is told about files that are
-// wrong, to golden files.
-func TestEachFileBecomesWhatStandsBesideIt(t *testing.T) {
+// TestFilesMatchTheirGoldenTranslations compares translations, and the problems of invalid files,
+// with golden files.
+func TestFilesMatchTheirGoldenTranslations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -47,7 +47,7 @@ func TestEachFileBecomesWhatStandsBesideIt(t *testing.T) {
 	}
 }
 
-func TestAWorkflowIsToldFromADefinitionByItsShape(t *testing.T) {
+func TestAWorkflowIsRecognizedByItsShape(t *testing.T) {
 	for text, is := range map[string]bool{
 		"name: a\ntasks: {x: {executor: process, command: ls}}": true,
 		`{"name":"a","tasks":{}}`:                               true,
@@ -62,21 +62,21 @@ func TestAWorkflowIsToldFromADefinitionByItsShape(t *testing.T) {
 	}
 }
 
-func TestProblemsOfTheDefinitionAreToldWithTheNamesOfTasks(t *testing.T) {
+func TestProblemsOfTheDefinitionUseTheNamesOfTasks(t *testing.T) {
 	w, problems := ork.Translate([]byte("name: w\ntasks: {a-b: {executor: process, command: ls}}"), ork.Options{})
 	require.NoError(t, problems.Err())
 	told := w.InItsWords(define.Problems{{Path: "nodes.a_b.exec.command", Line: 3, Column: 4, Msg: "x"}, {Path: "nodes.zz"}, {Path: "name"}})
 	require.Equal(t, define.Problems{{Path: "tasks.a-b.command", Msg: "x"}, {Path: "tasks.zz"}, {Path: "name"}}, told)
 }
 
-func TestProblemsOfWhatADefinitionSaysTheSameHaveTheirPlaces(t *testing.T) {
+func TestProblemsOfSharedFieldsHaveTheirPlaces(t *testing.T) {
 	w, problems := ork.Translate([]byte("name: w\ntasks: {a: {executor: process, command: ls}}\nschedule:\n  timezone: Mars\n  cron: 0 0 9 * * 1\n"), ork.Options{})
 	require.NoError(t, problems.Err())
 	told := w.InItsWords(define.Problems{{Path: "schedule.cron", Line: 1, Column: 2}, {Path: "schedule.timezone"}, {Path: "schedule.every"}})
 	require.Equal(t, define.Problems{{Path: "schedule.cron", Line: 5, Column: 9}, {Path: "schedule.timezone", Line: 4, Column: 13}, {Path: "schedule.every", Line: 3, Column: 1}}, told)
 }
 
-// FuzzTranslate: whatever a file says, it is read to its end, and has a definition or an error.
+// FuzzTranslate checks that any file is read to its end, and has a definition or an error.
 func FuzzTranslate(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.yaml")
 	for _, file := range files {
@@ -93,8 +93,8 @@ func FuzzTranslate(f *testing.F) {
 	})
 }
 
-// What our own templates would read stands as it was written.
-func TestWhatTemplatesOfOursWouldReadIsText(t *testing.T) {
+// Text that our own templates would expand stays as written.
+func TestOurTemplateSyntaxIsEscapedInWorkflows(t *testing.T) {
 	for name, text := range map[string]string{
 		"a job":         "name: w\nexecutor: process\njob_name: echo ${task_index} $${task_index}\n",
 		"a task's name": "name: w\ntasks: {'a${b}': {executor: process, command: ls}}\n",
@@ -118,7 +118,7 @@ func TestWhatTemplatesOfOursWouldReadIsText(t *testing.T) {
 	}
 }
 
-func TestReferencesInVariablesThatCannotBeSaidAreRefused(t *testing.T) {
+func TestUntranslatableReferencesInVariablesAreRejected(t *testing.T) {
 	for value, says := range map[string]string{
 		"${{ a.x }}":      "a $ right before {{",
 		"{{ a.x:-none }}": "leads nowhere",
@@ -130,7 +130,7 @@ func TestReferencesInVariablesThatCannotBeSaidAreRefused(t *testing.T) {
 	}
 }
 
-func TestHowAProgramIsRunReachesItsPlan(t *testing.T) {
+func TestProgramOptionsReachThePlan(t *testing.T) {
 	text, err := os.ReadFile("testdata/options.yaml")
 	require.NoError(t, err)
 	w, problems := ork.Translate(text, ork.Options{})

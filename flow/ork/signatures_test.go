@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-// TestWhatSignaturesSayIsTakenByWorkflowFiles: people copy it.
-func TestWhatSignaturesSayIsTakenByWorkflowFiles(t *testing.T) {
+// TestWorkflowFilesAcceptTheTypesOfSignatures exists because users copy them.
+func TestWorkflowFilesAcceptTheTypesOfSignatures(t *testing.T) {
 	s := ork.Signatures{Types: json.RawMessage(`{"Order":{"id":"int","at":"date?"}}`),
 		Functions: json.RawMessage(`{"main":{"input_type":{"orders":["types.Order?"],"title":"str?","other":null},"required":["orders"],"output_type":["float?"]}}`)}
 	const want = `types:

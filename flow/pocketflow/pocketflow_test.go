@@ -21,7 +21,7 @@ func planOf(t *testing.T, definition string) *flow.Plan {
 	return plan
 }
 
-// run is "NODE ATTEMPT STATUS BRANCH INPUT OUTPUT ERROR".
+// line returns "NODE ATTEMPT STATUS BRANCH INPUT OUTPUT ERROR".
 func line(r *pocketflow.Run) string {
 	return strings.Join([]string{r.Node, fmt.Sprint(r.Attempt), r.Status, r.Branch, or(r.Input), or(r.Output), r.Error}, " ")
 }
@@ -33,7 +33,7 @@ func or(text string) string {
 	return text
 }
 
-// lines are the runs that a history tells, as the scheduler would have stored them.
+// lines returns the runs of a history in the form in which the scheduler stores them.
 func lines(h *pocketflow.History, plan *flow.Plan) (list []string) {
 	history := flow.NewHistory("task-1", plan)
 	for i := range h.Events {
@@ -71,7 +71,7 @@ func tellAll(t *testing.T, definition string, task pocketflow.Task, runs ...pock
 	return h
 }
 
-// told demands that all runs are told as they were, and that the task is as its row says.
+// told requires that all runs are converted unchanged, and that the task has the state of its row.
 func told(t *testing.T, definition string, task pocketflow.Task, runs ...pocketflow.Run) *pocketflow.History {
 	t.Helper()
 	h := tellAll(t, definition, task, runs...)
@@ -114,7 +114,7 @@ const chain = `{"start":"a","nodes":{
 	"edges":[{"from":"a","action":"next","to":"b"},{"from":"a","action":"default","to":"c"},{"from":"b","action":"default","to":"q"},{"from":"q","action":"default","to":"t"},
 		{"from":"t","action":"default","to":"w"},{"from":"w","action":"default","to":"p"},{"from":"p","action":"approved","to":"c"},{"from":"c","action":"big","to":"a"}]}`
 
-func TestRunsOfEveryKindOfNodeAreToldAsTheyWere(t *testing.T) {
+func TestRunsOfEveryKindOfNodeAreConverted(t *testing.T) {
 	h := told(t, chain, pocketflow.Task{Status: "completed", Params: `{"v":2}`, Action: "",
 		Shared: `{"first":{"go":"end"},"left":1,"queued":"Q","timed":2,"flag":true,"seen":true,"ok":true,"chosen":2,"late":"word"}`},
 		pocketflow.Run{Node: "a", Attempt: 1, Status: "error", Input: "2", Error: "boom", Worker: "w1", URL: "http://w1"},
@@ -130,7 +130,7 @@ func TestRunsOfEveryKindOfNodeAreToldAsTheyWere(t *testing.T) {
 	require.Equal(t, 8, h.State.Steps)
 }
 
-func TestAFailedTaskIsToldWithItsError(t *testing.T) {
+func TestAFailedTaskKeepsItsError(t *testing.T) {
 	h := told(t, chain, pocketflow.Task{Status: "failed", Params: `{}`, Shared: `{}`},
 		pocketflow.Run{Node: "a", Attempt: 1, Status: "error", Error: "one"},
 		pocketflow.Run{Node: "a", Attempt: 2, Status: "error", Error: "two"},
@@ -138,8 +138,8 @@ func TestAFailedTaskIsToldWithItsError(t *testing.T) {
 	require.Equal(t, "three", h.State.Error)
 }
 
-// In the scheduler a failed node takes the edge that it takes after a success.
-func TestANodeThatFailedAndWasFollowedIsTold(t *testing.T) {
+// In the scheduler a failed node takes the same edge as after a success.
+func TestAFailedNodeThatWasFollowedIsConverted(t *testing.T) {
 	h := told(t, `{"start":"a","nodes":{"a":{"service":"x"},"b":{"service":"y","post":{"output_key":"o"}}},"edges":[{"from":"a","action":"default","to":"b"}]}`,
 		pocketflow.Task{Status: "completed", Params: `{}`, Shared: `{"o":1}`},
 		pocketflow.Run{Node: "a", Attempt: 1, Status: "error", Error: "no worker"}, pocketflow.Run{Node: "b", Attempt: 1, Status: "ok", Output: "1"})
@@ -151,7 +151,7 @@ const wide = `{"start":"s","nodes":{
 	"f":{"kind":"foreach","service":"x","prep":{"input_key":"$params.list"},"post":{"output_key":"mapped"}%s}},
 	"edges":[{"from":"s","action":"next","to":"f"}]}`
 
-func TestBranchesAndItemsAreToldWithWhatGathersThem(t *testing.T) {
+func TestBranchesAndItemsAreConvertedWithTheirResult(t *testing.T) {
 	definition := fmt.Sprintf(wide, "", "")
 	told(t, definition, pocketflow.Task{Status: "completed", Params: `{"v":2,"list":[1,2]}`, Shared: `{"agg":[1,null,3],"mapped":[10,20]}`},
 		pocketflow.Run{Node: "s", Attempt: 1, Status: "error", Sub: "branch_complete", Branch: "y", Input: "2", Error: "bad"},
@@ -163,7 +163,7 @@ func TestBranchesAndItemsAreToldWithWhatGathersThem(t *testing.T) {
 		pocketflow.Run{Node: "f", Attempt: 1, Status: "ok", Input: "[1,2]", Output: "[10,20]"})
 }
 
-func TestBranchesOfOneNameThatHadOneRunGetOneEach(t *testing.T) {
+func TestBranchesThatSharedARunGetOneEach(t *testing.T) {
 	task := pocketflow.Task{Status: "completed", Params: `{"v":2}`, Shared: `{"agg":[1,5,1]}`}
 	h := tellAll(t, fmt.Sprintf(wide, "", ""), task,
 		pocketflow.Run{Node: "s", Attempt: 1, Status: "ok", Sub: "branch_complete", Branch: "x", Input: "2", Output: "1"},
@@ -174,7 +174,7 @@ func TestBranchesOfOneNameThatHadOneRunGetOneEach(t *testing.T) {
 	require.Len(t, lines(h, planOf(t, fmt.Sprintf(wide, "", ""))), 5)
 }
 
-func TestAParallelThatFailedAtOnceIsToldByItsBranches(t *testing.T) {
+func TestAParallelThatFailedAtOnceIsConvertedFromItsBranches(t *testing.T) {
 	definition := fmt.Sprintf(wide, `,"failure_strategy":"fail_fast"`, "")
 	task := pocketflow.Task{Status: "completed", Params: `{"v":2}`, Shared: `{"_rt":{"pl:s":{"done":{"x":1}}},"agg":[1]}`}
 	h := tellAll(t, definition, task,
@@ -193,7 +193,7 @@ const nested = `{"start":"s","nodes":{
 	"e":{"kind":"executor","service":"z","post":{"output_key":"final"}}},
 	"edges":[{"from":"s","action":"default","to":"e"},{"from":"e","action":"again","to":"s"}]}`
 
-func TestChildrenOfASubflowAreTold(t *testing.T) {
+func TestChildrenOfASubflowAreConverted(t *testing.T) {
 	child := func(name, input, output string) pocketflow.Run {
 		return pocketflow.Run{Node: "s", Attempt: 1, Status: "ok", Sub: "sub_node_complete", Branch: name, Input: input, Output: output, Action: map[string]string{"a": "go"}[name]}
 	}
@@ -201,7 +201,7 @@ func TestChildrenOfASubflowAreTold(t *testing.T) {
 		child("a", "3", "1"), child("b", "1", "2"), pocketflow.Run{Node: "e", Attempt: 1, Status: "ok", Output: "9"})
 }
 
-func TestChildrenThatWereTriedAgainAreTold(t *testing.T) {
+func TestRetriedChildrenAreConverted(t *testing.T) {
 	child := func(status, output, text string) pocketflow.Run {
 		return pocketflow.Run{Node: "s", Attempt: 1, Status: status, Sub: "sub_node_complete", Branch: "a", Output: output, Error: text, Action: map[string]string{"ok": "go"}[status]}
 	}
@@ -212,12 +212,12 @@ func TestChildrenThatWereTriedAgainAreTold(t *testing.T) {
 		pocketflow.Run{Node: "e", Attempt: 1, Status: "error", Error: "end"})
 }
 
-func TestATaskGoesOnWhereItWas(t *testing.T) {
+func TestATaskContinuesAtItsNode(t *testing.T) {
 	ok := pocketflow.Run{Node: "a", Attempt: 1, Status: "ok", Output: `{"go":"next"}`}
 	at := func(node string) pocketflow.Task {
 		return pocketflow.Task{Status: "running", Params: `{"v":2}`, Node: node, Action: "next", Shared: `{"first":{"go":"next"}}`}
 	}
-	// next is what a member does with the task.
+	// next returns the decision of a member that loads the task.
 	next := func(h *pocketflow.History, now int64) flow.Decision {
 		d, err := flow.Decide(h.State, flow.Recover{}, flow.Env{Now: now, Member: "m"})
 		require.NoError(t, err)
@@ -287,7 +287,7 @@ func TestATaskGoesOnWhereItWas(t *testing.T) {
 	})
 }
 
-func TestACanceledTaskIsTold(t *testing.T) {
+func TestACanceledTaskIsConverted(t *testing.T) {
 	told(t, chain, pocketflow.Task{Status: "canceled", Params: `{}`, Shared: `{"first":{"go":"next"}}`, Action: "canceled"},
 		pocketflow.Run{Node: "a", Attempt: 1, Status: "ok", Output: `{"go":"next"}`},
 		pocketflow.Run{Node: "b", Attempt: 0, Status: "canceled"})
@@ -295,8 +295,8 @@ func TestACanceledTaskIsTold(t *testing.T) {
 	require.Equal(t, flow.TaskCanceled, h.State.Status, "what was to be canceled is")
 }
 
-// A task is taken even where its runs make no sense.
-func TestWhatRunsDoNotTellIsListedAndTheTaskIsAsItsRowSays(t *testing.T) {
+// A task is imported even if its runs are inconsistent.
+func TestOmittedRunsAreListedAndTheTaskFollowsItsRow(t *testing.T) {
 	for name, tt := range map[string]struct {
 		task pocketflow.Task
 		runs []pocketflow.Run

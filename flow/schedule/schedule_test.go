@@ -25,20 +25,19 @@ func at(t testing.TB, text string) int64 {
 	return moment.UnixMilli()
 }
 
-// four zones: put forward and back by an hour, north of the equator; by half an hour, south of it;
-// and never.
+// four are zones that change by an hour, north of the equator; by half an hour, south of it; and
+// never.
 var four = []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"}
 
-// face is a time, and what the wall clock of a zone shows then.
+// face is a time with the wall-clock time of a zone.
 type face struct {
 	at   int64
 	wall time.Time
 	seen bool // the wall clock has shown it before
 }
 
-// faces goes through a year in steps of five minutes. It knows nothing of zones but what their
-// clocks show. absent holds the times that the wall clock leaves out, each with the moment at which
-// it does so.
+// faces lists a year in steps of five minutes. It uses only the wall clocks of zones. absent holds
+// the wall-clock times that are skipped, each with the moment of the change.
 func faces(zone *time.Location, year int) (shown, absent []face) {
 	seen := map[string]bool{}
 	var before time.Time
@@ -55,10 +54,10 @@ func faces(zone *time.Location, year int) (shown, absent []face) {
 	return shown, absent
 }
 
-func TestOverAYearSlotsAreWhatTheWallClockShows(t *testing.T) {
+func TestSlotsOfAYearMatchTheWallClock(t *testing.T) {
 	type meaning struct {
 		fits         func(time.Time) bool
-		twice, shift bool // by itself
+		twice, shift bool // defaults of the expression
 	}
 	expressions := map[string]meaning{
 		"30 2 * * *":     {func(w time.Time) bool { return w.Hour() == 2 && w.Minute() == 30 }, false, true},
@@ -109,7 +108,7 @@ func TestOverAYearSlotsAreWhatTheWallClockShows(t *testing.T) {
 	}
 }
 
-func TestClocksThatArePutForwardAndBack(t *testing.T) {
+func TestSlotsAtClockChanges(t *testing.T) {
 	for _, tt := range []struct {
 		name, zone, cron, dst, from string
 		want                        []string
@@ -147,7 +146,7 @@ func TestClocksThatArePutForwardAndBack(t *testing.T) {
 	}
 }
 
-func TestTheEndOfALeapYearIsLikeThatOfAnyOther(t *testing.T) {
+func TestSlotsAtTheEndOfALeapYear(t *testing.T) {
 	for _, zone := range four {
 		r := rule(t, Spec{Cron: "30 2 * * *", Timezone: zone})
 		for _, year := range []int{2027, 2028, 2032, 2096, 2100} {
@@ -171,7 +170,7 @@ func TestTheEndOfALeapYearIsLikeThatOfAnyOther(t *testing.T) {
 	}
 }
 
-func TestThePreviewTellsWhatBecomesOfSuchTimes(t *testing.T) {
+func TestThePreviewNotesSkippedAndRepeatedTimes(t *testing.T) {
 	for _, tt := range []struct{ cron, dst, from, local, want string }{
 		{"30 2 * * *", "", "2026-03-28T12:00:00Z", "2026-03-29T03:00:00+02:00", "in Europe/Berlin the clock is put forward: 2026-03-29 02:30 does not exist, and fires at 2026-03-29 03:00"},
 		{"30 2 * * *", "skip", "2026-03-28T12:00:00Z", "2026-03-30T02:30:00+02:00", "in Europe/Berlin the clock is put forward: 2026-03-29 02:30 does not exist, and is left out"},
@@ -188,7 +187,7 @@ func TestThePreviewTellsWhatBecomesOfSuchTimes(t *testing.T) {
 	}
 }
 
-func TestTheNextChangeOfTheClockIsTold(t *testing.T) {
+func TestTheNextClockChangeIsReported(t *testing.T) {
 	for _, tt := range []struct{ cron, zone, dst, from, want string }{
 		{"30 2 * * *", "Europe/Berlin", "", "2026-01-01T00:00:00Z", "in Europe/Berlin the clock is put forward from 2026-03-29 02:00 to 2026-03-29 03:00: 2026-03-29 02:30 does not exist, and fires at 2026-03-29 03:00"},
 		{"*/15 * * * *", "Europe/Berlin", "", "2026-04-01T00:00:00Z", "in Europe/Berlin the clock is put back from 2026-10-25 03:00 to 2026-10-25 02:00: 2026-10-25 02:00 to 2026-10-25 02:45 come twice, and fire both times"},
@@ -209,7 +208,7 @@ func TestTheNextChangeOfTheClockIsTold(t *testing.T) {
 	require.False(t, ok, "it does not matter to an interval")
 }
 
-func TestWhatAnExpressionDoesByItselfIsTold(t *testing.T) {
+func TestSurprisingExpressionsHaveNotes(t *testing.T) {
 	for expression, want := range map[string]string{
 		"*/15 * * * *": "twice,skip", "* * * * *": "twice,skip", "@hourly": "twice,skip", "*/15 0-5 * * *": "twice,shift", "*/10 30 2 * * *": "twice,shift",
 		"30 2 * * *": "once,shift", "0,30 2 * * *": "once,shift", "0 */2 * * *": "once,shift", "@daily": "once,shift",
@@ -248,7 +247,7 @@ func TestSecondsShorthandsAndIntervals(t *testing.T) {
 	}
 }
 
-func TestWhatMeansNothingIsRefusedWithTheFieldAndWhatToWrite(t *testing.T) {
+func TestInvalidSpecsAreRejectedWithFieldAndAdvice(t *testing.T) {
 	for _, tt := range []struct {
 		spec       Spec
 		field, msg string
@@ -301,14 +300,14 @@ func TestEveryFaultOfASpecIsReported(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-func TestSixFieldsWithANumberedWeekdaySayWhichDayTheyMean(t *testing.T) {
+func TestNumberedWeekdaysInSixFieldsCauseAWarning(t *testing.T) {
 	require.Contains(t, rule(t, Spec{Cron: "0 0 9 * * 1"}).Warnings()[0], "Monday")
 	for _, fine := range []string{"0 9 * * 1", "0 0 9 * * mon", "0 0 9 * * *"} {
 		require.Empty(t, rule(t, Spec{Cron: fine}).Warnings())
 	}
 }
 
-func TestWhatMayNotBeMeantIsWarnedOf(t *testing.T) {
+func TestProbablyUnintendedSettingsCauseWarnings(t *testing.T) {
 	for _, tt := range []struct {
 		spec Spec
 		want string
@@ -323,7 +322,7 @@ func TestWhatMayNotBeMeantIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestJitterIsTheSameWhereverItIsComputedAndDiffersBySlot(t *testing.T) {
+func TestJitterIsDeterministicAndDiffersBySlot(t *testing.T) {
 	r := rule(t, Spec{Cron: "@hourly", JitterMS: 60_000})
 	seen := map[int64]bool{}
 	for slot := range int64(1000) {
@@ -336,8 +335,8 @@ func TestJitterIsTheSameWhereverItIsComputedAndDiffersBySlot(t *testing.T) {
 	require.Greater(t, len(seen), 900)
 }
 
-// TestAYearWithOutages has a schedule looked after in virtual time, by somebody who is away again
-// and again: what catches up is what its policy says.
+// TestAYearWithOutages runs a schedule in virtual time, with repeated outages: it catches up as its
+// policy defines.
 func TestAYearWithOutages(t *testing.T) {
 	for _, name := range four {
 		for _, catchup := range []CatchUp{CatchUpOne, CatchUpNone, CatchUpAll} {
@@ -362,7 +361,7 @@ func year(t *testing.T, r *Rule, zone *time.Location) {
 	s, began := State{After: now - 1}, now-1
 	type outage struct{ from, to int64 }
 	var outages []outage
-	fired := map[int64]int64{} // slots, and when
+	fired := map[int64]int64{} // slots, and when they fired
 	for now < end {
 		s = r.Decide("id", s, now, nil)
 		for len(s.Starts) > 0 {
@@ -409,7 +408,7 @@ func year(t *testing.T, r *Rule, zone *time.Location) {
 	}
 }
 
-func TestCatchingUpIsBoundedHoweverLongNobodyLooked(t *testing.T) {
+func TestCatchingUpIsBoundedAfterLongOutages(t *testing.T) {
 	tenYears := at(t, "2036-01-01T00:00:00Z")
 	for _, cron := range []string{"* * * * * *", "*/5 * * * *", "* * 1 1 *", "0 0 29 2 *"} {
 		for catchup, most := range map[CatchUp]int{CatchUpOne: 1, CatchUpNone: 1, CatchUpAll: MaxCatchUp} {

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// diffed tells the changes in lines.
+// diffed returns the changes as lines.
 func diffed(t *testing.T, old, new string) []string {
 	lines := []string{}
 	for _, c := range show.Diff(flowtest.Plan(t, old), flowtest.Plan(t, new)) {
@@ -19,7 +19,7 @@ func diffed(t *testing.T, old, new string) []string {
 	return lines
 }
 
-func TestADiffTellsWhatSomebodyChanged(t *testing.T) {
+func TestADiffListsTheAuthorsChanges(t *testing.T) {
 	const graph = `
 start: a
 inputs: {amount: integer, name: string}
@@ -51,7 +51,7 @@ edges: [{from: a, action: default, to: b}, {from: a, action: big, to: b}]
 	}
 }
 
-func TestADiffLeavesWhatTheCompilerMakesToTheNodeItIsFor(t *testing.T) {
+func TestADiffAssignsCompilerNodesToTheirOrigin(t *testing.T) {
 	const branch = "mode: dag\nnodes:\n  a: {func: mul}\n  b: {kind: branch, depends_on: [a], when: {if: {run: {x: 1}}}, flow: {nodes: {c: {func: mul}}}}\n"
 	for _, line := range diffed(t, branch, strings.Replace(branch, "{x: 1}}", "{x: 2}}", 1)) {
 		require.Contains(t, line, "node|changed||b|")

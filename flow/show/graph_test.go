@@ -28,7 +28,7 @@ edges:
   - {from: ask, action: stop, to: ""}
 `
 
-func TestAGraphHasAllScopesAndWhatLeadsThroughThem(t *testing.T) {
+func TestAGraphHasAllScopesAndEdges(t *testing.T) {
 	g := show.GraphOf(flowtest.Plan(t, nested))
 	var keys []string
 	for _, n := range g.Nodes {

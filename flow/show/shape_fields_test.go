@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// same is what the shape says of a field of a plan: two definitions that differ in it, or why it is
-// no part of the shape.
+// same states the relation of a plan's field to the shape: two definitions that differ in it, or
+// the reason why it is not part of the shape.
 type same struct{ old, new, why string }
 
 const (
@@ -28,7 +28,7 @@ func dagNode(node string) string {
 	return "nodes: {a: {service: s}, b: " + node + ", u: {service: s}}\n"
 }
 
-// shapeFields says of every field of a compiled flow what it is to its shape.
+// shapeFields covers every field of a compiled flow.
 var shapeFields = map[reflect.Type]map[string]same{
 	reflect.TypeFor[flow.Plan](): {
 		"Root": {why: "the nodes are"}, "Closing": {old: dagNode("{service: s}") + "finally: u\n", new: "nodes: {a: {service: s}, b: {service: s}, u: {service: t}}\nfinally: u\n"},
@@ -116,7 +116,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 	},
 }
 
-// TestTheShapeKnowsEveryField keeps a new field from being forgotten.
+// TestTheShapeKnowsEveryField ensures that a new field is not forgotten.
 func TestTheShapeKnowsEveryField(t *testing.T) {
 	for _, of := range []any{flow.Plan{}, flow.PlanScope{}, flow.Dag{}, flow.PlanNode{}, flow.PlanDag{}, flow.PlanPrep{}, flow.Post{}, flow.Exec{}, flow.Each{}, flow.PlanCase{}} {
 		typ := reflect.TypeOf(of)

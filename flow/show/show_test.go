@@ -16,7 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is shown anew")
 
-// TestPlansAreShown renders the definitions in testdata; `go test -update` writes the files anew.
+// TestPlansAreShown renders the definitions in testdata; `go test -update` rewrites the golden
+// files.
 func TestPlansAreShown(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
@@ -40,7 +41,7 @@ func TestPlansAreShown(t *testing.T) {
 	}
 }
 
-func TestWhatUsersWriteBreaksNoDiagram(t *testing.T) {
+func TestTextsOfUsersDoNotBreakDiagrams(t *testing.T) {
 	key := "a\"]; \\ <b> | #1 & `x` 'ü'"
 	encoded, err := json.Marshal(key)
 	require.NoError(t, err)

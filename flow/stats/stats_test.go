@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/stats"
 )
 
-// durations of all lengths, from none to years.
+// durations returns durations of all lengths, from zero to years.
 func durations(rng *rand.Rand) []int64 {
 	list := make([]int64, 1+rng.IntN(400))
 	widest := 1 + rng.IntN(40)
@@ -30,7 +30,7 @@ func sketchOf(list ...int64) *stats.Sketch {
 	return s
 }
 
-func TestQuantilesAreWrongByNinePercentAtMost(t *testing.T) {
+func TestQuantilesHaveAnErrorOfNinePercentAtMost(t *testing.T) {
 	for seed := range uint64(500) {
 		list := durations(rand.New(rand.NewPCG(seed, 0)))
 		s := sketchOf(list...)
@@ -57,7 +57,7 @@ func countsOf(rng *rand.Rand) *stats.Counts {
 	return c
 }
 
-// same are counts as they are stored, which tells all of them.
+// same returns the stored form of counts, which is complete.
 func same(t *testing.T, c *stats.Counts) []byte {
 	b := c.Append(nil)
 	read, err := stats.Decode(b)
@@ -66,7 +66,7 @@ func same(t *testing.T, c *stats.Counts) []byte {
 	return b
 }
 
-func TestCountsComeToTheSameInWhateverOrderTheyAreAdded(t *testing.T) {
+func TestCountsCanBeAddedInAnyOrder(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		parts := []*stats.Counts{countsOf(rng), countsOf(rng), countsOf(rng), {}}
@@ -80,14 +80,14 @@ func TestCountsComeToTheSameInWhateverOrderTheyAreAdded(t *testing.T) {
 		pair.Add(parts[2])
 		tree.Add(parts[0])
 		tree.Add(&pair)
-		// Where a sketch begins depends on what came first; what it has does not.
+		// The first bucket of a sketch depends on the order; its content does not.
 		require.Equal(t, there.Took.Times(), back.Took.Times(), "seed %d", seed)
 		require.Equal(t, same(t, &there), same(t, &back), "seed %d", seed)
 		require.Equal(t, same(t, &there), same(t, &tree), "seed %d", seed)
 	}
 }
 
-func TestWhatAreNoStatisticsIsRefused(t *testing.T) {
+func TestInvalidStatisticsAreRejected(t *testing.T) {
 	whole := countsOf(rand.New(rand.NewPCG(1, 1))).Append(nil)
 	for n := range len(whole) / 2 {
 		_, err := stats.Decode(whole[:n])
@@ -97,7 +97,7 @@ func TestWhatAreNoStatisticsIsRefused(t *testing.T) {
 	require.Error(t, err, "of another form")
 }
 
-func TestVisitsAreNoPartOfAScopeOfThePlan(t *testing.T) {
+func TestPlanScopesHaveNoVisits(t *testing.T) {
 	for scope, of := range map[string]string{"": "", "sub#1": "sub", "a#2/b#3": flow.ScopeKey("a", "b"), "~2": "~"} {
 		require.Equal(t, of, stats.PlanScope(scope), scope)
 	}

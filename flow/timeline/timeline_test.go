@@ -21,7 +21,7 @@ func at(ms int64, t flow.EventType, node string, more event) event {
 	return more
 }
 
-// fold makes a timeline of a scope of a flow.
+// fold returns the timeline of a scope of a flow.
 func fold(t *testing.T, text, scope string, events ...event) *timeline.Timeline {
 	line := timeline.New(flowtest.Plan(t, text), scope)
 	for i := range events {
@@ -30,7 +30,7 @@ func fold(t *testing.T, text, scope string, events ...event) *timeline.Timeline 
 	return line
 }
 
-// lines are the lanes as texts, those that are critical with a star.
+// lines returns the lanes as texts, critical ones with a star.
 func lines(told timeline.Told) (list []string) {
 	for _, l := range told.Lanes {
 		text := fmt.Sprintf("%s#%d %d-%d %s", l.Node, l.Visit, l.Entered, l.Ended, l.State)
@@ -48,7 +48,7 @@ func lines(told timeline.Told) (list []string) {
 	return list
 }
 
-func TestWhatIsOutsideIsWaitedForUntilItHasEndedWhetherOrNotItIsUnderWay(t *testing.T) {
+func TestExternalJobsAreWaitsUntilTheirEnd(t *testing.T) {
 	line := fold(t, "start: a\nnodes: {a: {exec_type: outside, service: s}}", "",
 		at(10, flow.TaskCreated, "", event{}), at(11, flow.StepEntered, "a", event{Total: 1}), at(12, flow.AttemptsStarted, "a", event{Attempt: 1, Total: 1}),
 		at(13, flow.AttemptDeferred, "a", event{Attempt: 1, Input: []byte(`[{"service":"s","id":"j","pending":true}]`)}), at(20, flow.AttemptBegun, "a", event{Attempt: 1, Until: 18}),
@@ -66,7 +66,7 @@ nodes:
 edges: [{from: pay, action: default, to: ok}]
 `
 
-func TestVisitsAreToldWithTheirAttemptsAndWaits(t *testing.T) {
+func TestVisitsHaveTheirAttemptsAndWaits(t *testing.T) {
 	line := fold(t, queued, "",
 		at(10, flow.TaskCreated, "", event{}), at(11, flow.StepEntered, "pay", event{Total: 1}),
 		at(12, flow.AttemptsStarted, "pay", event{Attempt: 1, Total: 1}), at(15, flow.AttemptClaimed, "pay", event{Attempt: 1}),
@@ -89,7 +89,7 @@ func TestVisitsAreToldWithTheirAttemptsAndWaits(t *testing.T) {
 	require.Equal(t, []string{"*ok#1 42-60 canceled approval 42-60"}, lines(line.Tell(timeline.Window{Now: 99, From: 43, To: 70})), "what is not in the window is left out")
 }
 
-func TestTheCriticalPathIsWhatTheEndWaitedFor(t *testing.T) {
+func TestTheCriticalPathLeadsToTheEnd(t *testing.T) {
 	step := func(node string, from, to int64) []event {
 		return []event{at(from, flow.StepEntered, node, event{Total: 1}), at(to, flow.StepEnded, node, event{})}
 	}
@@ -111,7 +111,7 @@ nodes:
 	require.Equal(t, []string{"*a#1 1-10 completed", "quick#1 10-12 completed", "*slow#1 10-50 completed", "*end#1 50-60 completed"}, lines(line.Tell(timeline.Window{Now: 70})), "the way leads through a node that never began")
 }
 
-func TestAScopeInsideHasATimelineOfItsOwnAndEndsWithItsStep(t *testing.T) {
+func TestAnInnerScopeHasItsOwnTimelineAndEndsWithItsStep(t *testing.T) {
 	const inside = `
 start: order
 nodes:
@@ -159,7 +159,7 @@ func TestManyAttemptsAreCountedInBins(t *testing.T) {
 	require.Len(t, few.Attempts, 52, "what is left in a window is told one by one")
 }
 
-func TestWhatIsKeptAndToldIsBounded(t *testing.T) {
+func TestMemoryAndOutputAreBounded(t *testing.T) {
 	line := fold(t, queued, "", at(1, flow.TaskCreated, "", event{}))
 	const visits = 100_000
 	for i := range visits {

@@ -20,7 +20,7 @@ nodes:
 edges: [{from: pay, action: default, to: ok}]
 `
 
-// told folds events and tells the spans, each in a line.
+// told applies events and returns the spans as lines.
 func told(tr *trace.Trace, now int64, events ...flow.Event) (lines []string) {
 	for i := range events {
 		tr.Add(&events[i])
@@ -49,7 +49,7 @@ func failed(s string) func(*flow.Event) {
 func total(n int) func(*flow.Event) { return func(e *flow.Event) { e.Total = n } }
 func unit(n int) func(*flow.Event)  { return func(e *flow.Event) { e.Unit = n } }
 
-func TestATaskIsToldWhileItGoesOnAndAtItsEnd(t *testing.T) {
+func TestATaskHasSpansWhileItRunsAndAtItsEnd(t *testing.T) {
 	plan := flowtest.Plan(t, order)
 	tr := trace.New("t", plan)
 	require.Empty(t, tr.Spans(5), "before its first event there is nothing")
@@ -68,7 +68,7 @@ func TestATaskIsToldWhileItGoesOnAndAtItsEnd(t *testing.T) {
 	}
 }
 
-func TestIdsAreTheSameWheneverTheyAreTold(t *testing.T) {
+func TestSpanIDsAreDeterministic(t *testing.T) {
 	a := flow.Address{Scope: "s#1", Node: "pay", Visit: 1, Unit: 2, Attempt: 3}
 	require.Equal(t, trace.SpanOf("t", a), trace.SpanOf("t", a))
 	others := map[trace.SpanID]bool{trace.SpanOf("t", a): true}
@@ -80,7 +80,7 @@ func TestIdsAreTheSameWheneverTheyAreTold(t *testing.T) {
 	require.Regexp(t, regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`), trace.Parent("t", nil, a))
 }
 
-func TestOfManyUnitsTheFailedAndTheSlowestAreTold(t *testing.T) {
+func TestManyUnitsIncludeTheFailedAndTheSlowest(t *testing.T) {
 	const units = 5000
 	tr := trace.New("t", nil)
 	events := []flow.Event{at(1, flow.TaskCreated, "", 0), at(1, flow.StepEntered, "each", 0, total(units)), at(2, flow.AttemptsStarted, "each", 1, total(units))}
@@ -121,7 +121,7 @@ func TestATaskHasNoMoreThanAThousandSpans(t *testing.T) {
 	require.Contains(t, told(tr, 6), "attempt n9999 3-4 error no", "what has failed is told")
 }
 
-func TestWhatIsInsideOfAStepEndsWithIt(t *testing.T) {
+func TestInnerSpansEndWithTheirStep(t *testing.T) {
 	in := func(e *flow.Event) { e.Scope = "sub#1" }
 	lines := told(trace.New("t", nil), 99, at(1, flow.TaskCreated, "", 0), at(2, flow.StepEntered, "sub", 0),
 		at(3, flow.StepEntered, "a", 0, in, total(1)), at(4, flow.AttemptsStarted, "a", 1, in, total(1)),
@@ -129,7 +129,7 @@ func TestWhatIsInsideOfAStepEndsWithIt(t *testing.T) {
 	require.Equal(t, []string{"start  1-1  ", "task  1-99 running ", "step sub 2-9 failed timeout", "step a 3-9 canceled ", "attempt a 4-9 canceled "}, lines)
 }
 
-func TestFailuresAreTakenHoweverManySpansThereWere(t *testing.T) {
+func TestFailuresAreTakenEvenAfterManySpans(t *testing.T) {
 	tr := trace.New("t", nil)
 	tr.Add(&flow.Event{Type: flow.TaskCreated, At: 1})
 	step := func(i int, how ...func(*flow.Event)) {
@@ -158,7 +158,7 @@ func TestFailuresAreTakenHoweverManySpansThereWere(t *testing.T) {
 	require.Greater(t, all, trace.MaxSpans/2)
 }
 
-func TestWhatGoesOnIsHeldUpToABound(t *testing.T) {
+func TestHeldSpansAreBounded(t *testing.T) {
 	tr := trace.New("t", flowtest.Plan(t, order))
 	add := func(list ...flow.Event) {
 		for i := range list {

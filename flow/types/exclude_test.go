@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-func TestTypesThatHoldNoListAreKnown(t *testing.T) {
+func TestTypesWithoutListsAreExcluded(t *testing.T) {
 	in, problems := Read(json.RawMessage(`{"n":"int","list":"list of text","text":"optional text","choice":"one of a | b","o":{"type":"object","fields":{"rows":"list of int","n":"int"}}}`))
 	require.Empty(t, problems)
 	for _, tt := range []struct {

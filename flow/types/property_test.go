@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// value makes JSON of a few kinds, so that it often fits.
+// value draws JSON of few kinds, so that it often fits.
 func value(t *rapid.T, depth int) any {
 	switch rapid.IntRange(0, 8-min(depth, 3)).Draw(t, "kind") {
 	case 0:
@@ -38,7 +38,7 @@ func value(t *rapid.T, depth int) any {
 	return fields
 }
 
-// schema makes a JSON Schema.
+// schema draws a JSON Schema.
 func schema(t *rapid.T, depth int) any {
 	if rapid.IntRange(0, 9).Draw(t, "bool") == 0 {
 		return rapid.Bool().Draw(t, "schema")
@@ -113,7 +113,7 @@ func marshaled(t require.TestingT, v any) []byte {
 	return text
 }
 
-// whole is a schema of an object whose one field has to fit a schema.
+// whole returns the schema of an object whose one field must fit a schema.
 func whole(inner any) map[string]any {
 	return map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "properties": map[string]any{"x": inner},
 		"unevaluatedProperties": false, "$defs": map[string]any{
@@ -122,8 +122,8 @@ func whole(inner any) map[string]any {
 		}}
 }
 
-// TestSchemasMeanWhatTheStandardSays compares with somebody else's reading of it.
-func TestSchemasMeanWhatTheStandardSays(t *testing.T) {
+// TestSchemasAgreeWithAnotherImplementation compares the results with an independent validator.
+func TestSchemasAgreeWithAnotherImplementation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := marshaled(t, whole(schema(t, 0)))
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -153,7 +153,7 @@ func TestSchemasMeanWhatTheStandardSays(t *testing.T) {
 	})
 }
 
-// form makes a form, and a value that fits it.
+// form draws a form, and a value that fits it.
 func form(t *rapid.T, depth int) (form any, fitting any) {
 	switch rapid.IntRange(0, 7-min(depth, 2)).Draw(t, "form") {
 	case 0:
@@ -176,7 +176,7 @@ func form(t *rapid.T, depth int) (form any, fitting any) {
 	return map[string]any{"fields": forms}, values
 }
 
-// withoutDefault is a form that has no default, because what is in a list has none.
+// withoutDefault draws a form without a default, because elements of a list have none.
 func withoutDefault(t *rapid.T, depth int) (of any, fitting any) {
 	for {
 		of, one := form(t, depth)
@@ -194,7 +194,7 @@ func fields(t *rapid.T, depth int) (forms, values map[string]any) {
 	return forms, values
 }
 
-// written avoids what would be taken for one JSON Schema.
+// written avoids forms that would count as one JSON Schema.
 func written(t *rapid.T) (forms, values map[string]any) {
 	forms, values = fields(t, 0)
 	delete(forms, "type")
@@ -202,7 +202,7 @@ func written(t *rapid.T) (forms, values map[string]any) {
 	return forms, values
 }
 
-func TestWhatFitsItsFormsFitsAndDefaultsAreFilledInOnce(t *testing.T) {
+func TestFittingValuesPassAndDefaultsAreFilledInOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		forms, values := written(t)
 		in, problems := types.Read(marshaled(t, forms))
@@ -229,7 +229,7 @@ func TestWhatFitsItsFormsFitsAndDefaultsAreFilledInOnce(t *testing.T) {
 	})
 }
 
-func TestEveryProblemIsTold(t *testing.T) {
+func TestEveryProblemIsReported(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		forms, values := written(t)
 		in, problems := types.Read(marshaled(t, forms))
@@ -244,7 +244,7 @@ func TestEveryProblemIsTold(t *testing.T) {
 					want["$params."+name] = true
 				}
 			case 1:
-				values[name] = nil // nothing of these forms is null
+				values[name] = nil // none of these forms accepts null
 				want["$params."+name] = true
 			}
 		}

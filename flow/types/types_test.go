@@ -18,7 +18,7 @@ func read(t testing.TB, text string) *types.Inputs {
 	return in
 }
 
-// told are problems as texts.
+// told returns problems as texts.
 func told(problems []types.Problem) []string {
 	list := []string{}
 	for _, p := range problems {
@@ -59,7 +59,7 @@ func TestShortFormsAreJSONSchemas(t *testing.T) {
 	}
 }
 
-func TestWhatIsOptionalOrHasADefaultMayBeLeftOut(t *testing.T) {
+func TestOptionalAndDefaultedInputsMayBeMissing(t *testing.T) {
 	for form, schema := range map[string]string{
 		`"optional text"`:                `{"type":"string"}`,
 		`"int = 3"`:                      `{"type":"integer","default":3}`,
@@ -81,7 +81,7 @@ func TestWhatIsOptionalOrHasADefaultMayBeLeftOut(t *testing.T) {
 	}
 }
 
-func TestAFormThatMeansNothingIsToldWithItsPlace(t *testing.T) {
+func TestAnInvalidFormIsReportedWithItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		`[]`:                                       `: must be an object such as {amount: int}, is an array`,
 		`{"a":"itn"}`:                              `a: unknown type "itn": did you mean int?`,
@@ -131,7 +131,7 @@ func TestAMisspelledKeywordIsAWarning(t *testing.T) {
 	require.Equal(t, "$params.a.minimun: unknown keyword, ignored: did you mean minimum?", problems[0].String())
 }
 
-func TestAllThatDoesNotFitIsToldAtOnce(t *testing.T) {
+func TestAllProblemsOfInputsAreReportedAtOnce(t *testing.T) {
 	in := read(t, `{"amount":"int (in cents)","limit":"int = 3","note":"optional text","items":["text"],
 		"size":"one of small | large","to":{"fields":{"zip":{"type":"text","pattern":"^[0-9]+$","min":5}}},"rate":{"type":"number","min":0,"max":1}}`)
 	_, problems := in.Check(json.RawMessage(`{"limit":"x","note":null,"items":["a",2],"size":"big","to":{"zip":"12a","street":1},"rate":1.5,"amuont":1}`))
@@ -168,7 +168,7 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	require.Equal(t, `{"limit":3}`, string(filled))
 }
 
-func TestWhatASchemaDoesNotMentionIsRefusedUnlessItSaysOtherwise(t *testing.T) {
+func TestUndeclaredFieldsAreRejectedByDefault(t *testing.T) {
 	const closed = `{"type":"object","properties":{"a":{"type":"integer"}},"allOf":[{"properties":{"b":true}}]}`
 	_, problems := read(t, closed).Check(json.RawMessage(`{"a":1,"b":2,"c":3}`))
 	require.Equal(t, []string{`$params.c: is not declared: there is a`}, told(problems))
@@ -176,7 +176,7 @@ func TestWhatASchemaDoesNotMentionIsRefusedUnlessItSaysOtherwise(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-func TestWhatAnInputIsMadeOfIsTextByItsDeclaration(t *testing.T) {
+func TestTextInputsStayTexts(t *testing.T) {
 	in := read(t, `{"sku":"text","n":"int","size":"one of 1x | 2x","who":{"type":["string","null"]},"free":"any"}`)
 	for _, tt := range [][3]string{
 		{"sku", "1", `"1"`}, {"sku", `"1"`, `"1"`}, {"sku", "a b", `"a b"`}, {"n", "1", `1`}, {"n", "x", `"x"`}, {"size", "1x", `"1x"`},
@@ -186,7 +186,7 @@ func TestWhatAnInputIsMadeOfIsTextByItsDeclaration(t *testing.T) {
 	}
 }
 
-func TestAPathThatCannotLeadAnywhereIsTold(t *testing.T) {
+func TestAnImpossiblePathIsReported(t *testing.T) {
 	in := read(t, `{"amount":"int","to":{"fields":{"zip":"text"}},"rows":[{"fields":{"n":"int"}}],"free":"object","x":"any"}`)
 	for path, want := range map[string]string{
 		"amount": "", "to.zip": "", "rows.[0].n": "", "free.any.thing": "", "x.[0].y": "", "to": "",
@@ -233,7 +233,7 @@ func TestInputsAreShownAsShortFormsHaveThem(t *testing.T) {
 		`g: int or null = null`, `h: one of x | y`}, shown)
 }
 
-func TestOfInputsThatMeanNothingTheNamesAreKnown(t *testing.T) {
+func TestInvalidInputsStillHaveNames(t *testing.T) {
 	in := types.Named(json.RawMessage(`{"amount":"itn"}`))
 	require.Empty(t, in.Reaches([]string{"amount", "x"}))
 	require.Equal(t, "amuont is not declared among the inputs: did you mean amount?", in.Reaches([]string{"amuont"}))

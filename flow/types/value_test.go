@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-func TestAFormSaysWhatAValueHasToBe(t *testing.T) {
+func TestAFormChecksValues(t *testing.T) {
 	for name, tt := range map[string]struct{ form, fits, not, told string }{
 		"a word":               {`"int"`, `3`, `"three"`, `output: is text "three", an int was declared`},
 		"a list":               {`["text"]`, `["a"]`, `["a",1]`, `output[1]: is 1, text was declared`},
@@ -27,7 +27,7 @@ func TestAFormSaysWhatAValueHasToBe(t *testing.T) {
 	}
 }
 
-func TestNoFormTakesAnything(t *testing.T) {
+func TestAMissingOrInvalidFormIsNil(t *testing.T) {
 	form, problems := types.ReadForm(nil)
 	require.Nil(t, form)
 	require.Empty(t, problems)
