@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// A worker needs no more than the role that is made for it, whichever way it gets its jobs.
-func TestATokenOfAWorkerIsEnoughToCarryOutJobs(t *testing.T) {
+// A worker needs only the worker role, for every way to get jobs.
+func TestAWorkerTokenIsSufficientToRunJobs(t *testing.T) {
 	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", Tokens: []string{"root"}})
 	address := "http://" + e.cfg.Listen
 	admin, err := client.New(address, client.Options{Token: "root"})
@@ -33,7 +33,7 @@ func TestATokenOfAWorkerIsEnoughToCarryOutJobs(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- w.Run(ctx) }()
-			eventually(t, func() bool { // before that a job of an attached worker has nobody to go to
+			eventually(t, func() bool { // before that, a job for an attached worker has no receiver
 				there, err := admin.WorkerPage(t.Context(), client.WorkerQuery{Service: "double", State: "online"})
 				return err == nil && len(there.Items) > 0
 			})

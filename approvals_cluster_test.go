@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// byLink asks a member about an approval as somebody does who has a link and no token.
+// byLink sends a request about an approval with a link and without a token.
 func (e *Engine) byLink(t *testing.T, method, approval, link, body string) (status int, answer string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+e.cfg.Listen+"/v1/approve/"+approval, strings.NewReader(body))
@@ -30,7 +30,7 @@ func (e *Engine) byLink(t *testing.T, method, approval, link, body string) (stat
 	return resp.StatusCode, string(text)
 }
 
-func TestALinkOfOneMemberIsGoodOnAllOfItsClusterAndOnNoOther(t *testing.T) {
+func TestAnApprovalLinkWorksOnAllMembersOfItsClusterOnly(t *testing.T) {
 	store, tokens := pgtest.DSN(t), []string{"secret"}
 	a, b := serving(t, Config{Store: store, Name: "a", Tokens: tokens}), serving(t, Config{Store: store, Name: "b", Tokens: tokens})
 	other := serving(t, Config{Store: pgtest.DSN(t), Name: "c", Tokens: tokens})

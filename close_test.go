@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// nowhere takes spans, and leaves them.
+// nowhere accepts spans and drops them.
 type nowhere struct{}
 
 func (nowhere) Tell(context.Context, []troupe.Span) error { return nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-func TestSettingsOfAClusterThatCannotWorkAreRefused(t *testing.T) {
+func TestInvalidClusterSettingsAreRejected(t *testing.T) {
 	const locked, shared = true, false
 	for name, tt := range map[string]struct {
 		cfg    Config
@@ -55,7 +55,7 @@ func TestSettingsOfAClusterThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-func TestSettingsThatCannotWorkAreToldBeforeTheStoreIsOpened(t *testing.T) {
+func TestInvalidSettingsAreReportedBeforeTheStoreIsOpened(t *testing.T) {
 	const nobody = "postgres://127.0.0.1:1/troupe"
 	file := filepath.Join(t.TempDir(), "troupe.db")
 	for want, cfg := range map[string]Config{
@@ -69,14 +69,14 @@ func TestSettingsThatCannotWorkAreToldBeforeTheStoreIsOpened(t *testing.T) {
 	require.NoFileExists(t, file)
 }
 
-func TestClustersOfTwoSchemasHaveNamesOfTheirOwn(t *testing.T) {
+func TestClustersOfTwoSchemasHaveDifferentNames(t *testing.T) {
 	name := func(cluster, schema string) string { return (&Config{Cluster: cluster, Schema: schema}).clusterName() }
 	require.Equal(t, "troupe", name("troupe", ""))
 	require.Equal(t, "troupe", name("troupe", "troupe"))
 	require.Equal(t, "troupe/band", name("troupe", "band"))
 }
 
-func TestGossipListensWhereTheAPIDoesUnlessItIsTold(t *testing.T) {
+func TestGossipListensOnTheHostOfTheAPIByDefault(t *testing.T) {
 	cfg := Config{Listen: "127.0.0.1:9000"}
 	settings, err := cfg.gossipConfig()
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestGossipListensWhereTheAPIDoesUnlessItIsTold(t *testing.T) {
 	require.Equal(t, []string{"member-1"}, cfg.allowedHosts(), "it is called by that name")
 }
 
-func TestSecretsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidClusterSecretsAreRejected(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(file, []byte(" \n"), 0o600))
 	cfg := Config{ClusterSecretFile: file, GossipKeyFile: file}
@@ -108,7 +108,7 @@ func TestSecretsThatAreNoneAreRefused(t *testing.T) {
 	require.NotEmpty(t, secret, "without a file it is the store's")
 }
 
-func TestGossipTellsItsOwnAddressBeforeTheNameOfTheMember(t *testing.T) {
+func TestGossipAdvertisesItsOwnAddressRatherThanTheMembersName(t *testing.T) {
 	for gossip, want := range map[string]string{"": "member-1", ":8071": "member-1", "0.0.0.0:8071": "member-1", "10.0.0.1:8071": "", "[fd00::1]:8071": ""} {
 		settings, err := (&Config{Listen: ":8070", Advertise: "https://member-1:8070", Gossip: gossip}).gossipConfig()
 		require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// deep is a flow in flows within flows, whose path no index takes.
+// deep returns a flow with many nested subflows, whose path is too long for an index.
 func deep(inside map[string]any) []byte {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 14 {
@@ -28,7 +28,7 @@ func deep(inside map[string]any) []byte {
 	return must(json.Marshal(inside))
 }
 
-// quay is another system, in which work is over at once. It tells of which jobs it began some.
+// quay is another system whose jobs end at once. It reports the ids of the jobs that it started.
 type quay struct{ jobs chan<- string }
 
 func (q quay) Start(_ context.Context, job flow.Job, _ bool) flow.Report {
@@ -46,7 +46,7 @@ func edge(from, to string) map[string]string {
 	return map[string]string{"from": from, "action": "default", "to": to}
 }
 
-func TestJobsOfScopesHoweverDeepAreCarriedOut(t *testing.T) {
+func TestJobsOfDeeplyNestedScopesRun(t *testing.T) {
 	for name, store := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "t.db") },
 		"postgres": func(t *testing.T) string { return pgtest.DSN(t) },

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// slow is another system that takes its time to begin what it is asked for, and does not hear that
-// nobody wants it any longer.
+// slow is another system that is slow to start jobs, and that does not notice a cancellation
+// meanwhile.
 type slow struct {
 	asked, begins chan struct{}
 	canceled      chan troupe.External
@@ -35,7 +35,7 @@ func (s *slow) Cancel(_ context.Context, x troupe.External) error {
 	return nil
 }
 
-func TestWorkThatBeginsOutsideWhenItsTaskIsCanceledIsCalledOff(t *testing.T) {
+func TestExternalJobsThatStartDuringACancellationAreCanceled(t *testing.T) {
 	for name, store := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "x.db"), "postgres": pgtest.DSN(t)} {
 		t.Run(name, func(t *testing.T) {
 			s := &slow{make(chan struct{}), make(chan struct{}), make(chan troupe.External, 1)}

@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart has TROUPE_DEFERRED tasks wait at
-// once: a thousand if nothing is said.
-func TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart(t *testing.T) {
+// TestManyTasksWaitForExternalJobsOutsideMemoryAndEndAfterRestart lets TROUPE_DEFERRED tasks wait
+// at once: a thousand by default.
+func TestManyTasksWaitForExternalJobsOutsideMemoryAndEndAfterRestart(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { tasksThatWaitOutside(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db")) })
 	t.Run("postgres", func(t *testing.T) { tasksThatWaitOutside(t, pgtest.DSN(t)) })
 }
@@ -62,7 +62,7 @@ func tasksThatWaitOutside(t *testing.T, store string) {
 	require.NoError(t, e.Close())
 }
 
-// heap is how many bytes are in use. What other tests have left is among them.
+// heap returns the bytes of the heap in use, including the leftovers of other tests.
 func heap() int64 {
 	runtime.GC()
 	var memory runtime.MemStats

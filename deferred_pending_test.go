@@ -15,10 +15,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// crowded is another system, in which work waits in line before it is under way.
+// crowded is another system with a queue, in which jobs wait before they run.
 type crowded struct {
-	polls, pending atomic.Int64 // looks, and those at work that its member took for pending
-	begun          atomic.Int64 // since when it is under way
+	polls, pending atomic.Int64 // polls, and those of jobs that the member knew as pending
+	begun          atomic.Int64 // start time of the job
 	open           atomic.Bool
 }
 
@@ -36,7 +36,7 @@ func (q *crowded) Poll(_ context.Context, x troupe.External) (troupe.ExternalSta
 
 func (q *crowded) Cancel(context.Context, troupe.External) error { return nil }
 
-// join is a member that knows it.
+// join opens a member with this system.
 func (q *crowded) join(t *testing.T, store string) *troupe.Engine {
 	t.Helper()
 	e, err := troupe.Open(t.Context(), troupe.Config{Store: store, IdleAfter: time.Millisecond, Starters: map[string]troupe.Starter{"crowded": q}, Trackers: map[string]troupe.Tracker{"crowded": q}})
@@ -44,14 +44,14 @@ func (q *crowded) join(t *testing.T, store string) *troupe.Engine {
 	return e
 }
 
-// looks waits until it was looked at a few times more.
+// looks waits for a few more polls.
 func (q *crowded) looks(t *testing.T) {
 	t.Helper()
 	until := q.polls.Load() + 3
 	require.Eventually(t, func() bool { return q.polls.Load() >= until }, 20*time.Second, 5*time.Millisecond)
 }
 
-func TestWorkOutsideThatWaitsInLineIsUnderWayFromWhenItIsSaidToBe(t *testing.T) {
+func TestPendingExternalJobsRunFromTheirReportedStart(t *testing.T) {
 	for name, store := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "x.db"), "postgres": pgtest.DSN(t)} {
 		t.Run(name, func(t *testing.T) {
 			q := &crowded{}
@@ -75,7 +75,7 @@ func TestWorkOutsideThatWaitsInLineIsUnderWayFromWhenItIsSaidToBe(t *testing.T) 
 			q.looks(t)
 
 			since := time.Now().UnixMilli()
-			q.looks(t) // what is told is some time ago by then
+			q.looks(t) // the reported start is in the past by then
 			q.begun.Store(since)
 			require.Eventually(t, func() bool { return waits() == "crowded j has to end" }, 20*time.Second, 5*time.Millisecond)
 			q.looks(t)

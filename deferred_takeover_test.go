@@ -14,18 +14,18 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// yard is another system, in which work is known by the jobs that it is for.
+// yard is another system that names its jobs after ours.
 type yard struct {
 	mu      sync.Mutex
-	by      map[string]string // who has begun it
-	looked  map[string]string // who has looked at it last
+	by      map[string]string // the member that started each job
+	looked  map[string]string // the member that polled each job last
 	adopted int
-	twice   []string // begun once more, without a word that it may be there
-	open    bool     // all of it has ended
-	holds   int      // so many more calls of the first member are not answered
+	twice   []string // started again without the notice that they may exist
+	open    bool     // all jobs have ended
+	holds   int      // number of further calls of the first member that get no answer
 }
 
-// dock is the way of a member there.
+// dock is the connection of one member to the yard.
 type dock struct {
 	*yard
 	member string
@@ -70,7 +70,7 @@ func (d dock) Poll(_ context.Context, x External) (ExternalStatus, error) {
 
 func (d dock) Cancel(context.Context, External) error { return nil }
 
-// counts are how many were begun, and how many are looked at by a member.
+// counts returns how many jobs were started, and how many a member polls.
 func (y *yard) counts(member string) (begun, looked int) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -88,7 +88,7 @@ func (y *yard) opens() {
 	y.open = true
 }
 
-func TestWorkOutsideIsLookedAfterByOthersWhenItsMemberIsKilled(t *testing.T) {
+func TestOtherMembersFollowExternalJobsOfAKilledMember(t *testing.T) {
 	const many, held = 60, 3
 	y := &yard{by: map[string]string{}, looked: map[string]string{}, holds: held}
 	store := pgtest.DSN(t)
@@ -113,7 +113,7 @@ func TestWorkOutsideIsLookedAfterByOthersWhenItsMemberIsKilled(t *testing.T) {
 		return begun == many && ofFirst+ofSecond == many-held
 	}, time.Minute, 10*time.Millisecond)
 
-	first.end() // so that it does not live again
+	first.end() // so that it does not start a new life
 	first.member.Kill()
 	require.Eventually(t, func() bool {
 		_, ofSecond := y.counts("second")

@@ -17,16 +17,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// defers is a flow whose node names work outside that it waits for.
+// defers is a flow whose node names external jobs and waits for them.
 const defers = `nodes: {work: {func: begin, deferred: true}}`
 
 // gate is a tracker whose jobs end when it is open.
 type gate struct {
 	open           atomic.Bool
 	polls, cancels atomic.Int64
-	ended          atomic.Int64  // ends that are stored
-	polled         chan struct{} // one at the first poll
-	again          time.Duration // when it wants to be asked again
+	ended          atomic.Int64  // number of stored ends
+	polled         chan struct{} // gets one value at the first poll
+	again          time.Duration // delay that it asks for before the next poll
 	stumbles       bool          // the first poll fails
 }
 
@@ -43,7 +43,7 @@ func (g *gate) Poll(_ context.Context, x troupe.External) (troupe.ExternalStatus
 	return troupe.ExternalStatus{Ended: g.open.Load(), Output: x.Data, Again: g.again}, nil
 }
 
-// Ended is told of ends that are stored.
+// Ended counts ends that are stored.
 func (g *gate) Ended(context.Context, troupe.External) { g.ended.Add(1) }
 
 func (g *gate) Cancel(context.Context, troupe.External) error {
@@ -51,7 +51,7 @@ func (g *gate) Cancel(context.Context, troupe.External) error {
 	return nil
 }
 
-func TestLinesAboutWorkOutsideTellTheIdsOfItsJob(t *testing.T) {
+func TestLogLinesAboutExternalJobsContainTheirIds(t *testing.T) {
 	var said bytes.Buffer
 	g := newGate()
 	g.stumbles = true
@@ -71,7 +71,8 @@ func TestLinesAboutWorkOutsideTellTheIdsOfItsJob(t *testing.T) {
 	require.Regexp(t, `could not be looked at.*task=`+id+` node=work unit=0 attempt=1`, said.String())
 }
 
-// deferring is an engine with that flow, whose function begins some jobs; begun counts them.
+// deferring opens an engine with the flow defers, whose function starts some jobs; begun counts
+// them.
 func deferring(t *testing.T, store string, g *gate, jobs ...map[string]any) (e *troupe.Engine, begun *atomic.Int64) {
 	t.Helper()
 	e, err := troupe.Open(t.Context(), troupe.Config{Store: store, AllowMock: true, IdleAfter: time.Millisecond, Trackers: map[string]troupe.Tracker{"gate": g}})
@@ -87,7 +88,7 @@ func deferring(t *testing.T, store string, g *gate, jobs ...map[string]any) (e *
 
 var gated = map[string]any{"service_type": "gate", "job_id": "j1"}
 
-func TestATaskCompletesWhenTheJobsOutsideHaveThatItsOutputNames(t *testing.T) {
+func TestATaskCompletesWhenItsExternalJobsHaveEnded(t *testing.T) {
 	mock := func(id string) map[string]any {
 		return map[string]any{"service_type": "custom_http", "job_id": id, "url": "mock://success/" + id}
 	}
@@ -101,7 +102,7 @@ func TestATaskCompletesWhenTheJobsOutsideHaveThatItsOutputNames(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-func TestWorkOutsideGoesOnWhileTheMemberIsAway(t *testing.T) {
+func TestExternalJobsContinueWhileTheMemberIsDown(t *testing.T) {
 	store := "sqlite:" + filepath.Join(t.TempDir(), "x.db")
 	first := newGate()
 	e, begun := deferring(t, store, first, gated)
@@ -121,7 +122,7 @@ func TestWorkOutsideGoesOnWhileTheMemberIsAway(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-func TestWhoCancelsATaskHasTheWorkOutsideCalledOff(t *testing.T) {
+func TestCancelingATaskCancelsItsExternalJobs(t *testing.T) {
 	g := newGate()
 	e, _ := deferring(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), g, gated)
 	id, err := e.Start(t.Context(), "work", nil)
@@ -136,7 +137,7 @@ func TestWhoCancelsATaskHasTheWorkOutsideCalledOff(t *testing.T) {
 	require.EqualValues(t, 1, g.cancels.Load())
 }
 
-func TestWorkOutsideOfAnUnknownServiceFails(t *testing.T) {
+func TestExternalJobsOfAnUnknownServiceFail(t *testing.T) {
 	e, _ := deferring(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), newGate(), map[string]any{"service_type": "nobody", "job_id": "j"})
 	id, err := e.Start(t.Context(), "work", nil)
 	require.NoError(t, err)
@@ -146,7 +147,7 @@ func TestWorkOutsideOfAnUnknownServiceFails(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// elsewhere begins jobs by their ids.
+// elsewhere starts jobs named after ours.
 type elsewhere struct{ begun chan string }
 
 func (s elsewhere) Start(_ context.Context, job flow.Job, _ bool) flow.Report {
@@ -154,7 +155,7 @@ func (s elsewhere) Start(_ context.Context, job flow.Job, _ bool) flow.Report {
 	return flow.Report{Deferred: []troupe.External{{Service: "gate", ID: "of " + job.ID(), Data: job.Input}}}
 }
 
-func TestAStarterBeginsWorkOutsideWhoseOutputIsThatOfTheAttempt(t *testing.T) {
+func TestTheOutputOfAStartersJobIsTheOutputOfTheAttempt(t *testing.T) {
 	g, s := newGate(), elsewhere{make(chan string, 2)}
 	g.open.Store(true)
 	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"),

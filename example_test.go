@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// A function takes what the node before it gave, and says by a field of its output which way to go.
+// A function takes the output of the node before it, and selects the next node by a field of its
+// output.
 func ExampleHandle() {
 	type parcel struct {
 		Weight int    `json:"weight"`
@@ -64,7 +65,7 @@ func ExampleHandle() {
 	// completed "drive: 300 kg by truck"
 }
 
-// An order and the task that sees to it are there together, or neither is.
+// An order and the task for it are stored together or not at all.
 func ExampleEngine_StartTx() {
 	place := func(ctx context.Context, engine *troupe.Engine, conn *pgx.Conn, order string) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -78,7 +79,7 @@ func ExampleEngine_StartTx() {
 	_ = place
 }
 
-// Errors are told apart by what a program can do about them.
+// Programs can distinguish errors that need different reactions.
 func ExampleEngine_Signal() {
 	approve := func(ctx context.Context, engine *troupe.Engine, task string) error {
 		err := engine.Signal(ctx, task, "approved", true)

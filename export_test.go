@@ -1,4 +1,4 @@
 package troupe
 
-// InMemory is how many task actors the member has.
+// InMemory returns how many task actors the member has.
 func (e *Engine) InMemory() int64 { return e.member.Stats().Actors["task"] }

@@ -25,8 +25,8 @@ func opened(t *testing.T) *troupe.Engine {
 	return e
 }
 
-// logged waits until so many lines of a task can be read: a store that is slow has the last of them
-// later.
+// logged waits until the given number of lines of a task can be read, because a slow store returns
+// the last ones later.
 func logged(t *testing.T, e *troupe.Engine, id string, lines int) (page *troupe.Page[troupe.LogEntry]) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -37,7 +37,7 @@ func logged(t *testing.T, e *troupe.Engine, id string, lines int) (page *troupe.
 	return page
 }
 
-// runs publishes a flow and tells how a task of it ended.
+// runs publishes a flow and returns the result of a task.
 func runs(t *testing.T, e *troupe.Engine, definition string, params any) *troupe.Result {
 	t.Helper()
 	require.NoError(t, e.Publish(t.Context(), "f", []byte(definition)))
@@ -53,7 +53,7 @@ type offer struct {
 	Word   string `json:"word,omitempty"`
 }
 
-// judge says by a field of its output which way to go.
+// judge selects the next node by a field of its output.
 func judge(_ context.Context, in offer) (offer, error) {
 	if in.Word = "yes"; in.Amount > 100 {
 		in.Word = "no"
@@ -61,7 +61,7 @@ func judge(_ context.Context, in offer) (offer, error) {
 	return in, nil
 }
 
-func TestAFunctionWithTypesIsTheSameInBothModes(t *testing.T) {
+func TestATypedFunctionWorksTheSameInBothModes(t *testing.T) {
 	e := opened(t)
 	troupe.Handle(e, "judge", judge)
 	troupe.Handle(e, "say", func(_ context.Context, in offer) (string, error) { return "it is " + in.Word, nil })
@@ -80,7 +80,7 @@ func TestAFunctionWithTypesIsTheSameInBothModes(t *testing.T) {
 	require.JSONEq(t, `{"b":"it is yes"}`, string(runs(t, e, dag, offer{Amount: 7}).Value))
 }
 
-func TestAnInputThatDoesNotFitFailsTheStepWithoutAnotherTry(t *testing.T) {
+func TestAnInputOfTheWrongTypeFailsTheStepWithoutRetry(t *testing.T) {
 	e := opened(t)
 	calls := 0
 	troupe.Handle(e, "judge", func(ctx context.Context, in offer) (offer, error) { calls++; return judge(ctx, in) })
@@ -90,7 +90,7 @@ func TestAnInputThatDoesNotFitFailsTheStepWithoutAnotherTry(t *testing.T) {
 	require.Zero(t, calls)
 }
 
-func TestAnErrorOfAFunctionWithTypesIsTriedAgainUnlessItIsFatal(t *testing.T) {
+func TestErrorsOfTypedFunctionsAreRetriedUnlessFatal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err   error
 		calls int
@@ -112,7 +112,7 @@ func TestAnErrorOfAFunctionWithTypesIsTriedAgainUnlessItIsFatal(t *testing.T) {
 	}
 }
 
-func TestMistakesOfAFunctionAreToldWhenItIsRegistered(t *testing.T) {
+func TestInvalidFunctionsAreReportedAtRegistration(t *testing.T) {
 	e := opened(t)
 	troupe.Handle(e, "judge", judge)
 	require.PanicsWithValue(t, `troupe: the function "judge": there is a function of that name already`, func() { troupe.Handle(e, "judge", judge) })
@@ -126,10 +126,10 @@ func TestMistakesOfAFunctionAreToldWhenItIsRegistered(t *testing.T) {
 	require.Panics(t, func() {
 		e.HandleJSON("raw", func(context.Context, troupe.Job) (json.RawMessage, error) { return nil, nil })
 	})
-	troupe.Handle(e, "upper", judge) // a demo function gives way
+	troupe.Handle(e, "upper", judge) // replaces a demo function
 }
 
-func TestAFlowWithAFunctionThatIsNotRegisteredIsPublishedWithAWarning(t *testing.T) {
+func TestPublishingAFlowWithAnUnregisteredFunctionWarns(t *testing.T) {
 	e := opened(t)
 	definition := []byte("start: a\nnodes: {a: {func: jugde}}\n")
 	published, err := e.Apply(t.Context(), "f", definition)
@@ -147,7 +147,7 @@ func TestAFlowWithAFunctionThatIsNotRegisteredIsPublishedWithAWarning(t *testing
 	require.Empty(t, published.Warnings)
 }
 
-func TestOnlyOneOfThoseWhoRegisterAFunctionAtOnceMay(t *testing.T) {
+func TestOnlyOneOfConcurrentRegistrationsSucceeds(t *testing.T) {
 	e := opened(t)
 	const names, at = 500, 4
 	var registered atomic.Int64
@@ -168,7 +168,7 @@ func TestOnlyOneOfThoseWhoRegisterAFunctionAtOnceMay(t *testing.T) {
 	require.EqualValues(t, names, registered.Load())
 }
 
-func TestWhatAFunctionSaysWhileItWorksIsKept(t *testing.T) {
+func TestProgressAndLogsOfARunningFunctionAreStored(t *testing.T) {
 	e := opened(t)
 	said, leave := make(chan troupe.Job, 1), make(chan struct{})
 	troupe.Handle(e, "f", func(ctx context.Context, _ any) (any, error) {

@@ -122,7 +122,7 @@ func TestARetryOfASubflowKeepsTheKeysOfItsUnits(t *testing.T) {
 	}
 }
 
-func TestARetryThatWorksOnSomethingElseHasANewKey(t *testing.T) {
+func TestARetryWithAnotherInputHasANewKey(t *testing.T) {
 	e := opened(t)
 	got := make(chan troupe.Job, 100)
 	e.Handle("pay", func(_ context.Context, j troupe.Job) (any, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// incarnation is the life that the member has now.
+// incarnation returns the incarnation of the member's present life.
 func (e *Engine) incarnation() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -24,7 +24,8 @@ func (e *Engine) incarnation() string {
 	return e.member.Incarnation()
 }
 
-// fence ends a member's life, as others would after its host stood still for longer than its lease.
+// fence ends a member's life, like other members do after its host stood still for longer than its
+// lease.
 func fence(t *testing.T, store string, incarnation string) {
 	t.Helper()
 	s, err := OpenStore(t.Context(), store, "")
@@ -43,7 +44,7 @@ const jobThenSignal = `{"start":"a","nodes":{
 	"b":{"kind":"approval","params":{"approval_key":"$shared.ok"}}},
 	"edges":[{"from":"a","action":"default","to":"b"}]}`
 
-func TestAMemberInAProgramThatWasFencedLivesAgain(t *testing.T) {
+func TestAFencedMemberOfAProgramStartsANewLife(t *testing.T) {
 	store := pgtest.DSN(t)
 	e, err := Open(t.Context(), Config{Store: store})
 	require.NoError(t, err)
@@ -74,7 +75,7 @@ func TestAMemberInAProgramThatWasFencedLivesAgain(t *testing.T) {
 	<-begun
 	first := e.incarnation()
 	fence(t, store, first)
-	<-begun // nobody has asked it for anything: it goes on by itself
+	<-begun // without any request, the member continues by itself
 	require.NotEqual(t, first, e.incarnation())
 	require.Eventually(t, func() bool { return e.cursor(t, id) == "b" }, 30*time.Second, 10*time.Millisecond)
 	require.NoError(t, e.Signal(ctx, id, "ok", json.RawMessage("true")))
@@ -84,7 +85,7 @@ func TestAMemberInAProgramThatWasFencedLivesAgain(t *testing.T) {
 	require.Len(t, c.Members, 2)
 }
 
-// watch reads a task's journal behind a row until that ends, and says after which row and why.
+// watch reads a task's journal after a row until it ends, and returns the last row and the error.
 func (e *Engine) watch(ctx context.Context, id string, after int64, seen chan<- int64) (int64, error) {
 	member, err := e.Member(ctx)
 	if err != nil {
@@ -100,7 +101,7 @@ func (e *Engine) watch(ctx context.Context, id string, after int64, seen chan<- 
 	return after, ctx.Err()
 }
 
-func TestWhoWatchesATaskHearsThatTheMemberWasFencedAndGoesOnWithItsNextLife(t *testing.T) {
+func TestAWatchEndsWhenTheMemberIsFencedAndContinuesWithItsNextLife(t *testing.T) {
 	store := pgtest.DSN(t)
 	e := join(t, Config{Store: store})
 	require.NoError(t, e.Publish(t.Context(), "f", waitsFor("a")))
@@ -113,7 +114,7 @@ func TestWhoWatchesATaskHearsThatTheMemberWasFencedAndGoesOnWithItsNextLife(t *t
 		after, err := e.watch(ctx, id, 0, seen)
 		for ; flow.ErrorKindOf(err) == flow.Busy; after, err = e.watch(ctx, id, after, seen) {
 			select {
-			case broken <- err: // the first one is waited for
+			case broken <- err: // only the first error is awaited
 			default:
 			}
 		}
@@ -140,7 +141,7 @@ func TestWhoWatchesATaskHearsThatTheMemberWasFencedAndGoesOnWithItsNextLife(t *t
 	}
 }
 
-func TestWhatIsToldToAMemberWhileItIsBuriedDoesNoHarm(t *testing.T) {
+func TestNewsForAMemberThatIsBeingReplacedDoesNoHarm(t *testing.T) {
 	store := pgtest.DSN(t)
 	e := join(t, Config{Store: store})
 	first, member := e.incarnation(), e.member
@@ -162,7 +163,7 @@ func TestWhatIsToldToAMemberWhileItIsBuriedDoesNoHarm(t *testing.T) {
 	<-told
 }
 
-func TestAMemberThatServedAndWasFencedLivesAgainWhenItIsAsked(t *testing.T) {
+func TestAFencedMemberThatServedStartsANewLifeOnTheNextCall(t *testing.T) {
 	store := pgtest.DSN(t)
 	e, err := Open(t.Context(), Config{Store: store, Listen: "127.0.0.1:0"})
 	require.NoError(t, err)
@@ -183,7 +184,7 @@ func TestAMemberThatServedAndWasFencedLivesAgainWhenItIsAsked(t *testing.T) {
 	require.NoError(t, e.Cancel(ctx, id))
 }
 
-func TestAMemberThatIsClosedDoesNotLiveAgain(t *testing.T) {
+func TestAClosedMemberStartsNoNewLife(t *testing.T) {
 	store := pgtest.DSN(t)
 	e, err := Open(t.Context(), Config{Store: store})
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// freeAddress is one that nobody listens at.
+// freeAddress returns an address that is not in use.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	address, err := ports.FreeAddress()
@@ -27,7 +27,7 @@ func freeAddress(t *testing.T) string {
 	return address
 }
 
-// join opens a member that embeds Troupe, which takes part from now on.
+// join opens a member of a program that embeds Troupe, which joins the cluster.
 func join(t *testing.T, cfg Config) *Engine {
 	t.Helper()
 	e, err := Open(t.Context(), cfg)
@@ -38,7 +38,7 @@ func join(t *testing.T, cfg Config) *Engine {
 	return e
 }
 
-// shared waits until each of some members owns something, and all together everything.
+// shared waits until each member owns shards, and together they own all.
 func shared(t *testing.T, members ...*Engine) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -52,7 +52,7 @@ func shared(t *testing.T, members ...*Engine) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// signals has a member signal tasks until it has reached those of each other one.
+// signals sends signals to tasks through a member until it has reached tasks of each other member.
 func (e *Engine) signals(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -67,7 +67,7 @@ func (e *Engine) signals(t *testing.T) {
 	}
 }
 
-func TestMembersThatDoNotServeYetAreReached(t *testing.T) {
+func TestMembersAreReachableBeforeServe(t *testing.T) {
 	store, ca := pgtest.DSN(t), certtest.New(t)
 	own := ca.Issue(t)
 	for name, cfg := range map[string]Config{
@@ -88,11 +88,11 @@ func TestMembersThatDoNotServeYetAreReached(t *testing.T) {
 	}
 }
 
-func TestSchemasOfOneDatabaseAreClustersOfTheirOwn(t *testing.T) {
+func TestSchemasOfOneDatabaseAreSeparateClusters(t *testing.T) {
 	store := pgtest.DSN(t)
 	pair := func(schema string) (a, b *Engine) {
 		a = join(t, Config{Store: store, Schema: schema, Name: "a"})
-		// Even one that is sent to members of the other cluster ends in its own.
+		// A member that contacts the other cluster's gossip still joins its own cluster.
 		b = join(t, Config{Store: store, Schema: schema, Name: "b", Join: []string{a.membership.gossip.Address()}})
 		return a, b
 	}
@@ -117,7 +117,7 @@ func TestSchemasOfOneDatabaseAreClustersOfTheirOwn(t *testing.T) {
 	require.NotEqual(t, a.membership.id.Secret, c.membership.id.Secret)
 }
 
-func TestAMemberAdvertisesWhereItsAPIAnswers(t *testing.T) {
+func TestAMemberAdvertisesTheAddressOfItsAPI(t *testing.T) {
 	cfg := Config{Store: pgtest.DSN(t), Listen: freeAddress(t)}
 	var err error
 	cfg.Listener, err = Listen(cfg)
@@ -152,7 +152,7 @@ func TestAMemberAdvertisesWhereItsAPIAnswers(t *testing.T) {
 	a.signals(t)
 }
 
-func TestAMemberWhoseListenerFailsOwnsNothingAnyMore(t *testing.T) {
+func TestAMemberWithAFailedListenerGivesUpItsShards(t *testing.T) {
 	cfg := Config{Store: pgtest.DSN(t), Listen: freeAddress(t)}
 	var err error
 	cfg.Listener, err = Listen(cfg)
@@ -168,7 +168,7 @@ func TestAMemberWhoseListenerFailsOwnsNothingAnyMore(t *testing.T) {
 	require.NotContains(t, c.Owners, a.member.Incarnation())
 }
 
-func TestMembersWithoutASecretOfTheirOwnHaveThatOfTheirStore(t *testing.T) {
+func TestMembersWithoutASecretUseTheSecretOfTheirStore(t *testing.T) {
 	store := pgtest.DSN(t)
 	a, b := join(t, Config{Store: store}), join(t, Config{Store: store})
 	require.NotEmpty(t, a.membership.id.Secret)
@@ -183,7 +183,7 @@ func TestMembersWithoutASecretOfTheirOwnHaveThatOfTheirStore(t *testing.T) {
 	require.NoError(t, other.Close())
 }
 
-func TestAMemberThatLeavesAnswersUntilItsJobsHaveFinished(t *testing.T) {
+func TestALeavingMemberAnswersUntilItsJobsHaveFinished(t *testing.T) {
 	cfg := Config{Store: pgtest.DSN(t), Listen: freeAddress(t)}
 	a, b := join(t, cfg), join(t, Config{Store: cfg.Store})
 	began, finish := make(chan string, 100), make(chan struct{})
@@ -201,8 +201,8 @@ func TestAMemberThatLeavesAnswersUntilItsJobsHaveFinished(t *testing.T) {
 	go func() { served <- a.Serve(ctx, nil) }()
 	var tasks []string
 	for i := range 16 {
-		// A member that cannot reach the other one for a moment starts tasks of its own alone, so
-		// both start some.
+		// A member that cannot reach the other one at the moment starts its tasks locally, so both
+		// must start some.
 		id, err := []*Engine{a, b}[i%2].Start(t.Context(), "f", nil)
 		require.NoError(t, err)
 		tasks = append(tasks, id)

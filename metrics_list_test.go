@@ -18,10 +18,10 @@ import (
 
 var update = flag.Bool("update", false, "write deploy/observability/metrics.txt anew")
 
-// listed is where all metrics of a member are listed, for those who check dashboards and alerts.
+// listed is the list of all metrics of a member, which checks of dashboards and alerts use.
 const listed = "deploy/observability/metrics.txt"
 
-func TestWhatAMemberRegistersIsListed(t *testing.T) {
+func TestAllMetricsOfAMemberAreListed(t *testing.T) {
 	own := certtest.New(t).Issue(t)
 	e := join(t, Config{Store: pgtest.DSN(t), Name: "a", Listen: freeAddress(t), TLSCert: own.Cert, TLSKey: own.Key, Spans: &sink{}, NodeMetrics: true})
 	asked, err := e.Member(t.Context())
@@ -44,8 +44,8 @@ func TestWhatAMemberRegistersIsListed(t *testing.T) {
 
 var descText = regexp.MustCompile(`fqName: "([^"]*)".*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}`)
 
-// described are the metrics of a collector, each with the names of its labels in braces; histograms
-// say so.
+// described returns the metrics of a collector with their label names in braces; histograms are
+// marked.
 func described(c prometheus.Collector) (lines []string) {
 	descs := make(chan *prometheus.Desc)
 	go func() {
@@ -59,7 +59,7 @@ func described(c prometheus.Collector) (lines []string) {
 	for d := range descs {
 		of := descText.FindStringSubmatch(d.String())
 		if of == nil || !strings.HasPrefix(of[1], "troupe_") {
-			continue // those of Go and of the process are not ours
+			continue // metrics of Go and of the process are not ours
 		}
 		var labels []string
 		for _, label := range strings.Split(of[2]+","+of[3], ",") {

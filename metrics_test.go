@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// serving joins a member whose API answers, until the test ends.
+// serving joins a member whose API answers until the test ends.
 func serving(t *testing.T, cfg Config) *Engine {
 	t.Helper()
 	cfg.Listen = freeAddress(t)
@@ -29,7 +29,7 @@ func serving(t *testing.T, cfg Config) *Engine {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = e.Serve(ctx, nil) // that one was fenced is a part of the test
+		_ = e.Serve(ctx, nil) // being fenced is part of the test
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -38,7 +38,7 @@ func serving(t *testing.T, cfg Config) *Engine {
 	return e
 }
 
-// scrape reads what /metrics of a member tells, by name and labels.
+// scrape reads /metrics of a member, by name and labels.
 func (e *Engine) scrape(t *testing.T) map[string]float64 {
 	t.Helper()
 	resp, err := http.Get("http://" + e.cfg.Listen + "/metrics")
@@ -55,7 +55,7 @@ func (e *Engine) scrape(t *testing.T) map[string]float64 {
 	return told
 }
 
-// total adds up what several members tell of one metric.
+// total adds up one metric of several members.
 func total(t *testing.T, name string, members ...*Engine) (sum float64) {
 	t.Helper()
 	for _, e := range members {
@@ -73,8 +73,9 @@ func eventually(t *testing.T, what func() bool) {
 
 const keyed = `{"start":"a","nodes":{"a":{"exec_type":"remote","service":"double","concurrency":{"key":"all","limit":1}}}}`
 
-func TestMetricsTellOfACluster(t *testing.T) {
-	cfg := Config{Store: pgtest.DSN(t), Lease: 6 * time.Second} // which nobody outlasts, however busy the machine is
+func TestMetricsDescribeACluster(t *testing.T) {
+	// long enough even on a busy machine
+	cfg := Config{Store: pgtest.DSN(t), Lease: 6 * time.Second}
 	named := func(name string) *Engine { cfg.Name = name; return serving(t, cfg) }
 	a, b, c := named("a"), named("b"), named("c")
 	members := []*Engine{a, b, c}
@@ -107,7 +108,8 @@ func TestMetricsTellOfACluster(t *testing.T) {
 			require.Positive(t, told[`troupe_cluster_forwarded_total{kind="`+kind+`",outcome="done"}`], kind)
 		}
 		before := told[`troupe_cluster_forwarded_total{kind="command",outcome="refused"}`]
-		eventually(t, func() bool { // some task that nobody has begun is another member's
+		// some of the tasks, none of which exists, belong to another member
+		eventually(t, func() bool {
 			require.Error(t, a.Signal(t.Context(), "nobody-"+strconv.FormatInt(time.Now().UnixNano(), 36), "ok", json.RawMessage("true")))
 			return a.scrape(t)[`troupe_cluster_forwarded_total{kind="command",outcome="refused"}`] > before
 		})
@@ -131,7 +133,7 @@ func TestMetricsTellOfACluster(t *testing.T) {
 		require.NoError(t, err)
 		<-begun
 		var told map[string]float64
-		eventually(t, func() bool { // it may have been sent before all of that is told
+		eventually(t, func() bool { // the scrape may come before all of that is reported
 			told = b.scrape(t)
 			return told["troupe_attached_jobs"] == 1 && told[`troupe_workers{state="online"}`] == 1
 		})
@@ -155,7 +157,8 @@ func TestMetricsTellOfACluster(t *testing.T) {
 	t.Run("a member that is killed", func(t *testing.T) {
 		require.Zero(t, total(t, "troupe_cluster_fences_total", a, b))
 		c.member.Kill()
-		eventually(t, func() bool { return total(t, "troupe_cluster_fences_total", a, b) > 0 }) // two may do it at once
+		// two members may do it at once
+		eventually(t, func() bool { return total(t, "troupe_cluster_fences_total", a, b) > 0 })
 		eventually(t, func() bool { return total(t, "troupe_cluster_shards_owned", a, b) == 1024 })
 		eventually(t, func() bool {
 			told := a.scrape(t)
@@ -164,7 +167,7 @@ func TestMetricsTellOfACluster(t *testing.T) {
 	})
 }
 
-func TestMetricsTellWhatFunctionsTellOfThemselves(t *testing.T) {
+func TestCountersOfFunctionsAreExported(t *testing.T) {
 	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db"})
 	Handle(e, "read", func(ctx context.Context, _ any) (any, error) {
 		for n := range 3 {
@@ -181,7 +184,7 @@ func TestMetricsTellWhatFunctionsTellOfThemselves(t *testing.T) {
 	require.Equal(t, []float64{3, 3}, []float64{told[`troupe_job_metric_count{name="rows"}`], told[`troupe_job_metric_sum{name="rows"}`]})
 }
 
-func TestMetricsTellWhatProgramsTellOfThemselves(t *testing.T) {
+func TestCountersOfProgramsAreExported(t *testing.T) {
 	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", AllowScripts: true})
 	require.NotContains(t, e.scrape(t), `troupe_job_metric_count{name="rows"}`)
 	require.NoError(t, e.Publish(t.Context(), "f", []byte(`{"nodes": {"a": {"retry": {"max_attempts": 2},
@@ -194,7 +197,7 @@ func TestMetricsTellWhatProgramsTellOfThemselves(t *testing.T) {
 	require.Equal(t, []float64{2, 3}, []float64{told[`troupe_job_metric_count{name="rows"}`], told[`troupe_job_metric_sum{name="rows"}`]})
 }
 
-func TestAMemberOfAStoreWithRoomForOneTellsNothingOfACluster(t *testing.T) {
+func TestASingleMemberExportsNoClusterMetrics(t *testing.T) {
 	told := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db"}).scrape(t)
 	require.Positive(t, told["troupe_lease_left_seconds"])
 	for name := range told {

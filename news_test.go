@@ -11,8 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// beyond is a member that lives, but where the others look for it they are let in and get no
-// answer.
+// beyond is a living member whose advertised address accepts connections and never answers.
 func beyond(t *testing.T, store string) *Engine {
 	hole, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -20,7 +19,7 @@ func beyond(t *testing.T, store string) *Engine {
 	return join(t, Config{Store: store, Name: "beyond", Advertise: "http://" + hole.Addr().String()})
 }
 
-func TestAWorkerDoesNotWaitForAMemberThatCannotBeReached(t *testing.T) {
+func TestWorkersDoNotWaitForUnreachableMembers(t *testing.T) {
 	store := pgtest.DSN(t)
 	a, c := join(t, Config{Store: store, Name: "a"}), join(t, Config{Store: store, Name: "c"})
 	beyond(t, store)
@@ -37,7 +36,8 @@ func TestAWorkerDoesNotWaitForAMemberThatCannotBeReached(t *testing.T) {
 		require.NoError(t, a.workers.Register(t.Context(), w))
 	}
 	require.Less(t, time.Since(begun), many*workerNews/2, "one waits for all that come meanwhile")
-	require.Eventually(t, func() bool { // a sign of life that is told in the millisecond of the registration, or got lost, is followed by others
+	// a heartbeat in the millisecond of the registration, or a lost one, is followed by others
+	require.Eventually(t, func() bool {
 		require.NoError(t, a.workers.Heartbeat(t.Context(), w.ID, many-1))
 		known, err := c.workers.List(t.Context())
 		require.NoError(t, err)

@@ -16,11 +16,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-// endings is a store of nothing but ends of tasks, in order.
+// endings is a store that holds only the ends of tasks, in order.
 type endings struct {
 	persistence.Store
 	ends []persistence.TaskEnd
-	read int // how many were read
+	read int // number of ends read
 }
 
 func (s *endings) EndedBetween(_ context.Context, from, before int64, limit int) (list []persistence.TaskEnd, err error) {
@@ -42,8 +42,7 @@ func (s *endings) Task(_ context.Context, id string) (*persistence.TaskRow, erro
 	return nil, persistence.ErrNotFound
 }
 
-// TestFilesOfVeryManyTasksAreDeleted also has more of them end in one millisecond than are looked
-// at together.
+// TestFilesOfVeryManyTasksAreDeleted also covers more ends in one millisecond than a batch holds.
 func TestFilesOfVeryManyTasksAreDeleted(t *testing.T) {
 	hour := time.Hour.Milliseconds()
 	store := &endings{}
@@ -74,8 +73,7 @@ func TestFilesOfVeryManyTasksAreDeleted(t *testing.T) {
 	require.Zero(t, store.read, "who comes next goes on from there")
 }
 
-// between is a store in which something happens after tasks were looked for and before any is
-// deleted.
+// between is a store that runs a function after tasks were listed and before any is deleted.
 type between struct {
 	persistence.Store
 	then func() error
@@ -88,8 +86,8 @@ func (s between) DeleteEnded(ctx context.Context, before int64, limit int) (int,
 	return s.Store.DeleteEnded(ctx, before, limit)
 }
 
-// ending is a store with tasks a to d, which have ended one after the other from 1 on and have
-// files.
+// ending returns a store with tasks a to d, which have files and have ended one after another from
+// 1 on.
 func ending(t *testing.T) (s persistence.Store, bucket objects.Bucket, ends func(id string, status string, at int64)) {
 	s = model.New(model.Options{})
 	storetest.Publish(t, s, "flow", "version")
@@ -114,7 +112,7 @@ func ending(t *testing.T) (s persistence.Store, bucket objects.Bucket, ends func
 	return s, bucket, ends
 }
 
-// haveFiles are the tasks that have files, and those that are there.
+// haveFiles returns the tasks that have files, and the tasks that exist.
 func haveFiles(t *testing.T, s persistence.Store, bucket objects.Bucket) (files, tasks []string) {
 	for _, id := range []string{"a", "b", "c", "d"} {
 		list, err := bucket.List(t.Context(), objects.RunFolder(id))
@@ -129,7 +127,7 @@ func haveFiles(t *testing.T, s persistence.Store, bucket objects.Bucket) (files,
 	return files, tasks
 }
 
-func TestATaskThatGoesOnBeforeItIsDeletedKeepsItsFilesAndNoOtherGoesWithoutThem(t *testing.T) {
+func TestATaskResumedBeforeItsDeletionKeepsItsFiles(t *testing.T) {
 	s, bucket, ends := ending(t)
 	files := withFiles{between{s, func() error { ends("a", "running", 0); return nil }}, bucket, slog.New(slog.DiscardHandler)}
 	_, err := files.DeleteEnded(t.Context(), 100, 3)
@@ -147,7 +145,7 @@ func TestATaskThatGoesOnBeforeItIsDeletedKeepsItsFilesAndNoOtherGoesWithoutThem(
 	require.Equal(t, []string{"a"}, tasks)
 }
 
-func TestADeletionThatWasCutShortIsFinished(t *testing.T) {
+func TestAnInterruptedDeletionIsFinished(t *testing.T) {
 	s, bucket, _ := ending(t)
 	killed := errors.New("the member is killed")
 	files := withFiles{deleted{s, killed}, bucket, slog.New(slog.DiscardHandler)}
@@ -166,7 +164,7 @@ func TestADeletionThatWasCutShortIsFinished(t *testing.T) {
 	require.Empty(t, left, "nor a note of them")
 }
 
-// deleted is a store whose member ends when tasks were deleted.
+// deleted is a store that fails after tasks were deleted, as if its member had ended.
 type deleted struct {
 	persistence.Store
 	err error
@@ -184,7 +182,7 @@ func (s between) DeleteFlow(ctx context.Context, id string, limit int) (int, err
 	return s.Store.DeleteFlow(ctx, id, limit)
 }
 
-func TestFilesThatATaskWritesWhileItsFlowIsDeletedGoWithIt(t *testing.T) {
+func TestFilesWrittenDuringTheDeletionOfAFlowAreDeleted(t *testing.T) {
 	s, bucket, _ := ending(t)
 	files := withFiles{between{s, func() error {
 		return bucket.Put(t.Context(), objects.Folder("b", "u", 1, 2)+objects.SpecFile, nil)
@@ -196,7 +194,7 @@ func TestFilesThatATaskWritesWhileItsFlowIsDeletedGoWithIt(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// after is a bucket in which something happens when files were deleted.
+// after is a bucket that runs a function after files were deleted.
 type after struct {
 	objects.Bucket
 	then func(prefix string)
@@ -208,7 +206,7 @@ func (b after) Delete(ctx context.Context, prefix string) error {
 	return err
 }
 
-func TestATaskThatGoesOnWhileFilesAreSweptKeepsItsOwn(t *testing.T) {
+func TestATaskResumedDuringASweepKeepsItsFiles(t *testing.T) {
 	s, bucket, ends := ending(t)
 	files := withFiles{s, after{bucket, func(prefix string) {
 		if prefix == objects.RunFolder("a") {

@@ -19,7 +19,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/objects"
 )
 
-// filing is an engine whose tasks wait for workers that write files, and where these are.
+// filing opens an engine whose tasks wait for workers that write files; runs is the folder of these
+// files.
 func filing(t *testing.T, retention, keep time.Duration) (e *troupe.Engine, runs string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -29,7 +30,7 @@ func filing(t *testing.T, retention, keep time.Duration) (e *troupe.Engine, runs
 	return e, filepath.Join(folder, "runs")
 }
 
-// specOf waits for the files of a task, and tells in which folder they are.
+// specOf waits for the files of a task, and returns their folder.
 func specOf(t *testing.T, runs, task string) (folder string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -42,7 +43,7 @@ func specOf(t *testing.T, runs, task string) (folder string) {
 	return folder
 }
 
-func TestFilesOfATaskGoWithIt(t *testing.T) {
+func TestFilesAreDeletedWithTheirTask(t *testing.T) {
 	e, runs := filing(t, time.Second, 0)
 	id, err := e.Start(t.Context(), "work", map[string]any{"n": 1})
 	require.NoError(t, err)
@@ -64,7 +65,7 @@ func TestFilesOfATaskGoWithIt(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-func TestFilesOfAFlowGoWithIt(t *testing.T) {
+func TestFilesAreDeletedWithTheirFlow(t *testing.T) {
 	e, runs := filing(t, -1, 0)
 	id, err := e.Start(t.Context(), "work", nil)
 	require.NoError(t, err)
@@ -75,7 +76,7 @@ func TestFilesOfAFlowGoWithIt(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// stubborn is a bucket that keeps the files of a task.
+// stubborn is a bucket that refuses to delete the files of one task.
 type stubborn struct {
 	troupe.Bucket
 	task *atomic.Value
@@ -88,7 +89,7 @@ func (s stubborn) Delete(ctx context.Context, prefix string) error {
 	return s.Bucket.Delete(ctx, prefix)
 }
 
-func TestFilesThatMayNotBeDeletedKeepNoTaskFromBeingDeleted(t *testing.T) {
+func TestUndeletableFilesDoNotBlockTheDeletionOfTasks(t *testing.T) {
 	var kept atomic.Value
 	buckets := map[string]troupe.OpenBucket{"stubborn": func(_ context.Context, at *url.URL) (troupe.Bucket, error) {
 		dir, err := objects.OpenDir(at.Path)
@@ -115,7 +116,7 @@ func TestFilesThatMayNotBeDeletedKeepNoTaskFromBeingDeleted(t *testing.T) {
 			return errors.Is(err, troupe.ErrNotFound)
 		}, 20*time.Second, 10*time.Millisecond)
 	}
-	require.Eventually(t, func() bool { // files go after their task
+	require.Eventually(t, func() bool { // files are deleted after their task
 		_, err := os.Stat(filepath.Join(folder, "runs", tasks[1]))
 		return os.IsNotExist(err)
 	}, 20*time.Second, 10*time.Millisecond)
@@ -123,7 +124,7 @@ func TestFilesThatMayNotBeDeletedKeepNoTaskFromBeingDeleted(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-func TestFilesAreKeptForAWhileAndTheirTaskForLonger(t *testing.T) {
+func TestFilesAreDeletedBeforeTheirTask(t *testing.T) {
 	e, runs := filing(t, -1, time.Second)
 	ended, err := e.Start(t.Context(), "work", nil)
 	require.NoError(t, err)
@@ -143,7 +144,7 @@ func TestFilesAreKeptForAWhileAndTheirTaskForLonger(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-func TestATimeThatFilesAreKeptNeedsFiles(t *testing.T) {
+func TestKeepingFilesRequiresAnObjectStore(t *testing.T) {
 	for want, cfg := range map[string]troupe.Config{
 		"no object store whose files": {ObjectStoreKeep: time.Hour},
 		"kept for less than no time":  {ObjectStoreKeep: -1, ObjectStore: "file://" + filepath.ToSlash(t.TempDir())},

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// methods are what a program calls where others send a request of /v1. Of the routes that a worker
-// speaks with its engine package worker calls all, and a function of the program needs none.
+// methods maps the routes of /v1 to the methods of an Engine. Routes that a worker uses are covered
+// by package worker, and functions of the program do not need them.
 var methods = map[string]string{
 	"publish-flow": "Apply", "publish-named-flow": "Apply", "try-definition": "Try", "validate-definition": "Validate", "list-flows": "Flows", "get-flow": "Flow",
 	"list-versions": "Versions", "get-version": "Version", "get-graph": "Graph", "diff-versions": "Diff", "get-flow-openapi": "FlowOpenAPI", "delete-flow": "DeleteFlow", "get-worker": "Worker",
@@ -20,7 +20,7 @@ var methods = map[string]string{
 	"list-schedules": "Schedules", "get-schedule": "Schedule", "set-schedule": "SetSchedule", "delete-schedule": "DeleteSchedule", "enable-schedule": "EnableSchedule",
 	"disable-schedule": "DisableSchedule", "next-slots": "NextSlots", "preview-schedule": "PreviewSchedule", "trigger-schedule": "TriggerSchedule", "backfill-schedule": "BackfillSchedule",
 
-	"start-tasks": "Start", // by several goroutines: what begins at the same time is stored together
+	"start-tasks": "Start", // by several goroutines: starts at the same time are stored together
 	"start-task":  "Start", "list-tasks": "Tasks", "count-tasks": "CountTasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
 	"hold-step": "HoldStep", "release-step": "ReleaseStep", "retry-task": "Retry", "fork-task": "Fork", "rerun-task": "Rerun", "compare-tasks": "Compare", "bulk-tasks": "Bulk", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units", "list-unit-states": "UnitStates",
 
@@ -49,7 +49,7 @@ const (
 	ofBrowsers = "browsers sign in, a program is in"
 )
 
-func TestAProgramCanDoWhatRequestsCan(t *testing.T) {
+func TestEveryRouteHasAMethod(t *testing.T) {
 	text, err := os.ReadFile("api/v1/openapi.json")
 	require.NoError(t, err)
 	var document struct {

@@ -16,12 +16,12 @@ import (
 
 var long = strings.Repeat("long and <ä> \"quoted\" ", 40)
 
-// report is what the functions of the flows below give back: more than all others of their values.
+// report is the output of functions in the flows below: larger than all of their other values.
 func report(in json.RawMessage) map[string]any {
 	return map[string]any{"kind": "large", "n": 7, "of": in, "list": []any{long + "0", long + "1", long + "2"}, "text": long, "none": nil}
 }
 
-// manyFields are those of an input that is large, and of which none is.
+// manyFields are the fields of an input that is large although no field is.
 var manyFields = func() string {
 	var b strings.Builder
 	for i := range 40 {
@@ -30,13 +30,13 @@ var manyFields = func() string {
 	return b.String()
 }()
 
-// offloaded are flows that look into large values in all the ways there are, and what is done to
-// their tasks.
+// offloaded are flows that read large values in every possible way, and the operations on their
+// tasks.
 var offloaded = map[string]struct {
 	definition string
 	params     any
-	signal     string // a key that gets a large value
-	answers    bool   // an approval is answered with one
+	signal     string // a key that is signaled with a large value
+	answers    bool   // an approval is answered with a large value
 }{
 	"graph": {params: map[string]any{"text": long, "small": 1}, signal: "go", definition: `
 start: make
@@ -161,7 +161,7 @@ nodes:
 `},
 }
 
-// handleOffloaded registers the functions that the flows call.
+// handleOffloaded registers the functions of the flows.
 func (e *Engine) handleOffloaded() {
 	e.HandleJSON("echo", func(_ context.Context, j Job) (json.RawMessage, error) { return j.Input, nil })
 	e.HandleJSON("short", func(_ context.Context, _ Job) (json.RawMessage, error) { return json.RawMessage("1"), nil })
@@ -170,7 +170,7 @@ func (e *Engine) handleOffloaded() {
 	e.Handle("report", func(_ context.Context, j Job) (any, error) { return report(j.Input), nil })
 }
 
-// carried out is what came of a task: how it ended, and of each attempt what went in and out.
+// carriedOut returns the result of a task, and the input and output of each attempt.
 func (e *Engine) carriedOut(t *testing.T, name string) map[string]any {
 	t.Helper()
 	tt := offloaded[name]
@@ -200,7 +200,7 @@ func (e *Engine) carriedOut(t *testing.T, name string) map[string]any {
 	return got
 }
 
-// askedOf is the approval that a task asks for.
+// askedOf returns the approval that a task waits for.
 func (e *Engine) askedOf(t *testing.T, task string) (id string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -222,7 +222,7 @@ func decoded(t *testing.T, v any) (value any) {
 	return value
 }
 
-func TestTasksGoTheSameWhereverLargeValuesAre(t *testing.T) {
+func TestTasksHaveTheSameResultsWithAndWithoutAPayloadStore(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		plain, _ := offloading(t, store(), 0)
 		away, folder := offloading(t, store(), 500)

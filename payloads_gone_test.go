@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/objects"
 )
 
-// fading is a bucket whose objects are gone when so many parts of them were read.
+// fading is a bucket whose objects disappear after the given number of parts was read.
 type fading struct {
 	Bucket
 	parts *atomic.Int64
@@ -38,7 +38,7 @@ func (b fading) Get(ctx context.Context, key string, most int) ([]byte, error) {
 	return b.Bucket.Get(ctx, key, most)
 }
 
-func TestHalfAnAnswerWithALargeValueThatGoesDoesNotLookWhole(t *testing.T) {
+func TestAnAnswerWithALostLargeValueDoesNotLookComplete(t *testing.T) {
 	var parts atomic.Int64
 	parts.Store(1 << 40)
 	e := serving(t, Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadOver: 500, PayloadStore: "fading://" + filepath.ToSlash(t.TempDir()),
@@ -50,7 +50,7 @@ func TestHalfAnAnswerWithALargeValueThatGoesDoesNotLookWhole(t *testing.T) {
 	require.NoError(t, e.Publish(t.Context(), "huge", []byte("nodes: {make: {func: huge}}")))
 	id, result := e.made(t, "huge", nil)
 	require.Equal(t, "completed", string(result.Status), result.Error)
-	const checked = 6 // parts of a MiB that are looked at first
+	const checked = 6 // number of 1 MiB parts that are checked first
 	for _, path := range []string{"/value?of=output&step=make", "/steps"} {
 		for _, coding := range []string{"identity", "gzip"} {
 			t.Run(fmt.Sprint(path, " ", coding), func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestHalfAnAnswerWithALargeValueThatGoesDoesNotLookWhole(t *testing.T) {
 				req.Header.Set("Accept-Encoding", coding)
 				resp, err := http.DefaultClient.Do(req)
 				if err != nil {
-					return // it broke off before it began
+					return // the answer broke off before it started
 				}
 				defer resp.Body.Close()
 				require.Equal(t, http.StatusOK, resp.StatusCode)

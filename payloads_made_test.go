@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/objects"
 )
 
-// over is a member on a bucket that is made of a folder's.
+// over opens a member with a bucket that wraps one of a folder.
 func over(t *testing.T, store, folder string, make func(Bucket) Bucket) *Engine {
 	t.Helper()
 	return making(t, Config{Store: store, PayloadOver: 500, Retention: -1, PayloadStore: "made://" + filepath.ToSlash(folder),
@@ -29,7 +29,7 @@ func over(t *testing.T, store, folder string, make func(Bucket) Bucket) *Engine 
 		}}})
 }
 
-// mute is a bucket that answers no write of what its member has made until it is opened.
+// mute is a bucket that does not answer writes of derived values until it is opened.
 type mute struct {
 	Bucket
 	opened chan struct{}
@@ -62,7 +62,7 @@ nodes:
 	joined = `"made of long and`
 )
 
-func TestATaskWaitsForTheObjectOfWhatItHasMadeAndNoOtherDoes(t *testing.T) {
+func TestOnlyTheTaskWithADerivedValueWaitsForItsObject(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		folder, m := t.TempDir(), &mute{opened: make(chan struct{}), asked: make(chan string, 1)}
 		e := over(t, store(), folder, func(b Bucket) Bucket { m.Bucket = b; return m })
@@ -96,7 +96,7 @@ func TestATaskWaitsForTheObjectOfWhatItHasMadeAndNoOtherDoes(t *testing.T) {
 	})
 }
 
-// shut is a bucket in which nothing that is made may be written.
+// shut is a bucket that rejects writes of derived values.
 type shut struct{ Bucket }
 
 func (s shut) Put(ctx context.Context, key string, v []byte) error {
@@ -106,7 +106,7 @@ func (s shut) Put(ctx context.Context, key string, v []byte) error {
 	return s.Bucket.Put(ctx, key, v)
 }
 
-func TestATaskFailsThatCannotKeepWhatItHasMade(t *testing.T) {
+func TestATaskFailsIfItsDerivedValueCannotBeStored(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		folder := t.TempDir()
 		e := over(t, store(), folder, func(b Bucket) Bucket { return shut{b} })
@@ -127,7 +127,7 @@ func TestATaskFailsThatCannotKeepWhatItHasMade(t *testing.T) {
 	})
 }
 
-func TestWhatATaskHasMadeIsThereForTheNextMemberThatHasIt(t *testing.T) {
+func TestDerivedValuesAreAvailableToTheNextOwner(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		cfg := Config{Store: store(), PayloadOver: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(t.TempDir())}
 		e := making(t, cfg)
@@ -157,8 +157,8 @@ edges:
 	})
 }
 
-// A list that is made again is an object of its own.
-func TestWhatWasDoneIsNotDoneAgainForAnEqualInput(t *testing.T) {
+// A list that is built again is an object of its own.
+func TestCompletedWorkIsReusedForAnEqualInput(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		cfg := Config{Store: store(), PayloadOver: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(t.TempDir())}
 		var calls atomic.Int32

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/objects"
 )
 
-// silent is a bucket that does not say what it has until it is opened.
+// silent is a bucket that does not answer reads until it is opened.
 type silent struct {
 	Bucket
 	asked  chan string
@@ -61,9 +61,9 @@ nodes:
 `
 )
 
-// A decision that depends on a value waits for it, and so does a task that is read. There are more
-// of both than goroutines that decide, or that read.
-func TestOtherTasksGoOnWhileABucketDoesNotAnswer(t *testing.T) {
+// A decision that depends on a value waits for it, and so does a task that is loaded. The test has
+// more of both than there are goroutines for them.
+func TestOtherTasksContinueWhileABucketDoesNotAnswer(t *testing.T) {
 	folder, many := t.TempDir(), runtime.GOMAXPROCS(0)+8
 	s := &silent{asked: make(chan string, 1), opened: make(chan struct{})}
 	cfg := Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadOver: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(folder),
@@ -100,7 +100,8 @@ func TestOtherTasksGoOnWhileABucketDoesNotAnswer(t *testing.T) {
 	defer signals.Wait()
 	goOn := func(id string) error { return e.Signal(t.Context(), id, "go", true) }
 	for _, id := range need {
-		signals.Go(func() { _ = goOn(id) }) // those whose task cannot be read in time are sent again below
+		// signals to tasks that cannot be loaded in time are sent again below
+		signals.Go(func() { _ = goOn(id) })
 	}
 	<-s.asked
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
@@ -120,8 +121,7 @@ func TestOtherTasksGoOnWhileABucketDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// fleeting is a bucket whose values are gone when they are read as a whole, after they were looked
-// through in parts.
+// fleeting is a bucket whose values disappear between a read in parts and a read as a whole.
 type fleeting struct{ Bucket }
 
 func (f fleeting) Get(ctx context.Context, key string, most int) ([]byte, error) {
@@ -131,7 +131,7 @@ func (f fleeting) Get(ctx context.Context, key string, most int) ([]byte, error)
 	return f.Bucket.Get(ctx, key, most)
 }
 
-func TestAValueThatGoesWhileAProgramIsAnsweredEndsTheCallAndNotTheProgram(t *testing.T) {
+func TestAValueLostDuringACallFailsTheCallOnly(t *testing.T) {
 	store, folder := "sqlite:"+filepath.Join(t.TempDir(), "x.db"), t.TempDir()
 	first, err := Open(t.Context(), Config{Store: store, PayloadOver: 500, PayloadStore: "file://" + filepath.ToSlash(folder)})
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 
 func fileURL(folder string) string { return "file://" + filepath.ToSlash(folder) }
 
-func TestAMemberThatLacksThePlaceOfLargeValuesIsRefused(t *testing.T) {
+func TestAMemberWithoutThePayloadStoreIsRejected(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		at, folder := store(), t.TempDir()
 		cfg := Config{Store: at, PayloadOver: 500, Retention: -1, PayloadStore: fileURL(folder)}
@@ -55,7 +55,7 @@ func TestAMemberThatLacksThePlaceOfLargeValuesIsRefused(t *testing.T) {
 	})
 }
 
-func TestOneStoreTakesNotTheValuesOfAnotherForItsOwn(t *testing.T) {
+func TestStoresDoNotMixUpTheirValues(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		folder := t.TempDir()
 		cfg := Config{Store: store(), PayloadStore: fileURL(folder)}
@@ -68,7 +68,7 @@ func TestOneStoreTakesNotTheValuesOfAnotherForItsOwn(t *testing.T) {
 	})
 }
 
-func TestNoMemberKeepsValuesWhereOthersCannotReadThem(t *testing.T) {
+func TestMembersRejectAPayloadStoreThatOthersCannotRead(t *testing.T) {
 	store, folder := pgtest.DSN(t), t.TempDir()
 	plain := making(t, Config{Store: store, Name: "plain"})
 	_, err := plain.Member(t.Context())
@@ -84,7 +84,7 @@ func TestNoMemberKeepsValuesWhereOthersCannotReadThem(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestWhereValuesAreIsToldWithoutSecrets(t *testing.T) {
+func TestThePlaceOfValuesIsShownWithoutSecrets(t *testing.T) {
 	folder := t.TempDir()
 	dir, err := objects.OpenDir(folder)
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestWhereValuesAreIsToldWithoutSecrets(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// opens gives a bucket, whatever it is called.
+// opens returns an opener that always returns the same bucket.
 func opens(b Bucket) OpenBucket {
 	return func(context.Context, *url.URL) (Bucket, error) { return b, nil }
 }
@@ -112,7 +112,7 @@ func (gone) Get(context.Context, string, int) ([]byte, error) {
 	return nil, errors.New("there is no way to the host")
 }
 
-func TestAMemberStartsWhileThePlaceThatItHadDoesNotAnswer(t *testing.T) {
+func TestAMemberStartsWhileItsPayloadStoreDoesNotAnswer(t *testing.T) {
 	settleFor = 50 * time.Millisecond
 	defer func() { settleFor = 5 * time.Second }()
 	onBoth(t, func(t *testing.T, store func() string) {

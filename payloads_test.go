@@ -23,7 +23,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// onBoth tries something on both stores.
+// onBoth runs a test on both stores.
 func onBoth(t *testing.T, try func(t *testing.T, store func() string)) {
 	t.Run("sqlite", func(t *testing.T) {
 		try(t, func() string { return "sqlite:" + filepath.Join(t.TempDir(), "x.db") })
@@ -31,8 +31,8 @@ func onBoth(t *testing.T, try func(t *testing.T, store func() string)) {
 	t.Run("postgres", func(t *testing.T) { try(t, func() string { return pgtest.DSN(t) }) })
 }
 
-// offloading is a member that keeps values of more than so many bytes in a folder; 0 = it keeps
-// none.
+// offloading opens a member that keeps values above the given size in a folder; 0 = all in the
+// store.
 func offloading(t *testing.T, store string, over int) (e *Engine, folder string) {
 	t.Helper()
 	cfg := Config{Store: store, PayloadOver: over, Retention: -1}
@@ -45,7 +45,7 @@ func offloading(t *testing.T, store string, over int) (e *Engine, folder string)
 	return e, folder
 }
 
-// objectsOf are the files with values of a task.
+// objectsOf returns the files with values of a task.
 func objectsOf(t *testing.T, folder, task string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, "values", task, "*"))
@@ -53,7 +53,7 @@ func objectsOf(t *testing.T, folder, task string) []string {
 	return found
 }
 
-// making is a member with a flow of one step, whose output is a large text.
+// making opens a member with a flow of one step, whose output is a large text.
 func making(t *testing.T, cfg Config) *Engine {
 	t.Helper()
 	e, err := Open(t.Context(), cfg)
@@ -83,7 +83,7 @@ func (e *Engine) made(t *testing.T, flow string, params any) (id string, result 
 	return id, result
 }
 
-func TestALostValueIsAnErrorThatSaysWhich(t *testing.T) {
+func TestALostValueIsAnErrorThatNamesIt(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		for name, spoil := range map[string]func(file string) error{
 			"is gone":                 os.Remove,
@@ -134,7 +134,7 @@ nodes:
 	})
 }
 
-// get asks a member that is served.
+// get sends a request to a served member.
 func (e *Engine) get(t *testing.T, path, span string) (status int, header http.Header, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+e.cfg.Listen+path, nil)
@@ -229,7 +229,7 @@ func TestValuesAreDeletedWithTheLastTaskThatRefersToThem(t *testing.T) {
 	})
 }
 
-// deletes deletes the task that ended first, as retention does.
+// deletes deletes the task that ended first, like the retention does.
 func (e *Engine) deletes(t *testing.T, id string) {
 	t.Helper()
 	n, err := e.store.DeleteEnded(t.Context(), time.Now().Add(time.Minute).UnixMilli(), 1)
@@ -241,7 +241,7 @@ func (e *Engine) deletes(t *testing.T, id string) {
 	require.NoError(t, err)
 }
 
-func TestWhatNothingRefersToIsSwept(t *testing.T) {
+func TestUnreferencedValuesAreSwept(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		e, folder := offloading(t, store(), 500)
 		e.makes(t)
@@ -261,7 +261,7 @@ func TestWhatNothingRefersToIsSwept(t *testing.T) {
 	})
 }
 
-// holding is a bucket that does not answer once it has written an object.
+// holding is a bucket that stops answering after it has written an object.
 type holding struct {
 	Bucket
 	written chan string
@@ -278,7 +278,7 @@ func (h *holding) Put(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-func TestAValueIsNotLostWhenItsMemberIsBeforeThatIsStored(t *testing.T) {
+func TestAValueSurvivesTheLossOfItsMemberBeforeTheCommit(t *testing.T) {
 	store, folder := pgtest.DSN(t), t.TempDir()
 	h := &holding{written: make(chan string, 1), goes: make(chan struct{})}
 	e := making(t, Config{Store: store, PayloadOver: 500, PayloadStore: "held://" + filepath.ToSlash(folder), Buckets: map[string]OpenBucket{"held": func(_ context.Context, at *url.URL) (Bucket, error) {
@@ -300,7 +300,7 @@ func TestAValueIsNotLostWhenItsMemberIsBeforeThatIsStored(t *testing.T) {
 	require.Contains(t, string(result.Value), "long and")
 }
 
-func TestMembersShareWhatTheyKeepInOnePlace(t *testing.T) {
+func TestMembersShareThePayloadStore(t *testing.T) {
 	store, folder := pgtest.DSN(t), t.TempDir()
 	cfg := Config{Store: store, PayloadOver: 500, PayloadStore: "file://" + filepath.ToSlash(folder)}
 	cfg.Name = "a"

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// logText is a log that may be read while it is written.
+// logText is a log that can be read while it is written.
 type logText struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -78,7 +78,7 @@ func newRewindsCluster(t *testing.T) *rewinds {
 	return r
 }
 
-// start begins some tasks of a flow, so that each member owns one.
+// start starts some tasks of a flow, so that each member owns one.
 func (r *rewinds) start(flow string) (ids []string) {
 	for range 8 {
 		id, err := r.members[0].Start(r.t.Context(), flow, nil)
@@ -100,7 +100,7 @@ func (r *rewinds) await(ids []string) {
 	}
 }
 
-// status is the answer of a path at a member.
+// status returns the status code of a path at a member.
 func (r *rewinds) status(e *Engine, path string) int {
 	resp, err := http.Get("http://" + e.cfg.Listen + path)
 	if err != nil {
@@ -110,12 +110,12 @@ func (r *rewinds) status(e *Engine, path string) int {
 	return resp.StatusCode
 }
 
-func TestNothingIsStuckAfterAFailoverThatLostTransactions(t *testing.T) {
+func TestNoTaskIsStuckAfterAFailoverThatLostTransactions(t *testing.T) {
 	r := newRewindsCluster(t)
 	timed, asks := r.start("timed"), r.start("asks")
 	require.NoError(t, r.standby.AwaitCaughtUp(t.Context(), r.primary))
 	require.NoError(t, r.standby.Detach(t.Context()))
-	// From here on everything is lost: what has ended, what has begun, and what was put to rest.
+	// Everything from here on is lost: ended, started and unloaded tasks.
 	for _, id := range asks {
 		require.NoError(t, r.members[0].Signal(t.Context(), id, "ok", json.RawMessage("true")))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAMemberThatStartsNoProgramsTellsNobodyWhichFilesItsHostHas(t *testing.T) {
+func TestAMemberWithoutProgramsDoesNotRevealFilesOfItsHost(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "there.sh"), []byte("#!/bin/sh\n"), 0o755))
 	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db"})

@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// at once: a flow that needs nobody.
+// atOnce is a flow that completes without a worker.
 const atOnce = `{"start":"a","nodes":{"a":{"kind":"choice","default_action":"done"}},"edges":[]}`
 
-// scheduledTasks are those that a schedule has begun, by slot.
+// scheduledTasks returns the tasks that a schedule has started, by slot.
 func scheduledTasks(t *testing.T, e *Engine, name string) map[string]*wire.TaskSummary {
 	t.Helper()
 	page, err := e.Tasks(t.Context(), client.TaskQuery{Labels: map[string]string{"schedule": name}, Paging: Paging{Limit: 500}})
@@ -29,13 +29,13 @@ func scheduledTasks(t *testing.T, e *Engine, name string) map[string]*wire.TaskS
 	return tasks
 }
 
-// fires waits until a schedule has begun so many tasks.
+// fires waits until a schedule has started the given number of tasks.
 func fires(t *testing.T, e *Engine, name string, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(scheduledTasks(t, e, name)) >= n }, 60*time.Second, 20*time.Millisecond)
 }
 
-func TestTasksBeginByTheClockUntilTheScheduleIsDisabled(t *testing.T) {
+func TestTasksStartByTheClockUntilTheScheduleIsDisabled(t *testing.T) {
 	e := open(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
 	defer func() { require.NoError(t, e.Close()) }()
 	require.NoError(t, e.Publish(t.Context(), "f", []byte(atOnce)))
@@ -52,11 +52,11 @@ func TestTasksBeginByTheClockUntilTheScheduleIsDisabled(t *testing.T) {
 	require.False(t, off.Enabled)
 	require.True(t, off.Next.IsZero())
 	began := len(scheduledTasks(t, e, "tick"))
-	time.Sleep(2500 * time.Millisecond) // two slots at least
+	time.Sleep(2500 * time.Millisecond) // at least two slots
 	require.LessOrEqual(t, len(scheduledTasks(t, e, "tick")), began+1, "what was under way when it was disabled may still begin")
 }
 
-func TestARestartCatchesUpWithOneSlotThatWasMissed(t *testing.T) {
+func TestARestartCatchesUpOneMissedSlot(t *testing.T) {
 	store := "sqlite:" + filepath.Join(t.TempDir(), "x.db")
 	e := open(t, store)
 	require.NoError(t, e.Publish(t.Context(), "f", []byte(atOnce)))
@@ -64,7 +64,7 @@ func TestARestartCatchesUpWithOneSlotThatWasMissed(t *testing.T) {
 	require.NoError(t, err)
 	fires(t, e, "seldom", 1)
 	require.NoError(t, e.Close())
-	time.Sleep(7 * time.Second) // two slots at least
+	time.Sleep(7 * time.Second) // at least two slots
 
 	e = open(t, store)
 	defer func() { require.NoError(t, e.Close()) }()
@@ -77,7 +77,7 @@ func TestARestartCatchesUpWithOneSlotThatWasMissed(t *testing.T) {
 	require.Positive(t, s.Skipped, "of several missed slots the last one fires")
 }
 
-func TestTwoMembersBeginOneTaskForEachSlot(t *testing.T) {
+func TestTwoMembersStartOneTaskPerSlot(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	member := func(name string) *Engine {
 		return join(t, Config{Store: dsn, Name: name, Listen: freeAddress(t), Gossip: freeAddress(t)})
@@ -110,7 +110,7 @@ func TestTwoMembersBeginOneTaskForEachSlot(t *testing.T) {
 	}
 }
 
-func TestABackfillFillsWhatIsMissingAndNothingTwice(t *testing.T) {
+func TestABackfillStartsEachMissingSlotOnce(t *testing.T) {
 	e := open(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
 	defer func() { require.NoError(t, e.Close()) }()
 	require.NoError(t, e.Publish(t.Context(), "f", []byte(atOnce)))
@@ -142,7 +142,7 @@ func TestABackfillFillsWhatIsMissingAndNothingTwice(t *testing.T) {
 	require.Equal(t, "manual", task.Labels["triggered_by"])
 }
 
-func TestASchedulesFaultsAreToldWithTheirPlaces(t *testing.T) {
+func TestFaultsOfAScheduleAreReportedWithTheirPlaces(t *testing.T) {
 	e := open(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
 	defer func() { require.NoError(t, e.Close()) }()
 	require.NoError(t, e.Publish(t.Context(), "f", []byte(atOnce)))
@@ -168,7 +168,7 @@ func TestASchedulesFaultsAreToldWithTheirPlaces(t *testing.T) {
 	require.Contains(t, set.Warnings[0], "Monday")
 }
 
-func TestTheNextSlotsSayWhatTheClockDoes(t *testing.T) {
+func TestTheNextSlotsIncludeClockChanges(t *testing.T) {
 	e := open(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
 	defer func() { require.NoError(t, e.Close()) }()
 	slots, err := e.PreviewSchedule(t.Context(), ScheduleSpec{Flow: "none", Cron: "30 2 * * *", Timezone: "Europe/Berlin"}, 2, time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))

@@ -18,10 +18,10 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// hidden is the value of a secret that must not be found anywhere.
+// hidden is the value of a secret, which must not appear anywhere.
 const hidden = "hunter2 & \"more\" of it"
 
-// keepsSecrets is an engine that starts programs, and has a secret called db.
+// keepsSecrets opens an engine that runs programs, and has a secret called db.
 func keepsSecrets(t *testing.T) (e *troupe.Engine, files string) {
 	files = t.TempDir()
 	secrets := t.TempDir()
@@ -32,8 +32,8 @@ func keepsSecrets(t *testing.T) (e *troupe.Engine, files string) {
 	return e, files
 }
 
-// indiscreet has programs that tell their secret in every way there is, in a node that succeeds and
-// one that fails.
+// indiscreet has programs that reveal their secret in every possible way, in a node that succeeds
+// and in one that fails.
 const indiscreet = `
 nodes:
   tells:
@@ -47,7 +47,7 @@ nodes:
     exec: {type: process, command: 'echo "wrong password: $PASSWORD" >&2; exit 1', secrets: {PASSWORD: db}}
 `
 
-func TestTheValueOfASecretIsNowhere(t *testing.T) {
+func TestTheValueOfASecretAppearsNowhere(t *testing.T) {
 	for _, mode := range []string{"mode: dag\n", "start: tells\nedges: [{from: tells, action: default, to: fails}]\n"} {
 		e, files := keepsSecrets(t)
 		require.NoError(t, e.Publish(t.Context(), "indiscreet", []byte(mode+indiscreet)))
@@ -76,7 +76,7 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 	}
 }
 
-// requireHidden looks for the value as it is, as JSON has it, and in base64.
+// requireHidden checks for the value as it is, as JSON, and in base64.
 func requireHidden(t *testing.T, text string) {
 	t.Helper()
 	for _, form := range []string{hidden, `hunter2`, base64.StdEncoding.EncodeToString([]byte(hidden))[:16]} {
@@ -96,7 +96,7 @@ func requireInNoFile(t *testing.T, dir string) {
 	}
 }
 
-func TestASecretThatIsNotListedIsRefusedWhereItStands(t *testing.T) {
+func TestAnUnlistedSecretIsRejectedWithItsPlace(t *testing.T) {
 	e, _ := keepsSecrets(t)
 	for _, start := range []string{"", "start: a\n"} {
 		err := e.Publish(t.Context(), "asks", []byte(start+"nodes:\n  a:\n    exec: {type: process, command: x, secrets: {A: db, B: HOME}}\n"))
@@ -113,7 +113,7 @@ func TestASecretThatIsNotListedIsRefusedWhereItStands(t *testing.T) {
 	require.ErrorContains(t, none.Publish(t.Context(), "asks", []byte("nodes: {a: {exec: {type: process, command: x, secrets: {A: db}}}}")), "this server has none for flows")
 }
 
-func TestASecretThatIsGoneFailsTheAttemptAndIsThereForTheNext(t *testing.T) {
+func TestAMissingSecretFailsTheAttemptAndARestoredOneServesTheNext(t *testing.T) {
 	e, _ := keepsSecrets(t)
 	secrets := t.TempDir()
 	require.NoError(t, e.Close())
@@ -137,14 +137,14 @@ func TestASecretThatIsGoneFailsTheAttemptAndIsThereForTheNext(t *testing.T) {
 	require.False(t, strings.Contains(string(result.Value), "value"))
 }
 
-// byFiles tells its secret in the files that say what has become of it.
+// byFiles reveals its secret in the files that report its result.
 const byFiles = `
 nodes:
   tells: {exec: {type: process, report: object_store, secrets: {PASSWORD: db}, command: 'cd $(dirname "${TASK_SPEC_PATH#file://}"); printf "\"it is %s\"" "$(printf %s "$PASSWORD" | sed s/\"/\\\\\"/g)" > output.json; printf "{\"status\": \"success\"}" > s; mv s status.json'}}
   fails: {exec: {type: process, report: object_store, secrets: {PASSWORD: db}, command: 'cd $(dirname "${TASK_SPEC_PATH#file://}"); printf "{\"status\": \"failed\", \"error\": \"not with %s\"}" "$(printf %s "$PASSWORD" | sed s/\"/\\\\\"/g)" > s; mv s status.json; exit 1'}}
 `
 
-func TestASecretIsHiddenInWhatFilesTell(t *testing.T) {
+func TestASecretIsHiddenInReportedFiles(t *testing.T) {
 	secrets, files := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(secrets, "db"), []byte(hidden), 0o600))
 	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(files, "x.db"), AllowScripts: true, SecretDir: secrets,
@@ -165,7 +165,7 @@ func TestASecretIsHiddenInWhatFilesTell(t *testing.T) {
 	requireInNoFile(t, files)
 }
 
-func TestAProgramFindsWhatStandsInItsVariables(t *testing.T) {
+func TestAProgramGetsItsVariables(t *testing.T) {
 	e, _ := keepsSecrets(t)
 	result := runs(t, e, `
 nodes:
@@ -177,7 +177,7 @@ nodes:
 	require.JSONEq(t, `{"tell": ["monday", 3]}`, string(result.Value), result.Error)
 }
 
-func TestAJobOutsideIsAskedAboutWithASecretThatNobodySees(t *testing.T) {
+func TestPollsOfExternalJobsUseASecretThatStaysHidden(t *testing.T) {
 	asked := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Header.Get("X-Token")

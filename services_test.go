@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// yard is a service that has each job end at the first look, and tells in its log what it is.
+// yard is a service whose jobs end at the first poll; it logs their data.
 type yard struct {
 	tools  troupe.ServiceTools
 	closed chan struct{}
@@ -43,7 +43,7 @@ func (y *yard) Close() error {
 	return nil
 }
 
-func TestAServiceBeginsWorkOutsideAndLooksAfterItWithWhatTheMemberHas(t *testing.T) {
+func TestAServiceStartsAndFollowsJobsWithTheMembersTools(t *testing.T) {
 	y := &yard{closed: make(chan struct{})}
 	open := func(tools troupe.ServiceTools) (troupe.Service, error) {
 		y.tools = tools
@@ -63,8 +63,8 @@ func TestAServiceBeginsWorkOutsideAndLooksAfterItWithWhatTheMemberHas(t *testing
 	<-y.closed
 }
 
-func TestAMemberIsNotOpenedWithoutOneOfItsServices(t *testing.T) {
-	for range 10 { // in whatever order
+func TestOpenFailsIfAServiceFails(t *testing.T) {
+	for range 10 { // in any order
 		y := &yard{closed: make(chan struct{})}
 		opened := false
 		_, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), Services: map[string]troupe.OpenService{

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// shop is a database of a program whose engine keeps its tasks there, too.
+// shop is the database of a program whose engine stores its tasks there, too.
 type shop struct {
 	*Engine
 	dsn  string
@@ -39,7 +39,7 @@ func openShop(t *testing.T) *shop {
 	return s
 }
 
-// member is one of the shop's.
+// member opens a member of the shop.
 func (s *shop) member(t *testing.T) *Engine {
 	t.Helper()
 	e := open(t, s.dsn)
@@ -51,7 +51,7 @@ func (s *shop) member(t *testing.T) *Engine {
 	return e
 }
 
-// begin begins a transaction as the shop's programs do, which know nothing of our tables.
+// begin begins a transaction like the shop's programs, which do not know our tables.
 func (s *shop) begin(t *testing.T) pgx.Tx {
 	t.Helper()
 	tx, err := s.conn.Begin(t.Context())
@@ -67,12 +67,12 @@ func (s *shop) count(t *testing.T, query string) (n int) {
 	return n
 }
 
-func TestATaskBegunInATransactionExistsWhenThatIsCommitted(t *testing.T) {
+func TestATaskOfATransactionExistsAfterTheCommit(t *testing.T) {
 	s := openShop(t)
 	other := s.member(t)
 	_, err := other.Member(t.Context())
 	require.NoError(t, err)
-	for range 20 { // some of them are the other member's
+	for range 20 { // some of them belong to the other member
 		tx := s.begin(t)
 		id, err := s.StartTx(t.Context(), tx, "shipping", map[string]int{"n": 1}, WithLabels(map[string]string{"a": "b"}))
 		require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestATaskBegunInATransactionExistsWhenThatIsCommitted(t *testing.T) {
 	require.Equal(t, 20, s.count(t, "SELECT count(*) FROM app.orders"))
 }
 
-func TestATaskBegunInATransactionThatIsRolledBackNeverWas(t *testing.T) {
+func TestATaskOfARolledBackTransactionNeverExists(t *testing.T) {
 	s := openShop(t)
 	tx := s.begin(t)
 	id, err := s.StartTx(t.Context(), tx, "shipping", nil)
@@ -112,9 +112,10 @@ func TestATaskBegunInATransactionThatIsRolledBackNeverWas(t *testing.T) {
 	}
 }
 
-func TestAFlowIsNotDeletedWhileATransactionThatStartsATaskOfItIsOpen(t *testing.T) {
+func TestAFlowIsNotDeletedDuringATransactionThatStartsItsTask(t *testing.T) {
 	s := openShop(t)
-	s.dsn += "&lock_timeout=1000" // what other members hold while this one joins is let go of sooner
+	// locks that other members hold while this one joins are released sooner
+	s.dsn += "&lock_timeout=1000"
 	impatient := s.member(t)
 	tx := s.begin(t)
 	_, err := s.StartTx(t.Context(), tx, "shipping", nil)
@@ -155,7 +156,7 @@ func TestAKeyMeansTheSameTaskInAndOutsideOfTransactions(t *testing.T) {
 	require.Empty(t, s.ran)
 }
 
-func TestATransactionThatIsRefusedATaskGoesOn(t *testing.T) {
+func TestATransactionContinuesAfterARejectedStart(t *testing.T) {
 	s := openShop(t)
 	tx := s.begin(t)
 	_, err := s.StartTx(t.Context(), tx, "nope", nil)
@@ -168,7 +169,7 @@ func TestATransactionThatIsRefusedATaskGoesOn(t *testing.T) {
 	require.Equal(t, id, <-s.ran)
 }
 
-func TestTasksBegunInATransactionWaitForKeysLikeOthers(t *testing.T) {
+func TestTasksOfATransactionWaitForKeysLikeOthers(t *testing.T) {
 	s := openShop(t)
 	require.NoError(t, s.Publish(t.Context(), "one", []byte(`{"concurrency":{"limit":1},"start":"ask","nodes":{"ask":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`)))
 	tx := s.begin(t)
@@ -179,7 +180,7 @@ func TestTasksBegunInATransactionWaitForKeysLikeOthers(t *testing.T) {
 		ids = append(ids, id)
 	}
 	require.NoError(t, tx.Commit(t.Context()))
-	for range ids { // in the order in which they were begun
+	for range ids { // in the order in which they were started
 		var running []string
 		require.Eventually(t, func() bool {
 			running = nil
@@ -199,7 +200,7 @@ func TestTasksBegunInATransactionWaitForKeysLikeOthers(t *testing.T) {
 	}
 }
 
-func TestTasksBegunInATransactionAreCountedOnceByWhoeverTakesThemUp(t *testing.T) {
+func TestTasksOfATransactionAreCountedOnceByTheirOwner(t *testing.T) {
 	s := openShop(t)
 	other := s.member(t)
 	_, err := other.Member(t.Context())
@@ -209,7 +210,8 @@ func TestTasksBegunInATransactionAreCountedOnceByWhoeverTakesThemUp(t *testing.T
 	var ids []string
 	tx := s.begin(t)
 	for range each {
-		for _, flow := range []string{"shipping", "one"} { // of the latter all but the first wait before they go on
+		// all tasks of the flow one, except the first, wait at first
+		for _, flow := range []string{"shipping", "one"} {
 			id, err := s.StartTx(t.Context(), tx, flow, nil)
 			require.NoError(t, err)
 			ids = append(ids, id)
@@ -232,7 +234,7 @@ func TestTasksBegunInATransactionAreCountedOnceByWhoeverTakesThemUp(t *testing.T
 	}
 }
 
-// startedAt is how many tasks a member has started, as its metrics tell.
+// startedAt returns how many tasks a member has started, by its metrics.
 func startedAt(t *testing.T, e *Engine) (n float64) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(e.member.Collectors()...)
@@ -248,7 +250,7 @@ func startedAt(t *testing.T, e *Engine) (n float64) {
 	return n
 }
 
-func TestATaskBeginsAtASuccessorWhenItsMemberIsKilledAfterTheCommit(t *testing.T) {
+func TestASuccessorStartsATaskIfTheMemberIsKilledAfterTheCommit(t *testing.T) {
 	s := openShop(t)
 	tx := s.begin(t)
 	id, err := s.StartTx(t.Context(), tx, "shipping", nil)
@@ -256,7 +258,7 @@ func TestATaskBeginsAtASuccessorWhenItsMemberIsKilledAfterTheCommit(t *testing.T
 	successor := s.member(t)
 	killed, err := s.localMember(t.Context())
 	require.NoError(t, err)
-	s.end() // so that it does not live again
+	s.end() // so that it does not start a new life
 	killed.Kill()
 	require.NoError(t, tx.Commit(t.Context()))
 	result, err := waitFor(t.Context(), successor, id)
@@ -266,7 +268,7 @@ func TestATaskBeginsAtASuccessorWhenItsMemberIsKilledAfterTheCommit(t *testing.T
 	require.Empty(t, s.ran)
 }
 
-// waitFor waits for a task whose owner has gone and is not missed yet.
+// waitFor waits for a task whose owner is dead but not fenced yet.
 func waitFor(ctx context.Context, e *Engine, id string) (*Result, error) {
 	for {
 		result, err := e.Wait(ctx, id)
@@ -276,7 +278,7 @@ func waitFor(ctx context.Context, e *Engine, id string) (*Result, error) {
 	}
 }
 
-func TestATransactionIsToBeOnTheDatabaseOfTheStore(t *testing.T) {
+func TestStartTxRejectsATransactionOnAnotherDatabase(t *testing.T) {
 	s, other := openShop(t), pgtest.DSN(t)
 	conn, err := pgx.Connect(t.Context(), other)
 	require.NoError(t, err)
@@ -294,7 +296,7 @@ func TestATransactionIsToBeOnTheDatabaseOfTheStore(t *testing.T) {
 	require.ErrorContains(t, err, "use a store of PostgreSQL")
 }
 
-func TestParamsOfATaskThatATransactionBeginsAreInTheBucketBefore(t *testing.T) {
+func TestLargeParamsOfStartTxAreInTheBucketBeforeTheCommit(t *testing.T) {
 	store, folder := pgtest.DSN(t), t.TempDir()
 	e := making(t, Config{Store: store, PayloadOver: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(folder)})
 	conn, err := pgx.Connect(t.Context(), store)

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-func TestManyTasksAreReachedOnWhicheverMemberTheyAre(t *testing.T) {
+func TestManyTasksAreReachedOnEveryMember(t *testing.T) {
 	store := pgtest.DSN(t)
 	a, b := join(t, Config{Store: store, Name: "a"}), join(t, Config{Store: store, Name: "b"})
 	shared(t, a, b)

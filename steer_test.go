@@ -17,7 +17,7 @@ import (
 
 const approved = `{"name":"Approved","start":"ask","nodes":{"ask":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`
 
-func TestAProgramSteersItsTasks(t *testing.T) {
+func TestAProgramControlsItsTasks(t *testing.T) {
 	e, ctx := opened(t), t.Context()
 	published, err := e.Apply(ctx, "", []byte(approved))
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestAProgramCompletesAndAppendsUnits(t *testing.T) {
 	require.Len(t, units.Items, 2)
 }
 
-func TestWhatIsNotThereIsAnErrorThatNamesIt(t *testing.T) {
+func TestMissingThingsAreErrorsThatNameThem(t *testing.T) {
 	e, ctx := opened(t), t.Context()
 	require.NoError(t, e.Publish(ctx, "f", []byte(approved)))
 	id, err := e.Start(ctx, "f", nil)
@@ -132,7 +132,7 @@ func TestWhatIsNotThereIsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-func TestMistakesOfADefinitionHavePlacesInAProgramToo(t *testing.T) {
+func TestProblemsOfADefinitionHavePlaces(t *testing.T) {
 	e := opened(t)
 	wrong := []byte("start: a\nnodes:\n  a: {kind: chioce}\n")
 	problems, err := e.Validate(t.Context(), wrong)
@@ -143,7 +143,7 @@ func TestMistakesOfADefinitionHavePlacesInAProgramToo(t *testing.T) {
 	require.Equal(t, problems, told)
 }
 
-func TestAQuestionThatCannotBeIsInvalid(t *testing.T) {
+func TestAnInvalidQueryIsAnError(t *testing.T) {
 	e := opened(t)
 	_, err := e.Tasks(t.Context(), troupe.TaskQuery{States: []string{"sleepy"}})
 	require.ErrorIs(t, err, troupe.ErrInvalid)
@@ -159,7 +159,7 @@ func TestAQuestionThatCannotBeIsInvalid(t *testing.T) {
 	require.ErrorIs(t, err, troupe.ErrConflict)
 }
 
-func TestWhoWatchesHearsThatTheEngineWasClosed(t *testing.T) {
+func TestAWatchEndsWhenTheEngineIsClosed(t *testing.T) {
 	e := opened(t)
 	require.NoError(t, e.Publish(t.Context(), "f", []byte(approved)))
 	id, err := e.Start(t.Context(), "f", nil)
@@ -193,8 +193,7 @@ func TestADefinitionIsTriedWithoutBeingPublished(t *testing.T) {
 	require.Empty(t, flows.Items)
 }
 
-// A pause lasts through a restart of the member, and so does what is left of the timeouts that it
-// has stopped.
+// A pause outlasts a restart of the member, and so does the remaining time of the stopped timeouts.
 func TestAPauseStopsTimeoutsAlsoThroughARestart(t *testing.T) {
 	for name, store := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "x.db"), "postgres": pgtest.DSN(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +211,7 @@ func TestAPauseStopsTimeoutsAlsoThroughARestart(t *testing.T) {
 			require.NoError(t, e.Pause(ctx, id))
 			paused, err := e.Task(ctx, id)
 			require.NoError(t, err)
-			until := paused.CreatedAt.Add(3500 * time.Millisecond) // when both would have struck
+			until := paused.CreatedAt.Add(3500 * time.Millisecond) // when both would have fired
 			require.NoError(t, e.Close())
 
 			e = begin()

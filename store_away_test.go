@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-func TestAMemberWhoseWritesAreHeldUpIsNotReadyAndRefusesNewWork(t *testing.T) {
+func TestAMemberWithBlockedWritesIsNotReadyAndRejectsNewWork(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	e := open(t, dsn)
 	defer func() { require.NoError(t, e.Close()) }()

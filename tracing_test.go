@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sink keeps spans, once it takes them.
+// sink stores spans, unless it refuses them.
 type sink struct {
 	mu      sync.Mutex
 	spans   []Span
@@ -35,7 +35,7 @@ func (s *sink) Tell(_ context.Context, spans []Span) error {
 	return nil
 }
 
-// names are those of a task's spans, sorted.
+// names returns the sorted names of a task's spans.
 func (s *sink) names(task string) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *sink) names(task string) (names []string) {
 	return names
 }
 
-// spanOf is the id of the span of a task with a name.
+// spanOf returns the id of a task's span with this name.
 func (s *sink) spanOf(task, name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,8 +66,8 @@ nodes:
   a: {exec_type: local_func, func: good or bad}
 `
 
-// tellTwo opens a member, runs a task that goes well and one that does not, and answers with their
-// ids once it is closed.
+// tellTwo opens a member, runs a task that succeeds and one that fails, and returns their ids after
+// the member was closed.
 func tellTwo(t *testing.T, cfg Config) (good, bad string) {
 	t.Helper()
 	cfg.Store = "sqlite:" + t.TempDir() + "/troupe.db"
@@ -90,7 +90,7 @@ func tellTwo(t *testing.T, cfg Config) (good, bad string) {
 	return good, bad
 }
 
-func TestSpansOfATaskAreToldOnceItIsStored(t *testing.T) {
+func TestSpansOfATaskAreSentAfterTheCommit(t *testing.T) {
 	all := []string{"attempt a", "start good-or-bad", "step a", "task good-or-bad"}
 	s := &sink{}
 	good, bad := tellTwo(t, Config{Spans: s})
@@ -114,7 +114,7 @@ func TestSpansOfATaskAreToldOnceItIsStored(t *testing.T) {
 	require.Equal(t, all, s.names(bad))
 }
 
-func TestFunctionsOfTheMemberAreToldTheSpansOfTheirAttempts(t *testing.T) {
+func TestFunctionsGetTheSpansOfTheirAttempts(t *testing.T) {
 	const caller = "0af7651916cd43dd8448eb211c80319c"
 	for name, tt := range map[string]struct {
 		spans  Spans
@@ -150,7 +150,7 @@ func TestFunctionsOfTheMemberAreToldTheSpansOfTheirAttempts(t *testing.T) {
 	}
 }
 
-func TestDurationsHaveExemplarsWhereSpansAreTold(t *testing.T) {
+func TestDurationsHaveExemplarsIfSpansAreSent(t *testing.T) {
 	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", Spans: &sink{refuses: true}})
 	require.NoError(t, e.Publish(t.Context(), "one", []byte("start: a\nnodes:\n  a: {exec_type: local_func, func: no such one}\n")))
 	id, err := e.Start(t.Context(), "one", nil, WithTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "a=1"))
@@ -166,7 +166,7 @@ func TestDurationsHaveExemplarsWhereSpansAreTold(t *testing.T) {
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
-// metricsOf reads them as OpenMetrics.
+// metricsOf reads the metrics in the OpenMetrics format.
 func metricsOf(t require.TestingT, e *Engine) string {
 	req, err := http.NewRequest(http.MethodGet, "http://"+e.cfg.Listen+"/metrics", nil)
 	require.NoError(t, err)
@@ -179,7 +179,7 @@ func metricsOf(t require.TestingT, e *Engine) string {
 	return string(text)
 }
 
-func TestPagesAreToldWhereTracesAndLogsAre(t *testing.T) {
+func TestPagesGetTheURLsOfTracesAndLogs(t *testing.T) {
 	at := Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", TraceURL: "https://tempo.example/trace/{trace_id}", LogURL: "http://logs.example/?task={task}"}
 	resp, err := http.Get("http://" + serving(t, at).cfg.Listen + "/v1/info")
 	require.NoError(t, err)
@@ -193,7 +193,7 @@ func TestPagesAreToldWhereTracesAndLogsAre(t *testing.T) {
 	}
 }
 
-func TestALineAboutARequestTellsItsTrace(t *testing.T) {
+func TestLogLinesOfARequestContainItsTrace(t *testing.T) {
 	var said lines
 	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+e.cfg.Listen+"/v1/info", nil)
@@ -207,7 +207,7 @@ func TestALineAboutARequestTellsItsTrace(t *testing.T) {
 	}, 20*time.Second, time.Millisecond)
 }
 
-// lines are what is logged, by whoever does.
+// lines collects log lines.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestWhatWasTriedGoesWithItsTasksWhateverTheyAreDoing(t *testing.T) {
+func TestTriedDefinitionsAreDeletedWithTheirRunningTasks(t *testing.T) {
 	e, err := Open(t.Context(), Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
@@ -28,7 +28,8 @@ func TestWhatWasTriedGoesWithItsTasksWhateverTheyAreDoing(t *testing.T) {
 		require.NoError(t, err)
 		return started.Task
 	}
-	now := time.Now().UnixMilli() // younger than triedFor, so the member's own sweep leaves both alone
+	// younger than triedFor, so the member's own sweep leaves both alone
+	now := time.Now().UnixMilli()
 	old, young := try(now-1), try(now)
 	more, err := e.forgetTried(t.Context(), now)
 	require.NoError(t, err)

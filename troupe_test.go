@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// waitsFor is a flow whose one node waits for an approval.
+// waitsFor returns a flow whose only node waits for an approval.
 func waitsFor(node string) []byte {
 	return []byte(`{"start":"` + node + `","nodes":{"` + node + `":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`)
 }
@@ -22,7 +22,7 @@ func open(t *testing.T, store string) *Engine {
 	return e
 }
 
-// deleteFlow does what the API does with the same store.
+// deleteFlow deletes a flow from the same store, like the API does.
 func (e *Engine) deleteFlow(t *testing.T, slug string) {
 	t.Helper()
 	f, err := e.store.FlowBySlug(t.Context(), slug)
