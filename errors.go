@@ -16,7 +16,8 @@ import (
 // The methods of an Engine return one of these errors, for errors.Is; the text names the cause. A
 // definition that cannot be published is rejected with Problems, for errors.As.
 var (
-	ErrNotFound = errors.New("troupe: there is no such thing") // no such flow, version, task, step, job, worker, schedule or member
+	// no such flow, version, task or other object
+	ErrNotFound = errors.New("troupe: there is no such thing")
 	// the operation is no longer possible
 	ErrEnded = errors.New("troupe: the task has ended")
 	// includes ErrEnded, and a key that was used for another request

@@ -14,7 +14,7 @@ import (
 
 // The signature schemes of deliveries. All use HMAC-SHA256.
 const (
-	Standard = "standard" // Standard Webhooks: the headers webhook-id, webhook-timestamp and webhook-signature
+	Standard = "standard" // Standard Webhooks: headers webhook-id, -timestamp and -signature
 	GitHub   = "github"   // X-Hub-Signature-256: sha256=<hex>, over the body alone
 	Stripe   = "stripe"   // Stripe-Signature: t=<seconds>,v1=<hex>
 )

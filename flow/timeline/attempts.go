@@ -46,7 +46,7 @@ func (t *Timeline) addStarted(l *Lane, e *flow.Event, unit int) {
 	l.startWait(a, carrierWord(t.planNode(l.Node), unit), e.At)
 }
 
-// carrierWord returns what an attempt waits for before a carrier starts it.
+// carrierWord returns the reason for the wait of an attempt until a carrier starts it.
 func carrierWord(n *flow.PlanNode, unit int) string {
 	if n == nil {
 		return ""

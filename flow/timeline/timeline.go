@@ -1,5 +1,5 @@
-// Package timeline computes, from the journal alone, when each visit of a scope was active, what it
-// waited for, and when its attempts ran.
+// Package timeline computes the times of a scope from the journal alone: when each visit was
+// active, the reasons for its waits, and when its attempts ran.
 //
 // Promises: the package is pure, and accepts the journal in parts, so a caller can continue after
 // the last row that it has read. Memory is bounded, however long the task has run: beyond maxLanes,
@@ -207,7 +207,7 @@ func (t *Timeline) planNode(key string) *flow.PlanNode {
 	return t.plan.Nodes[key]
 }
 
-// waitWord returns what a step waits for because of its kind.
+// waitWord returns the reason for the wait of a step of this kind.
 func waitWord(n *flow.PlanNode) string {
 	if n == nil {
 		return ""

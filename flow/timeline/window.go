@@ -137,8 +137,8 @@ func (l *LaneTold) fillBins(told *Told, bins int, end int64) {
 	}
 }
 
-// criticalLanes returns the lanes that delayed the end of the scope: the last one, the one whose
-// end allowed it to start, and so on.
+// criticalLanes returns the lanes that delayed the end of the scope: the last one, the lane before
+// it that allowed it to start, and so on.
 func (t *Timeline) criticalLanes(end int64) map[*Lane]bool {
 	path := map[*Lane]bool{}
 	visits := map[string][]*Lane{}

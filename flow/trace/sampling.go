@@ -9,10 +9,9 @@ import (
 // Sampling selects the tasks whose spans are always sent. The spans of all other tasks are sent
 // only if they fail.
 type Sampling struct {
-	// share of traces whose spans are not sent, chosen by trace id like OpenTelemetry's
-	// TraceIDRatioBased
+	// share of unsent traces, chosen by trace id like OpenTelemetry's TraceIDRatioBased
 	Skip  float64
-	Alone bool // Skip also applies to tasks whose callers have made a sampling decision
+	Alone bool // Skip also applies to tasks with a sampling decision of their callers
 	Link  bool // tasks have their own traces, with links to those of their callers
 }
 
