@@ -11,8 +11,8 @@ import (
 //   - An array contains an array if each element of the pattern is contained in some element of the
 //     value, in any order and number.
 //   - A scalar contains its equals.
-//   - Kinds must match, with one exception: an array as a whole contains a scalar that is one of its
-//     elements.
+//   - Kinds must match, with one exception: an array as a whole contains each scalar that is an
+//     element.
 //
 // The last of several equal keys counts. Numbers are compared exactly, however long they are and
 // however they are spelled: 1 equals 1.0. A number with an exponent of more than 18 digits equals
