@@ -3,10 +3,12 @@ package expr
 import "errors"
 
 // Budget is how much work all conditions and expressions of one step may do together, in units of
-// work. A unit is one of: a node of an expression evaluated, a value read, a byte of a list or
-// object compared, eight bytes of a text, four bytes that a CEL expression passes on, or eight
-// bytes matched with one state of a regular expression. The whole budget takes about two tenths of
-// a second.
+// work. The whole budget takes about two tenths of a second. One unit is:
+//
+//   - a node of an expression evaluated, or a value read;
+//   - a byte of a list or object compared, or eight bytes of a text;
+//   - four bytes that a CEL expression passes on;
+//   - eight bytes matched with one state of a regular expression.
 const Budget = 3_000_000
 
 const tooMuch = "it takes more than the limit of 3,000,000 units of work: work on less data, or leave this to a worker"

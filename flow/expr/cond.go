@@ -52,10 +52,12 @@ func newTerm(raw json.RawMessage) condTerm {
 	return condTerm{value: readOperand(raw, false), loose: readOperand(raw, true)}
 }
 
-// Eval reports whether the expression is true. It fails in three cases: it exceeds the allowance of
-// the environment; it compares a missing value, unless the environment treats that as null; it
-// orders values that have no order, such as a text and a number. An expression of the wrong shape
-// is false.
+// Eval reports whether the expression is true. An expression of the wrong shape is false. Eval
+// fails in three cases:
+//
+//   - The work exceeds the allowance of the environment.
+//   - A missing value is compared, unless the environment treats that as null.
+//   - Values without an order are ordered, such as a text and a number.
 func (c *Cond) Eval(env *Env) (bool, error) {
 	if env == nil {
 		env = &Env{}

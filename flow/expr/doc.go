@@ -1,11 +1,11 @@
 // Package expr reads JSON values without decoding them. It finds parts of a value, resolves
-// references such as $params.order.items[2].sku, reports whether a value contains a pattern, and
-// evaluates the expressions that choose the next step of a flow, in JSON or in CEL.
+// references such as $params.order.items[2].sku, and reports whether a value contains a pattern. It
+// also evaluates the expressions that choose the next step of a flow, in JSON or in CEL.
 //
 // Values stay raw bytes from the wire to the store. Every returned value is a part of the given
 // one, so large numbers and the order of keys survive, and a value that is only passed on is not
 // copied. The bytes must be valid JSON; they are checked where they enter the system. On invalid
-// bytes no function panics or runs away: the result is false or null, or a piece of the input if
+// bytes no function panics or runs away. The result is false or null, or a piece of the input if
 // the fault is in a part that was not read.
 //
 // Numbers are compared by their exact values, however long they are, and a text is never a number.

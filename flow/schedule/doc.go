@@ -1,5 +1,6 @@
-// Package schedule decides when the tasks of a flow start by the clock: which slots a schedule has,
-// which are due, and which of them fire, given the earlier decisions and the tasks that still run.
+// Package schedule decides when the tasks of a flow start by the clock. It computes the slots of a
+// schedule, selects the due ones, and decides which of them fire, given the earlier decisions and
+// the running tasks.
 //
 // A slot is a time of a schedule, in Unix milliseconds. It has at most one task, whose key is made
 // of the schedule and the slot (Key). The task starts at the slot or a little later (Rule.Fires),

@@ -142,7 +142,7 @@ func (s *zoneSpan) gapAtEnd() (g wallGap, ok bool) {
 const maxClockShift = 27 * time.Hour
 
 // ParseTime reads a time in RFC 3339 format, or a date, alone or with a time of day. bare reports
-// that the text has no zone: then it is a wall-clock time of the given zone, and a date is its
+// that the text has no zone. Such a text is a wall-clock time of the given zone, and a date is its
 // midnight.
 func ParseTime(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {

@@ -9,9 +9,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Budget is the work that one check may do, in units of work. A unit is one of: a schema applied to
-// a value, 32 bytes of a list or object scanned, a choice compared, or eight bytes matched with one
-// state of a regular expression. The whole budget takes less than half a second.
+// Budget is the work that one check may do, in units of work. The whole budget takes less than half
+// a second. One unit is:
+//
+//   - a schema applied to a value, or a choice compared;
+//   - 32 bytes of a list or object scanned;
+//   - eight bytes matched with one state of a regular expression.
 const Budget = 3_000_000
 
 // maxDeep is the largest recursion depth of schemas and values during a check.
