@@ -2,10 +2,7 @@
 // meanwhile: flows, versions, and tasks with their state and runs. A member continues the
 // unfinished tasks later.
 //
-// Promises:
-// - The scheduler's file is only read.
-// - Ids stay the same.
-// - Nothing is imported twice, so an interrupted import is simply run again.
-// - A task is imported as a whole or not at all.
-// - Everything that is not imported is reported with the reason.
+// Promises: the scheduler's file is only read, and ids stay the same. Nothing is imported twice, so
+// an interrupted import is simply run again. A task is imported as a whole or not at all.
+// Everything that is not imported is reported with the reason.
 package pocketflow

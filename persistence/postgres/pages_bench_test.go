@@ -16,8 +16,9 @@ import (
 // BenchmarkPages measures pages of long histories.
 //
 //   - Pages: the first page with one item, and the last with 500.
-//   - Items: events, runs and steps of a task of 1,000,000 steps, and runs and units of a fan-out of
-//     100,000. The units of a finished visit come from the cache that an earlier page has filled.
+//   - Items: events, runs and steps of a task of 1,000,000 steps, and runs and units of a fan-out
+//     with 100,000 units. The units of a finished visit come from the cache, which an earlier page
+//     has filled.
 //   - Also a digest of each of these, and of a task of 10,000 nodes.
 //
 // B/op is all memory allocated, not only the memory held at once.

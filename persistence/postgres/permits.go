@@ -16,7 +16,7 @@ import (
 
 // Queries for a decision about a key. Each statement sees everything written before it begins, so
 // the statements after the lock see every earlier decision. Rows that a batch is just releasing are
-// locked by it and still count; the commit that released them asks for a new decision.
+// locked by it and still count; after that commit its member requests a new decision.
 var (
 	permitColumns = strings.Replace(listing.PermitColumns, "holder", "coalesce(long_holder, holder)", 1)
 

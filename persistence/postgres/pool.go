@@ -15,7 +15,7 @@ import (
 // limit.
 type connPool struct {
 	conns   *pgxpool.Pool
-	turns   chan struct{} // one token per connection in use
+	turns   chan struct{} // tokens, one per connection; a caller takes one
 	lender  *connPool     // gives up idle connections for this pool; nil = none
 	planAge time.Duration // maximum age of a connection's plans
 
