@@ -2,17 +2,17 @@ package cluster
 
 import "time"
 
-// storeClock finds out whether the store's clock was put forward or back, which has nothing to do
-// with how long leases were not renewed. It compares what the store tells with this host's
-// monotonic clock.
+// storeClock detects that the store's clock was set forward or back, which must not be mistaken for
+// missed lease renewals. It compares the store's time with this host's monotonic clock.
 type storeClock struct {
-	storeTime           time.Time // that the store told last …
-	askedAt, answeredAt time.Time // … between these two, by the host's clock
-	adjustedAt          time.Time // when it was noticed last that the clock had been put
+	storeTime           time.Time // last time read from the store
+	askedAt, answeredAt time.Time // the host's times before and after that read
+	adjustedAt          time.Time // host's time when the last adjustment was noticed
 }
 
-// recordReading takes what the store told between two moments. What a clock may run too fast or too
-// slow, or is corrected by, is less than a lease that is renewed in time has left.
+// recordReading records a store time that was read between two host times. Small differences are
+// allowed: normal drift and correction of a clock are less than the time that is left of a lease
+// when it is renewed in time.
 func (c *storeClock) recordReading(store, asked, got time.Time, ttl time.Duration) {
 	if !c.storeTime.IsZero() {
 		step, least, most := store.Sub(c.storeTime), asked.Sub(c.answeredAt), got.Sub(c.askedAt)
@@ -26,5 +26,5 @@ func (c *storeClock) recordReading(store, asked, got time.Time, ttl time.Duratio
 	c.storeTime, c.askedAt, c.answeredAt = store, asked, got
 }
 
-// evenFor is for how long it is known not to have been put.
+// evenFor returns for how long the clock is known not to have been adjusted.
 func (c *storeClock) evenFor(now time.Time) time.Duration { return now.Sub(c.adjustedAt) }

@@ -1,28 +1,33 @@
-// Package cluster makes several members over one PostgreSQL act as one engine: who is there, and
-// who owns which tasks.
+// Package cluster makes several members on one PostgreSQL database act as one engine. It tracks the
+// members and the owners of tasks, and sends requests to those owners.
 //
-// What it promises about membership:
+// Promises about membership:
 //
-//   - The store decides, gossip hints. A shard is owned by the incarnation that the store says. Nothing that is heard
-//     from another member, or not heard, takes anything from anybody: it makes a member look at the store earlier, that
-//     is all.
-//   - A shard is claimed only when nobody owns it. Its owner gives it back after it has handed its tasks over, or has
-//     been fenced, which the store does only when its lease has run out.
-//   - After an outage of the store a member holds its own lease for a full time to live before it fences others: they
-//     have had the time to renew theirs.
-//   - What a member does about a view is a pure function of that view (Decide). Nobody claims more than its share, the
-//     shards of a joiner are those that others have beyond theirs, and those of a member that has gone are all that moves.
-//   - A View does not change. It is published before a member is told what it gained, or who has gone.
-//   - What gossip hears from strangers (another cluster, a key that is not in the ring) changes nothing, and is
+//   - The store decides; gossip only gives hints. A shard is owned by the incarnation in the store.
+//     No message or silence of another member takes anything from any member; it only makes members
+//     read the store earlier.
+//   - A shard is claimed only when it has no owner. Its owner either releases it after handing over
+//     its tasks, or is fenced, which the store does only after its lease has expired.
+//   - After an outage of the store a member holds its own lease for a full TTL before it fences
+//     others, so that they have had the time to renew theirs.
+//   - The reaction of a member to a view is a pure function of that view (Decide). No member claims
+//     more than its share. A joiner gets the shards that others have beyond their shares, and only
+//     the shards of a member that is gone move otherwise.
+//   - A View does not change. It is published before a member learns which shards it has gained or
+//     which members are gone.
+//   - Gossip from strangers (another cluster, a key that is not in the ring) changes nothing and is
 //     logged once for each of them.
 //
-// And about asking each other (Router, Peers, Service):
+// Promises about requests between members (Router, Peers, Service):
 //
-//   - What is asked of a Router is answered by the member that owns the task, wherever that is. What is sent again has the same
-//     request id, so it has no second effect. A member that cannot be asked is tried until the caller's deadline.
-//   - A question that takes long, and a member that hangs, hold up nobody else. What waits to be sent is bounded.
-//   - A member answers only for its own incarnation, in its own cluster, and only who proves to have the cluster's secret; it asks
-//     only who proves the same. The secret does not travel, and a proof is good once.
+//   - A request to a Router is answered by the member that owns the task, wherever that is. A
+//     repeated request has the same request id, so it has no second effect. A member that cannot be
+//     reached is retried until the caller's deadline.
+//   - A slow request or a hanging member blocks no other requests. The queue of messages to send is
+//     bounded.
+//   - A member answers only requests for its own incarnation, in its own cluster, from members that
+//     prove to have the cluster's secret. It sends requests only to members that prove the same to
+//     it. The secret itself is never sent, and a proof is valid once.
 //
-// Everything that is started here ends with its Close, or with the context it was given.
+// Everything started here ends with its Close, or with the context it was given.
 package cluster

@@ -18,75 +18,75 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// GossipConfig says where a member gossips, and with whom.
+// GossipConfig configures a member's gossip.
 type GossipConfig struct {
-	// Cluster is the name of the cluster: what comes from another one is refused.
+	// Cluster is the name of the cluster; messages from another cluster are refused.
 	Cluster string
-	// Listen is HOST:PORT, for TCP and UDP. Port 0 is a free one.
+	// Listen is HOST:PORT, for TCP and UDP. Port 0 chooses a free one.
 	Listen string
-	// Fallback takes a free port when that of Listen is busy; else that is an error.
+	// Fallback uses a free port if that of Listen is in use; otherwise that is an error.
 	Fallback bool
-	// Advertise is the host that others are told. "" = that of Listen.
+	// Advertise is the host that other members are given. "" = that of Listen.
 	Advertise string
-	// Seeds are members to begin with, as HOST:PORT; a host with several addresses stands for
-	// several members.
+	// Seeds are the first members to contact, as HOST:PORT; a host with several addresses stands
+	// for several members.
 	Seeds []string
-	// Known tells the addresses of members that the store knows. Those who have not been heard of
-	// are asked, so that members find each other without seeds, and halves that were cut apart find
-	// together again. nil = none.
+	// Known returns the addresses of the members in the store. The gossip contacts those that it
+	// has not heard from. So members find each other without seeds, and the halves of a partition
+	// find each other again. nil = none.
 	Known func() []string
-	// Keys encrypt what is said, by AES-GCM: the first one what this member says, all of them what
-	// it hears. None = nothing is encrypted, and nothing encrypted is understood.
+	// Keys encrypt messages with AES-GCM: the first key encrypts, and all of them decrypt. None =
+	// messages are not encrypted, and encrypted ones are not understood.
 	Keys [][]byte
-	// Profile says how soon a member that is silent is noticed: ProfileFast (the default) or
-	// ProfileLAN.
+	// Profile sets how soon a silent member is noticed: ProfileFast (the default) or ProfileLAN.
 	Profile string
-	// Resolve asks for the addresses of a host. nil = as the system does.
+	// Resolve returns the addresses of a host. nil = the system's resolver.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Log gets what people should know. nil = slog.Default().
+	// Log receives messages for operators. nil = slog.Default().
 	Log *slog.Logger
 
-	retry time.Duration // between two attempts to join those who have not been heard of; 0 = as the profile says
+	// time between two attempts to join members not heard from; 0 = set by the profile
+	retry time.Duration
 }
 
-// The profiles of gossip. A member that was killed is noticed by fast in about 2 s, by lan in about
-// 6 s.
+// The profiles of gossip. ProfileFast notices a killed member after about 2 s, ProfileLAN after
+// about 6 s.
 const (
 	ProfileFast = "fast"
 	ProfileLAN  = "lan"
 )
 
-// gossipFormat is what members tell each other about how they talk. One that knows less than
-// another may have to leave something unsaid.
+// gossipFormat is the version of the messages, which members send each other. A member must not
+// send an older one messages that it does not know.
 const gossipFormat = 1
 
-// Peer is another member that gossip hears of.
+// Peer is another member known by gossip.
 type Peer struct {
 	Incarnation string
 	Address     string // HOST:PORT of its gossip
 	Format      int
 }
 
-// Gossip hears who is there. It decides nothing: what it hears is a hint to look at the store.
+// Gossip tracks the reachable members. It decides nothing: its events are hints to read the store.
 type Gossip struct {
 	cfg           GossipConfig
-	host          string // that others are told: an IP address
+	host          string // IP address given to other members
 	transport     *gossipTransport
 	ctx           context.Context
 	cancel        context.CancelFunc
 	work          sync.WaitGroup
 	hints         chan struct{}
-	announcements atomic.Int64 // announcements
+	announcements atomic.Int64 // number of announcements received
 	joiner        gossipJoiner
 
 	mu     sync.Mutex
 	closed bool
-	list   *memberlist.Memberlist // nil until it takes part
+	list   *memberlist.Memberlist // nil before Start
 	peers  map[string]Peer
 }
 
-// ListenGossip takes the port, so that Address can be told in the member's row. The member takes
-// part from Start on.
+// ListenGossip opens the port, so that Address can be stored in the member's row. The member takes
+// part after Start.
 func ListenGossip(cfg GossipConfig) (*Gossip, error) {
 	if err := cfg.checkConfig(); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func ListenGossip(cfg GossipConfig) (*Gossip, error) {
 	return g, nil
 }
 
-// checkConfig fills in what was not said, and refuses what cannot be.
+// checkConfig sets defaults and returns an error for invalid settings.
 func (c *GossipConfig) checkConfig() error {
 	if c.Cluster == "" || len(c.Cluster) > memberlist.LabelMaxSize {
 		return fmt.Errorf("cluster: a cluster has a name of 1 to %d bytes, not of %d", memberlist.LabelMaxSize, len(c.Cluster))
@@ -162,7 +162,7 @@ func (g *Gossip) openTransport() error {
 	return nil
 }
 
-// splitHostPort reads HOST:PORT.
+// splitHostPort parses HOST:PORT.
 func splitHostPort(addr string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -175,8 +175,7 @@ func splitHostPort(addr string) (host string, port int, err error) {
 	return host, int(number), nil
 }
 
-// resolveAddress is the one IP address of a host, an IPv4 one if it has any; no host is all
-// addresses.
+// resolveAddress returns one IP address of a host, preferably IPv4; "" stands for all addresses.
 func (g *Gossip) resolveAddress(host string) (netip.Addr, error) {
 	if host == "" {
 		return netip.IPv4Unspecified(), nil
@@ -191,7 +190,7 @@ func (g *Gossip) resolveAddress(host string) (netip.Addr, error) {
 	return all[0], nil
 }
 
-// resolveAddresses are those that a host has, at least one.
+// resolveAddresses returns the addresses of a host, at least one.
 func (g *Gossip) resolveAddresses(host string) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{ip.Unmap()}, nil
@@ -211,16 +210,15 @@ func (g *Gossip) resolveAddresses(host string) ([]netip.Addr, error) {
 	return all, nil
 }
 
-// gossipTimeout is how long others may take to answer: a name server, or a member that is asked for
-// what it knows.
+// gossipTimeout limits the time for an answer of a name server or another member.
 const gossipTimeout = 2 * time.Second
 
-// Address is where others reach this member's gossip.
+// Address returns the address of this member's gossip for others.
 func (g *Gossip) Address() string {
 	return net.JoinHostPort(g.host, strconv.Itoa(g.transport.GetAutoBindPort()))
 }
 
-// Start lets the member take part, as this incarnation, and looks for others from now on.
+// Start makes the member take part under its incarnation, and starts to look for other members.
 func (g *Gossip) Start(incarnation string) error {
 	list, err := memberlist.Create(g.memberlistConfig(incarnation))
 	if err != nil {
@@ -233,7 +231,7 @@ func (g *Gossip) Start(incarnation string) error {
 	return nil
 }
 
-// memberlistConfig are those of the library.
+// memberlistConfig returns the settings for the library.
 func (g *Gossip) memberlistConfig(incarnation string) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.TCPTimeout = gossipTimeout
@@ -245,7 +243,7 @@ func (g *Gossip) memberlistConfig(incarnation string) *memberlist.Config {
 	c.AdvertiseAddr, c.AdvertisePort = g.host, g.transport.GetAutoBindPort()
 	if len(g.cfg.Keys) > 0 {
 		c.SecretKey = g.cfg.Keys[0]
-		// The keys were checked, which is all that can be wrong with them.
+		// The keys were checked, and nothing else can fail.
 		c.Keyring, _ = memberlist.NewKeyring(g.cfg.Keys, g.cfg.Keys[0])
 	}
 	d := gossipDelegate{g, incarnation}
@@ -254,8 +252,8 @@ func (g *Gossip) memberlistConfig(incarnation string) *memberlist.Config {
 	return c
 }
 
-// Hints has something when the store may have changed: a member came, went or announced it. Several
-// hints may be one.
+// Hints returns a channel that receives a value when the store may have changed: a member came,
+// left or announced a change. Several hints may be combined into one.
 func (g *Gossip) Hints() <-chan struct{} { return g.hints }
 
 func (g *Gossip) sendHint() {
@@ -265,7 +263,7 @@ func (g *Gossip) sendHint() {
 	}
 }
 
-// Peers are the other members that are heard of, in order of their incarnations.
+// Peers returns the other known members, in order of their incarnations.
 func (g *Gossip) Peers() []Peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -277,7 +275,7 @@ func (g *Gossip) Peers() []Peer {
 	return all
 }
 
-// Announce tells the others that the store has changed. Some may not hear it.
+// Announce sends the other members a hint that the store has changed. The message may get lost.
 func (g *Gossip) Announce() {
 	list := g.runningList()
 	if list == nil {
@@ -295,10 +293,10 @@ func (g *Gossip) Announce() {
 	}
 }
 
-// announcement is what is said when the store has changed.
+// announcement is the message that the store has changed.
 const announcement = 1
 
-// runningList is nil before Start and after Close.
+// runningList returns the library's member list; nil before Start and after Close.
 func (g *Gossip) runningList() *memberlist.Memberlist {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -308,7 +306,8 @@ func (g *Gossip) runningList() *memberlist.Memberlist {
 	return g.list
 }
 
-// Leave tells the others that this member goes. It waits a moment until it is said.
+// Leave informs the other members that this member leaves. It waits up to a second until the
+// message is sent.
 func (g *Gossip) Leave() {
 	list := g.runningList()
 	if list == nil {
@@ -319,7 +318,7 @@ func (g *Gossip) Leave() {
 	}
 }
 
-// Close ends it and says nothing to anybody.
+// Close ends the gossip without informing the other members.
 func (g *Gossip) Close() {
 	list := g.runningList()
 	g.mu.Lock()
@@ -342,8 +341,8 @@ func (g *Gossip) Close() {
 	}
 }
 
-// gossipDelegate hears what the library tells. It holds a lock meanwhile, so nothing here may ask
-// it.
+// gossipDelegate receives the library's events. The library holds a lock meanwhile, so these
+// methods must not call it.
 type gossipDelegate struct {
 	g    *Gossip
 	self string
@@ -367,7 +366,7 @@ func (d gossipDelegate) recordPeer(n *memberlist.Node, lives bool) {
 	d.g.sendHint()
 }
 
-// metaFormat is that of a member; 0 = it does not say.
+// metaFormat returns the message format of a member; 0 = unknown.
 func metaFormat(meta []byte) int {
 	if len(meta) == 0 {
 		return 0

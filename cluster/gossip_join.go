@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// gossipJoiner looks for those who have not been heard of: when the member starts, and as long as
-// it lives, because the library forgets who was silent for long.
+// gossipJoiner contacts members that gossip has not heard from, at the start and later on, because
+// the library drops members that are silent for long.
 type gossipJoiner struct {
 	g        *Gossip
-	answered map[string]bool // addresses that have answered, though none of the peers has them
-	logged   map[string]bool // what was logged as out of reach
+	answered map[string]bool // addresses that have answered but belong to none of the peers
+	logged   map[string]bool // addresses logged as unreachable
 }
 
 func (j *gossipJoiner) retryJoins() {
@@ -35,7 +35,7 @@ func (j *gossipJoiner) retryJoins() {
 	}
 }
 
-// joinUnknown asks each address that nobody heard of has.
+// joinUnknown contacts each address that belongs to no known peer.
 func (j *gossipJoiner) joinUnknown() {
 	peers := j.peerAddresses()
 	if len(peers) == 0 {
@@ -59,7 +59,7 @@ func (j *gossipJoiner) peerAddresses() map[string]bool {
 	return addrs
 }
 
-// candidateAddresses are all at which there may be a member.
+// candidateAddresses returns all addresses at which there may be a member.
 func (j *gossipJoiner) candidateAddresses() []string {
 	var all []string
 	names := slices.Clone(j.g.cfg.Seeds)
@@ -111,7 +111,7 @@ func (j *gossipJoiner) joinAddress(addr string) {
 	}
 }
 
-// logFailure logs once until it comes right. What is remembered for that is bounded.
+// logFailure logs a failure once until it is over. The number of remembered failures is bounded.
 func (j *gossipJoiner) logFailure(what string, err error) {
 	if j.logged[what] || j.g.ctx.Err() != nil {
 		return
@@ -124,5 +124,5 @@ func (j *gossipJoiner) logFailure(what string, err error) {
 		"there", what, "cluster", j.g.cfg.Cluster, "error", err)
 }
 
-// maxRemembered is how many hosts are remembered as logged.
+// maxRemembered is the number of hosts remembered as logged.
 const maxRemembered = 1000

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// gossipLog is where the library logs. What it says is for who looks into gossip itself (level
-// debug), except that somebody was refused: that is said once for each host and reason.
+// gossipLog receives the library's log. Its lines go to level debug, except refusals of strangers,
+// which are logged once per host and reason.
 type gossipLog struct {
 	log    *slog.Logger
 	mu     sync.Mutex
 	logged map[string]bool
 }
 
-// refusals are texts of the library, and what they mean. The first one that is found counts.
+// refusals maps texts of the library to their meanings. The first match counts.
 var refusals = []struct{ text, meaning string }{
 	{"unacceptable label", "it is of another cluster, or names none"},
 	{"encryption is not configured", "what it says is encrypted, but this member has no key: see --gossip-key-file"},
@@ -39,7 +39,8 @@ func (s *gossipLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// lineHost is the host at the end of a line; its ports change with each connection.
+// lineHost returns the host at the end of a line without its port, which changes with each
+// connection.
 func lineHost(line string) string {
 	_, addr, _ := strings.Cut(line, "from=")
 	host, _, err := net.SplitHostPort(addr)

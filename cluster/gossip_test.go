@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listen opens a gossip on a free port of loopback.
+// listen opens gossip on a free port of loopback.
 func listen(t *testing.T, edit ...func(*GossipConfig)) *Gossip {
 	t.Helper()
 	cfg := GossipConfig{Cluster: "test", Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)}
@@ -29,7 +29,7 @@ func listen(t *testing.T, edit ...func(*GossipConfig)) *Gossip {
 	return g
 }
 
-// gossip opens one and lets it take part under a name.
+// gossip opens gossip and starts it under a name.
 func gossip(t *testing.T, name string, edit ...func(*GossipConfig)) *Gossip {
 	t.Helper()
 	g := listen(t, edit...)
@@ -45,7 +45,7 @@ func seeds(of ...*Gossip) func(*GossipConfig) {
 	}
 }
 
-// until waits for what g hears.
+// until waits until a condition about g is true.
 func until(t *testing.T, g *Gossip, what string, cond func() bool) {
 	t.Helper()
 	limit := time.After(20 * time.Second)
@@ -89,14 +89,14 @@ func TestMembersFindEachOtherThroughTheRowsOfMembers(t *testing.T) {
 	untilPeers(t, a, "b")
 	untilPeers(t, b, "a")
 
-	// Both run already when the row of the third one comes, and the third one knows nobody.
+	// Both are running when the row of the third member is added, and the third one knows no other.
 	c := gossip(t, "c")
 	rows.add(c.Address())
 	untilPeers(t, c, "a", "b")
 	untilPeers(t, b, "a", "c")
 }
 
-// rows are what the store tells of the members' addresses.
+// rows holds the addresses of members in the store.
 type rows struct {
 	mu    sync.Mutex
 	addrs []string
@@ -122,7 +122,7 @@ func TestASeedMayBeADNSName(t *testing.T) {
 	b := gossip(t, "b", func(c *GossipConfig) { c.Seeds = []string{net.JoinHostPort("localhost", port(t, a))} })
 	untilPeers(t, b, "a")
 
-	// A name may stand for several members, one of which is not there.
+	// A name may stand for several members, one of which does not run.
 	c := gossip(t, "c", func(c *GossipConfig) {
 		c.Seeds = []string{net.JoinHostPort("members.test", port(t, a))}
 		c.Resolve = func(_ context.Context, host string) ([]netip.Addr, error) {
@@ -211,7 +211,7 @@ func keys(k ...[]byte) func(*GossipConfig) { return func(c *GossipConfig) { c.Ke
 func TestAStrangerIsRefusedAndLoggedOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ours, theirs func(*GossipConfig)
-		want         string // in the log of who refuses
+		want         string // in the log of the refusing member
 	}{
 		"a wrong key":      {keys(key), keys(otherKey), "a key that is not in the ring"},
 		"no key":           {keys(key), keys(), "a key that is not in the ring"},
@@ -269,7 +269,7 @@ func TestABusyPortFallsBackToAFreeOne(t *testing.T) {
 	require.ErrorContains(t, err, "gossip cannot listen on "+a.Address())
 }
 
-func TestWhatCannotBeListenedOnIsSaid(t *testing.T) {
+func TestInvalidGossipSettingsAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cfg  GossipConfig
 		want string
@@ -293,10 +293,10 @@ func unknown(_ context.Context, host string) ([]netip.Addr, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-func TestTheAddressToldMayBeAnotherThanTheOneListenedOn(t *testing.T) {
+func TestTheAdvertisedAddressMayDifferFromTheListenAddress(t *testing.T) {
 	g := listen(t, func(c *GossipConfig) { c.Listen, c.Advertise = "0.0.0.0:0", "localhost" })
 	require.Equal(t, "127.0.0.1:"+port(t, g), g.Address())
-	// It was heard of before it took part, and ends without having done so.
+	// It received data before it started, and is closed without having started.
 	conn, err := net.Dial("udp", g.Address())
 	require.NoError(t, err)
 	_, err = conn.Write([]byte("is somebody there?"))
@@ -315,13 +315,13 @@ func TestALeaveAndAKillAreNoticed(t *testing.T) {
 	untilPeers(t, a, "b", "d")
 	untilPeers(t, b, "a", "d")
 	begun := time.Now()
-	d.Close() // says nothing
+	d.Close() // closes without leaving
 	untilPeers(t, a, "b")
 	untilPeers(t, b, "a")
 	require.Less(t, time.Since(begun), 8*time.Second)
 }
 
-func TestAnAnnouncementIsAHintToTheOthers(t *testing.T) {
+func TestAnAnnouncementIsAHintForOtherMembers(t *testing.T) {
 	a := gossip(t, "a")
 	b := gossip(t, "b", seeds(a))
 	untilPeers(t, a, "b")
@@ -371,7 +371,7 @@ func TestKeysAreRead(t *testing.T) {
 	}
 }
 
-func TestWhoIsClosedWhileItJoinsAsksNobody(t *testing.T) {
+func TestAGossipClosedWhileJoiningContactsNoMore(t *testing.T) {
 	g, err := ListenGossip(GossipConfig{Cluster: "test", Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, g.Start("a"))

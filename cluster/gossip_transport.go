@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// gossipTransport is the library's with two bounds: no more than so many strangers are listened to
-// at once, and everything that is under way ends when the gossip does.
+// gossipTransport is the library's transport with two limits: at most maxStreams connections of
+// strangers are served at once, and all connections end with the gossip.
 type gossipTransport struct {
 	*memberlist.NetTransport
 	ctx     context.Context
@@ -21,7 +21,7 @@ type gossipTransport struct {
 	places  chan struct{}
 }
 
-// maxStreams is how many connections of others are served at once; members need one now and then.
+// maxStreams is the number of incoming connections served at once; members need one now and then.
 const maxStreams = 256
 
 func openTransport(ctx context.Context, host string, port int) (*gossipTransport, error) {
@@ -36,7 +36,7 @@ func openTransport(ctx context.Context, host string, port int) (*gossipTransport
 	return t, nil
 }
 
-// acceptStreams hands on the connections of others.
+// acceptStreams passes incoming connections to the library.
 func (t *gossipTransport) acceptStreams() {
 	for {
 		select {
@@ -63,7 +63,7 @@ func (t *gossipTransport) passStream(conn net.Conn) {
 
 func (t *gossipTransport) StreamCh() <-chan net.Conn { return t.streams }
 
-// DialAddressTimeout is how the library reaches others.
+// DialAddressTimeout connects to another member for the library.
 func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: timeout}
 	conn, err := dialer.DialContext(t.ctx, "tcp", a.Addr)
@@ -73,7 +73,7 @@ func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, timeout time.
 	return t.trackConn(conn, func() {}), nil
 }
 
-// Shutdown waits for the listeners, which wait for somebody who takes what they have.
+// Shutdown waits for the listeners, and closes the connections that these still want to pass on.
 func (t *gossipTransport) Shutdown() error {
 	done := make(chan struct{})
 	t.work.Go(func() { t.closeIncoming(done) })
@@ -95,7 +95,8 @@ func (t *gossipTransport) closeIncoming(done chan struct{}) {
 	}
 }
 
-// trackConn is a connection that ends with the gossip. after is called when it has ended.
+// trackConn returns a connection that ends with the gossip. It calls after when the connection is
+// closed.
 func (t *gossipTransport) trackConn(conn net.Conn, after func()) net.Conn {
 	c := &trackedConn{Conn: conn}
 	c.close = sync.OnceValue(func() error {

@@ -15,71 +15,72 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Local is the member whose shards are kept.
+// Local is the member that the keeper keeps shards for.
 type Local interface {
 	Incarnation() string
-	// Held is for how long the member has held its lease without trouble: each renewal succeeded,
-	// and none came late.
+	// Held returns for how long the member has held its lease without trouble: each renewal
+	// succeeded, and none was late.
 	Held() time.Duration
-	// Gain says that it owns shards from now on.
+	// Gain informs the member that it owns shards from now on.
 	Gain(shards []int)
-	// Lose hands shards over: it returns when nothing of them is in memory or on its way to the
-	// store. After an error, shards may be gained or lost again.
+	// Lose hands shards over. It returns when nothing of them is in memory or on the way to the
+	// store. After an error, the shards may be gained or lost again.
 	Lose(ctx context.Context, shards []int) error
-	// Gone says that an incarnation has left in order, or was fenced.
+	// Gone informs the member that an incarnation has left in order, or was fenced.
 	Gone(incarnation string, left bool)
 }
 
-// KeeperConfig is what a keeper works with.
+// KeeperConfig configures a Keeper.
 type KeeperConfig struct {
 	Store persistence.Members
 	Local Local
-	TTL   time.Duration // of leases. 0 = DefaultTTL
-	// Hints say that it is worth looking, as those of Gossip do. nil = none.
+	TTL   time.Duration // TTL of leases. 0 = DefaultTTL
+	// Hints are signals to read the store, such as those of Gossip. nil = none.
 	Hints <-chan struct{}
-	// Announce is called when something was changed that others may wait for. nil = nobody is told.
+	// Announce is called after a change that others may wait for. nil = no announcements.
 	Announce func()
-	// Log gets what people should know. nil = slog.Default().
+	// Log receives messages for operators. nil = slog.Default().
 	Log  *slog.Logger
 	Host host.Host
 }
 
-// DefaultTTL is how long a lease lives.
+// DefaultTTL is the default TTL of leases.
 const DefaultTTL = 2 * time.Second
 
-// Keeper keeps a member's part of the cluster: it looks at the store, does what Decide says, and
-// tells the member which shards it owns. All methods are safe for concurrent use.
+// Keeper keeps a member's part of the cluster: it reads the store, carries out the steps of Decide,
+// and informs the member which shards it owns. All methods are safe for concurrent use.
 type Keeper struct {
 	cfg          KeeperConfig
 	me           string
 	wake         chan struct{} // something has changed
-	lookRequests chan struct{} // somebody wants to know whether something has
+	lookRequests chan struct{} // a caller hopes for a newer view
 	ended        chan struct{}
 	work         host.Group
 	view         atomic.Pointer[View]
-	leaving      atomic.Bool // it was asked to: that the member lives no longer is no surprise
+	leaving      atomic.Bool // Leave was called, so the end of the member is expected
 
 	metrics *keeperMetrics
 
 	mu          sync.Mutex
 	viewChanged chan struct{} // closed when there is a view of another generation
-	viewReadAt  time.Time     // when the store was asked for the view
+	viewReadAt  time.Time     // time of the request that read the view
 
-	// Of the loop alone:
-	held             map[int]bool   // shards that the member owns, also those that it is handing over
-	handing          *shardHandover // what is being handed over; nil = nothing
-	handedOver       []int          // shards that were handed over, to be released …
-	began            time.Time      // … and when that began
-	portion          int            // how many are handed over at once
+	// The fields below belong to the loop alone. held has the shards that the member owns,
+	// including those being handed over.
+	held             map[int]bool
+	handing          *shardHandover // handover in progress; nil = none
+	handedOver       []int          // shards that were handed over and must be released
+	began            time.Time      // start of that handover
+	portion          int            // number of shards to hand over at once
 	reportedGone     map[string]bool
 	fenced           map[string]bool // by this member
 	lookedAt         time.Time
-	handoverFailedAt time.Time // when a handover failed last
+	handoverFailedAt time.Time // time of the last failed handover
 	clock            storeClock
 	failing          bool
 }
 
-// NewKeeper is for a member that has joined. It does nothing until Run.
+// NewKeeper returns a keeper for a member that has joined. It does nothing before Run.
 func NewKeeper(cfg KeeperConfig) *Keeper {
 	if cfg.TTL == 0 {
 		cfg.TTL = DefaultTTL
@@ -100,8 +101,8 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	return k
 }
 
-// Run keeps until ctx ends or the member has left (nil), or the member was fenced
-// (persistence.ErrFenced). It may be called once.
+// Run keeps the member's shards until ctx ends or the member has left (nil), or the member was
+// fenced (persistence.ErrFenced). It may be called once.
 func (k *Keeper) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer close(k.ended)
@@ -121,7 +122,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// logStoreState logs that the store fails, and that it does no longer.
+// logStoreState logs when the store starts and stops failing.
 func (k *Keeper) logStoreState(err error) {
 	switch {
 	case err != nil && !k.failing:
@@ -132,7 +133,7 @@ func (k *Keeper) logStoreState(err error) {
 	k.failing = err != nil
 }
 
-// reconcileShards looks and acts until there is nothing left to do, and says when to look again.
+// reconcileShards acts until there is nothing left to do, and returns when to act again.
 func (k *Keeper) reconcileShards(ctx context.Context) (again time.Duration, err error) {
 	for {
 		changed, again, err := k.reconcileOnce(ctx)
@@ -148,11 +149,15 @@ func (k *Keeper) reconcileShards(ctx context.Context) (again time.Duration, err 
 	}
 }
 
-// reconcileOnce looks once. What it does is in an order in which nothing is owned twice and nothing
-// told too late: what was handed over is released before the store is read, so that it is not taken
-// for this member's; the member hears who has gone, and how, before the view lacks them, and the
-// view is there before it gains anything; what was claimed is gained with the next one. Fencing
-// comes last: it may have to wait.
+// reconcileOnce reads the store once and acts on it. The order of its steps makes sure that no
+// shard has two owners and no event comes too late:
+//
+//   - It releases handed-over shards before it reads the store, so that they do not count as this
+//     member's.
+//   - It reports members that are gone before a view without them is published, and publishes the
+//     view before it reports gains.
+//   - Claimed shards are gained with the next view.
+//   - It fences last, because a fence may have to wait.
 func (k *Keeper) reconcileOnce(ctx context.Context) (changed bool, again time.Duration, err error) {
 	if err := k.releaseShards(ctx); err != nil {
 		return false, 0, err
@@ -173,13 +178,13 @@ func (k *Keeper) reconcileOnce(ctx context.Context) (changed bool, again time.Du
 	return claimed || fenced, steps.Again, err
 }
 
-// isSteady reports whether the member has held its lease for a full time to live, by a clock of the
-// store that ran evenly: whoever did not renew his lease in that time could have.
+// isSteady reports whether the member has held its lease for a full TTL while the store's clock ran
+// evenly. Any other live member could have renewed its lease in that time.
 func (k *Keeper) isSteady() bool {
 	return k.cfg.Local.Held() >= k.cfg.TTL && k.clock.evenFor(k.cfg.Host.Now()) >= k.cfg.TTL
 }
 
-// readView reads the store and publishes what it says.
+// readView reads the store and publishes the view.
 func (k *Keeper) readView(ctx context.Context) (*View, error) {
 	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
@@ -211,8 +216,8 @@ func (k *Keeper) publishView(v *View) {
 	}
 }
 
-// reportGone tells the member who has gone, once each. Somebody may have come and gone between two
-// looks.
+// reportGone reports each member that is gone to the local member, once. A member may come and go
+// between two views.
 func (k *Keeper) reportGone(v *View) {
 	gone := map[string]bool{}
 	for _, m := range v.Members {
@@ -225,13 +230,14 @@ func (k *Keeper) reportGone(v *View) {
 		}
 	}
 	k.reportedGone = gone
-	maps.DeleteFunc(k.fenced, func(incarnation string, _ bool) bool { // it is forgotten, or is yet to be seen as gone
+	// the store has deleted it, or it is not yet seen as gone
+	maps.DeleteFunc(k.fenced, func(incarnation string, _ bool) bool {
 		_, known := v.Member(incarnation)
 		return !known
 	})
 }
 
-// reportGained tells the member what it owns that it did not know of.
+// reportGained reports newly owned shards to the local member.
 func (k *Keeper) reportGained(shards []int) {
 	gained := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return k.held[shard] })
 	if len(gained) == 0 {
@@ -245,7 +251,7 @@ func (k *Keeper) reportGained(shards []int) {
 	k.cfg.Log.Info("shards were taken up", "shards", len(gained), "all", len(k.held))
 }
 
-// fenceMembers fences whom it can.
+// fenceMembers fences all of the given members that can be fenced.
 func (k *Keeper) fenceMembers(ctx context.Context, v *View, members []string) (some bool, failed error) {
 	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
@@ -278,19 +284,18 @@ func (k *Keeper) claimShards(ctx context.Context, shards []int) (bool, error) {
 	return len(owned) > 0, nil
 }
 
-// Current is the newest view; that of nobody and nothing before the store was read for the first
-// time.
+// Current returns the newest view; an empty one before the store was read for the first time.
 func (k *Keeper) Current() *View { return k.view.Load() }
 
-// viewAge is how old the newest view is; before there is one, how long ago the keeper was made.
+// viewAge returns the age of the newest view; before the first view, the age of the keeper.
 func (k *Keeper) viewAge() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.cfg.Host.Now().Sub(k.viewReadAt)
 }
 
-// Changed is closed when there is a view of another generation than that: a later one, unless the
-// store was put back.
+// Changed returns a channel that is closed when there is a view of another generation than the
+// given one. That view is a later one, unless the store went back in time.
 func (k *Keeper) Changed(generation int64) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -302,10 +307,12 @@ func (k *Keeper) Changed(generation int64) <-chan struct{} {
 	return k.viewChanged
 }
 
-// Look has the keeper look soon, for somebody who hopes for a newer view. It does not wait.
+// Look makes the keeper read the store soon, for a caller that hopes for a newer view. It does not
+// wait.
 func (k *Keeper) Look() { sendToken(k.lookRequests) }
 
-// Pulse is what a renewal of the lease told.
+// Pulse passes the result of a lease renewal to the keeper, which reads the store if the generation
+// has changed.
 func (k *Keeper) Pulse(p persistence.Pulse) {
 	if p.Generation != k.Current().Generation {
 		sendToken(k.wake)

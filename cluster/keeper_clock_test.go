@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// All leases seem to have run out at once, or to last long.
-func TestAClockOfTheStoreThatIsPutForwardOrBackTakesNothingFromAnybody(t *testing.T) {
+// All leases seem to have expired at once, or to last long.
+func TestAnAdjustedStoreClockCostsNoMemberItsShards(t *testing.T) {
 	for seed := range uint64(60) {
 		inWorld(t, func(t *testing.T, w *world) {
 			rng := rand.New(rand.NewPCG(seed, 3))
@@ -43,7 +43,7 @@ func TestAMemberThatDiesAsTheStoresClockIsPutBackIsFenced(t *testing.T) {
 	}
 }
 
-func TestAMemberIsMetAlsoAfterTheStoresClockWasPutBack(t *testing.T) {
+func TestMetMembersStayMetAfterTheStoresClockWasSetBack(t *testing.T) {
 	v := func(until int64) *View {
 		return NewView(&persistence.Cluster{Owners: make([]string, persistence.Shards), Members: []persistence.MemberRow{
 			{Incarnation: "first", JoinedAt: 1_000, Until: until}, {Incarnation: "me", JoinedAt: 10_000_000, Until: 10_002_000}}})

@@ -23,7 +23,7 @@ func TestTheShardsOfAMemberThatDiesAreTakenWhenItsLeaseHasRunOut(t *testing.T) {
 			row, _ := w.look().Member(dead.incarnation)
 			owned := len(w.look().Shards(dead.incarnation))
 			left := time.Until(time.UnixMilli(row.Until))
-			if !unheard { // gossip notices it some time before its lease has run out
+			if !unheard { // gossip notices the end some time before the lease expires
 				time.AfterFunc(left/2, members[1].hint)
 			}
 			took := w.within(5*time.Second, "the others own all", w.settled)
@@ -40,7 +40,7 @@ func TestTheShardsOfAMemberThatDiesAreTakenWhenItsLeaseHasRunOut(t *testing.T) {
 	}
 }
 
-func TestAMemberThatCannotBeFencedHoldsUpNothingElse(t *testing.T) {
+func TestAMemberThatCannotBeFencedBlocksNothingElse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := w.cluster("a", "b", "c", "d")
 		time.Sleep(10 * time.Second)
@@ -94,7 +94,7 @@ func TestAMemberCutOffFromTheStoreLosesItsShards(t *testing.T) {
 	}
 }
 
-func TestAfterAnOutageOfTheStoreNobodyTakesShards(t *testing.T) {
+func TestAfterAnOutageOfTheStoreNoShardsMove(t *testing.T) {
 	for seed := range uint64(30) {
 		inWorld(t, func(t *testing.T, w *world) {
 			rng := rand.New(rand.NewPCG(seed, 0))
@@ -106,8 +106,8 @@ func TestAfterAnOutageOfTheStoreNobodyTakesShards(t *testing.T) {
 				m.link.down.Store(true)
 			}
 			time.Sleep(time.Duration(rng.IntN(15_000)) * time.Millisecond)
-			// They reach it again one after the other, the last one well within the lease of the
-			// first.
+			// They reach the store again one after the other, the last one well within the lease of
+			// the first.
 			for _, i := range rng.Perm(len(members)) {
 				members[i].link.down.Store(false)
 				members[i].hint()
@@ -120,7 +120,7 @@ func TestAfterAnOutageOfTheStoreNobodyTakesShards(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotComeBackAfterAnOutageIsFencedWhenTheOthersHaveHeldTheirLeases(t *testing.T) {
+func TestMembersMissingAfterAnOutageAreFencedAfterAFullTTL(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := w.cluster("a", "b", "c")
 		time.Sleep(5 * time.Second)
@@ -143,7 +143,8 @@ func TestHalvesThatDoNotHearEachOtherDoNotFight(t *testing.T) {
 		members := w.cluster("a", "b", "c", "d")
 		w.gains = 0
 		rng := rand.New(rand.NewPCG(1, 1))
-		for range 300 { // each half believes that the other one has died, and hears so again and again
+		// each half believes that the other one is dead, and gets hints about it repeatedly
+		for range 300 {
 			members[rng.IntN(len(members))].hint()
 			time.Sleep(time.Duration(rng.IntN(200)) * time.Millisecond)
 		}
@@ -154,7 +155,7 @@ func TestHalvesThatDoNotHearEachOtherDoNotFight(t *testing.T) {
 	})
 }
 
-func TestALostAnswerIsMadeGood(t *testing.T) {
+func TestALostAnswerOfTheStoreIsRecovered(t *testing.T) {
 	for _, call := range []string{"Claim", "Release", "Fence", "Cluster"} {
 		t.Run(call, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -174,8 +175,8 @@ func TestALostAnswerIsMadeGood(t *testing.T) {
 	}
 }
 
-// Whatever happens to the members, no shard is anybody's twice, and in the end everything is owned.
-func TestLivesOfAClusterByChance(t *testing.T) {
+// Whatever happens to the members, no shard has two owners, and in the end every shard has one.
+func TestRandomHistoriesOfAClusterSettle(t *testing.T) {
 	for seed := range uint64(25) {
 		inWorld(t, func(_ *testing.T, w *world) {
 			rng := rand.New(rand.NewPCG(seed, 2))

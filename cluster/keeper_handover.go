@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// The tasks of the shards that are handed over at once wait for the slowest of them, and until the
-// next owners have them all. So a portion is small, becomes larger when its tasks came to rest
-// quickly, and smaller again when they took long.
+// Bounds of handovers. The tasks of all shards in a handover wait for the slowest of them, and
+// until the next owners have them all. So the number of shards begins small, doubles if their tasks
+// came to rest quickly, and is halved if they took long.
 const (
 	leastPortion, mostPortion = 16, 128
 
@@ -20,8 +20,8 @@ const (
 	slowRest  = 200 * time.Millisecond
 )
 
-// nextPortion is how many shards to hand over at once when the tasks of as many took so long to
-// rest.
+// nextPortion returns the number of shards for the next handover, given the time that the last one
+// took.
 func nextPortion(portion int, took time.Duration) int {
 	switch {
 	case took < quickRest:
@@ -32,15 +32,15 @@ func nextPortion(portion int, took time.Duration) int {
 	return portion
 }
 
-// shardHandover is a handover under way.
+// shardHandover is a handover in progress.
 type shardHandover struct {
 	shards []int
 	began  time.Time
-	done   chan struct{} // closed when it has ended …
-	err    error         // … and how
+	done   chan struct{} // closed when it has ended
+	err    error         // set before done is closed
 }
 
-// finishHandover notes how a handover ended.
+// finishHandover handles the end of a handover.
 func (k *Keeper) finishHandover(h *shardHandover) {
 	if h.err != nil {
 		k.cfg.Log.Warn("shards could not be handed over: trying on", "shards", len(h.shards), "error", h.err)
@@ -48,7 +48,8 @@ func (k *Keeper) finishHandover(h *shardHandover) {
 		k.metrics.refused.Inc()
 		k.metrics.handing.Set(0)
 		for _, shard := range h.shards {
-			delete(k.held, shard) // what is still the member's by the next view it is told to go on with
+			// if the next view shows them as the member's, it gains them again
+			delete(k.held, shard)
 		}
 	} else {
 		k.handedOver, k.began = h.shards, h.began
@@ -57,8 +58,8 @@ func (k *Keeper) finishHandover(h *shardHandover) {
 	k.handing = nil
 }
 
-// releaseShards gives what was handed over to those for whom it is, and tells the others at once:
-// tasks wait for one of them.
+// releaseShards releases handed-over shards to their new owners and announces it at once, because
+// tasks wait for a new owner.
 func (k *Keeper) releaseShards(ctx context.Context) error {
 	if len(k.handedOver) == 0 {
 		return nil
@@ -79,8 +80,8 @@ func (k *Keeper) releaseShards(ctx context.Context) error {
 	return nil
 }
 
-// foreignShards are shards that the member holds though the store says that they are not its. That
-// must not be; the store is right.
+// foreignShards returns shards that the member holds although the store has another owner. That
+// should never happen; the store is right.
 func (k *Keeper) foreignShards(v *View) []int {
 	var shards []int
 	for shard := range k.held {
@@ -92,7 +93,7 @@ func (k *Keeper) foreignShards(v *View) []int {
 	return shards
 }
 
-// startHandover begins to hand over some of the shards, unless others are under way or that has
+// startHandover begins to hand over some of the shards, unless a handover is in progress or has
 // just failed.
 func (k *Keeper) startHandover(ctx context.Context, shards []int) {
 	if len(shards) == 0 || k.handing != nil || len(k.handedOver) > 0 || k.cfg.Host.Now().Sub(k.handoverFailedAt) < unsettledInterval {
@@ -107,8 +108,8 @@ func (k *Keeper) startHandover(ctx context.Context, shards []int) {
 	})
 }
 
-// Leave hands everything over, as far as there is anybody to take it. Run goes on meanwhile, and
-// afterwards: the member lives and knows the others until it gives its lease back.
+// Leave hands over all shards as far as other members can take them. Run continues meanwhile and
+// afterwards: the member stays alive and follows the cluster until it gives up its lease.
 func (k *Keeper) Leave(ctx context.Context) error {
 	k.leaving.Store(true)
 	for {
@@ -118,7 +119,7 @@ func (k *Keeper) Leave(ctx context.Context) error {
 			return nil
 		}
 		k.awaitView(ctx, v, err != nil)
-		switch { // a run is to be repeatable: not by what there was first
+		switch { // tests must be repeatable, so the case does not depend on which came first
 		case host.Closed(k.ended):
 			return nil
 		case ctx.Err() != nil:
@@ -127,8 +128,8 @@ func (k *Keeper) Leave(ctx context.Context) error {
 	}
 }
 
-// awaitView waits for another view than that one, or, when the store has failed, no longer than a
-// moment.
+// awaitView waits for another view than the given one; after a failure of the store only for a
+// short time.
 func (k *Keeper) awaitView(ctx context.Context, v *View, failed bool) {
 	var moment <-chan struct{}
 	if failed {
@@ -148,8 +149,7 @@ func (k *Keeper) awaitView(ctx context.Context, v *View, failed bool) {
 	}
 }
 
-// markDraining has the store say that the member takes nothing more, also when somebody has just
-// undone that.
+// markDraining marks the member as draining in the store, again if this was undone.
 func (k *Keeper) markDraining(ctx context.Context) error {
 	if me, _ := k.Current().Member(k.me); me.Draining {
 		return nil
@@ -164,10 +164,10 @@ func (k *Keeper) markDraining(ctx context.Context) error {
 	return nil
 }
 
-// OwnsNothing reports whether the member has no shard, as of the last look at the store.
+// OwnsNothing reports whether the member owned no shard at the last read of the store.
 func (k *Keeper) OwnsNothing() bool { return len(k.Current().Shards(k.me)) == 0 }
 
-// isDrained reports whether nothing can be handed over any more.
+// isDrained reports whether no more shards can be handed over.
 func (k *Keeper) isDrained(v *View) bool {
 	me, _ := v.Member(k.me)
 	if !me.Draining || len(v.Shards(k.me)) == 0 {

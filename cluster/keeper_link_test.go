@@ -11,15 +11,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// link is a member's way to the store.
+// link is a member's connection to the store.
 type link struct {
 	persistence.Members
-	down   atomic.Bool  // it fails …
-	silent atomic.Bool  // … and nothing comes back
-	lose   atomic.Value // the name of a call whose next answer is lost
-	back   atomic.Int64 // by how much the generation has gone back, as that of a store that was restored from a copy
-	fails  atomic.Value // "Fence" and who cannot be fenced
-	calls  sync.Map     // how often each was called
+	down   atomic.Bool  // all calls fail
+	silent atomic.Bool  // calls get no result
+	lose   atomic.Value // name of a call whose next result is lost
+	// by how much the generation has gone back, as in a store restored from a copy
+	back  atomic.Int64
+	fails atomic.Value // "Fence" and the incarnation that cannot be fenced
+	calls sync.Map     // number of calls by name
 }
 
 var errDown = fmt.Errorf("down: %w", persistence.ErrUnavailable)

@@ -2,9 +2,9 @@ package cluster
 
 import "github.com/troupe-engine/troupe/persistence"
 
-// logMembership has the log told who came and who went between two views.
+// logMembership logs the members that came and left between two views.
 func (k *Keeper) logMembership(before, now *View) {
-	if len(before.Members) == 0 { // it is this member that came
+	if len(before.Members) == 0 { // this member has just joined
 		k.logJoined(now)
 		return
 	}
@@ -25,7 +25,7 @@ func (k *Keeper) logMembership(before, now *View) {
 	}
 }
 
-// logJoined tells who was there before.
+// logJoined logs the members that were there before.
 func (k *Keeper) logJoined(now *View) {
 	others := []string{}
 	for _, m := range now.Living() {

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
 
-// What the keeper does in virtual time it does on a real store.
+// Repeats on a real store what the other tests of the keeper do in virtual time.
 func TestMembersShareOnePostgres(t *testing.T) {
 	store, err := postgres.Open(t.Context(), pgtest.DSN(t), postgres.Options{})
 	require.NoError(t, err)

@@ -81,7 +81,7 @@ func TestALeaverHandsOverFirst(t *testing.T) {
 	})
 }
 
-func TestWhoIsToldToDrainHandsOverAndTakesNothingUntilToldToStay(t *testing.T) {
+func TestADrainingMemberTakesNoShardsUntilDrainingEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := w.cluster("a", "b", "c")
 		a := members[0]
@@ -97,7 +97,7 @@ func TestWhoIsToldToDrainHandsOverAndTakesNothingUntilToldToStay(t *testing.T) {
 	})
 }
 
-func TestALeaverThatIsToldToStayLeaves(t *testing.T) {
+func TestALeavingMemberLeavesEvenIfDrainingIsUndone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := w.cluster("a", "b")[0]
 		a.refuse.Store(true)
@@ -121,7 +121,7 @@ func TestTheLastMemberLeavesAtOnce(t *testing.T) {
 	})
 }
 
-func TestMembersThatAllLeaveWaitForNobody(t *testing.T) {
+func TestMembersThatAllLeaveDoNotWaitForEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var leaving sync.WaitGroup
 		begun := time.Now()
@@ -161,7 +161,7 @@ func TestASuspicionMakesAKeeperLookAndTakesNothing(t *testing.T) {
 	})
 }
 
-func TestHintsInCrowdsAreOneLook(t *testing.T) {
+func TestManyHintsCauseOneRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := w.cluster("a")[0]
 		time.Sleep(10 * time.Second)
@@ -175,7 +175,7 @@ func TestHintsInCrowdsAreOneLook(t *testing.T) {
 	})
 }
 
-func TestCallersThatLookForAnOwnerLookTogether(t *testing.T) {
+func TestCallersThatNeedAnOwnerShareReads(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := w.cluster("a")[0]
 		time.Sleep(10*time.Second + time.Millisecond)
@@ -220,7 +220,7 @@ func TestAMemberGoesOnWithWhatItCouldNotHandOver(t *testing.T) {
 	})
 }
 
-func TestAMemberLeavesInOrderThoughTheStoreFailsForAMoment(t *testing.T) {
+func TestAMemberLeavesInOrderDespiteAShortOutageOfTheStore(t *testing.T) {
 	for name, silent := range map[string]bool{"with an error": false, "with silence": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -250,7 +250,7 @@ func TestAMemberThatWasFencedDoesNotWaitToLeave(t *testing.T) {
 	})
 }
 
-func TestWhatTheStoreTakesAwayIsGivenUp(t *testing.T) {
+func TestShardsTakenAwayByTheStoreAreGivenUp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		members := w.cluster("a", "b")
 		a, b := members[0], members[1]

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// breath is between two looks, however many hints there are.
+	// breath is the minimum time between two reads of the store, however many hints there are.
 	breath = 10 * time.Millisecond
-	// longBreath is between two looks for those who cannot reach an owner: they ask again and
-	// again.
+	// longBreath is the minimum time between two reads for callers that cannot reach an owner,
+	// because they ask repeatedly.
 	longBreath = 100 * time.Millisecond
 )
 
-// waitForWork ends when it is time to look again: after a while, when somebody asks for it, though
-// not more often than he may, or when a handover is over.
+// waitForWork waits until it is time to read the store again: after the given time, at a signal but
+// not too soon after the last read, or when a handover ends.
 func (k *Keeper) waitForWork(ctx context.Context, again time.Duration) {
 	for due := k.cfg.Host.Now().Add(again); ; {
 		breath, over := k.waitForSignal(ctx, due.Sub(k.cfg.Host.Now()))
@@ -32,8 +32,8 @@ func (k *Keeper) waitForWork(ctx context.Context, again time.Duration) {
 	}
 }
 
-// waitForSignal lets a while pass, or less when ctx ends or a handover is over, or when somebody
-// asks to look. Then it tells how long after the last look he may.
+// waitForSignal waits for the given time, or until ctx ends, a handover ends or a signal arrives.
+// For a signal it returns the minimum time after the last read.
 func (k *Keeper) waitForSignal(ctx context.Context, d time.Duration) (mayAfter time.Duration, over bool) {
 	up, stop := k.cfg.Host.Timer(d)
 	defer stop()
@@ -55,7 +55,7 @@ func (k *Keeper) waitForSignal(ctx context.Context, d time.Duration) (mayAfter t
 		changed = true
 	case <-k.lookRequests:
 	}
-	// Nothing depends on which it was of those that there were.
+	// The result must not depend on which of several signals is received.
 	for _, c := range []<-chan struct{}{k.wake, k.cfg.Hints} {
 		changed = takeToken(c) || changed
 	}
@@ -69,7 +69,7 @@ func (k *Keeper) waitForSignal(ctx context.Context, d time.Duration) (mayAfter t
 	return longBreath, false
 }
 
-// takeToken takes what waits in a channel, and says whether there was something.
+// takeToken takes a value from a channel, if there is one, and reports whether there was.
 func takeToken(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -17,21 +17,20 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// world is several members over one store, in virtual time. It sees to it that no shard is
-// anybody's twice.
+// world is several members on one store, in virtual time. It checks that no shard has two owners.
 type world struct {
 	t       *testing.T
 	store   persistence.Members
-	step    atomic.Int64         // by how much the store's clock was put forward, or back
-	unheard bool                 // members do not hear each other by gossip
-	losing  func() time.Duration // how long it takes to hand shards over
+	step    atomic.Int64         // adjustment of the store's clock
+	unheard bool                 // members do not reach each other by gossip
+	losing  func() time.Duration // time that handing shards over takes
 
 	mu      sync.Mutex
 	members []*member
 	holder  [persistence.Shards]*member
-	since   [persistence.Shards]time.Time // when nobody had it any more
-	longest time.Duration                 // that nobody had a shard which somebody had had
-	gains   int                           // of single shards
+	since   [persistence.Shards]time.Time // time since which no member has had it
+	longest time.Duration                 // longest time that a once owned shard had no owner
+	gains   int                           // number of gained shards
 }
 
 // inWorld runs a test in virtual time.
@@ -79,7 +78,7 @@ func (w *world) announce(from *member) {
 	}
 }
 
-// settled reports whether the members that live own everything, each no more than its share.
+// settled reports whether the live members own all shards, each at most its share.
 func (w *world) settled() bool {
 	v := w.look()
 	p := newPlacement(v)
@@ -102,7 +101,7 @@ func (w *world) settled() bool {
 	return true
 }
 
-// has reports whether a member has any shard, which takes less than a look into the store.
+// has reports whether a member has any shard, which is faster than reading the store.
 func (w *world) has(m *member) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +114,7 @@ func (w *world) look() *View {
 	return NewView(c)
 }
 
-// within lets time go on until something is so, and tells how long that took.
+// within lets time pass until a condition is true, and returns how long that took.
 func (w *world) within(limit time.Duration, what string, so func() bool) time.Duration {
 	w.t.Helper()
 	begun := time.Now()
@@ -139,7 +138,7 @@ func (w *world) cluster(names ...string) (members []*member) {
 	return members
 }
 
-// member is one that has no tasks.
+// member is a member without tasks.
 type member struct {
 	w                 *world
 	name, incarnation string
@@ -149,9 +148,9 @@ type member struct {
 	ctx               context.Context
 	kill              context.CancelFunc
 	done              chan struct{}
-	err               error // of its keeper
+	err               error // error of its keeper
 	refuse            atomic.Bool
-	refused           atomic.Int64 // how often it did
+	refused           atomic.Int64 // number of refusals
 
 	mu             sync.Mutex
 	since, renewed time.Time
@@ -177,7 +176,8 @@ func (m *member) renewing() {
 			return
 		}
 		before := time.Now()
-		ctx, cancel := context.WithTimeout(m.ctx, DefaultTTL*2/5) // one that hangs must not cost the lease
+		// a hanging renewal must not cost the lease
+		ctx, cancel := context.WithTimeout(m.ctx, DefaultTTL*2/5)
 		pulse, err := m.link.Renew(ctx, m.incarnation, DefaultTTL)
 		cancel()
 		m.mu.Lock()
@@ -208,15 +208,15 @@ func (m *member) Held() time.Duration {
 	return time.Since(m.since)
 }
 
-// holds reports whether it lives and may believe, by its own clock, that its lease runs.
+// holds reports whether the member is alive and, by its own clock, its lease runs.
 func (m *member) holds() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ctx.Err() == nil && time.Since(m.renewed) < DefaultTTL
 }
 
-// Gain wants to know of a view in which the shards are its own: what it asks about others then is
-// not older than that.
+// Gain requires a view in which the shards are the member's own, because the member uses that view
+// to ask about other members.
 func (m *member) Gain(shards []int) {
 	for _, shard := range shards {
 		if owner := m.keeper.Current().Owner(shard); owner != m.incarnation {
@@ -243,7 +243,7 @@ func (m *member) Lose(ctx context.Context, shards []int) error {
 		m.w.mu.Lock()
 		defer m.w.mu.Unlock()
 		for _, shard := range shards {
-			m.w.holder[shard] = nil // it takes nothing more for them, and does not get on
+			m.w.holder[shard] = nil // it accepts no more commands for them, but keeps them
 		}
 		m.refused.Add(1)
 		return errors.New("not now")

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// keeperMetrics are what only the keeper sees.
+// keeperMetrics are metrics that only the keeper can measure.
 type keeperMetrics struct {
 	taken, refused, fenced prometheus.Counter
 	handing                prometheus.Gauge
@@ -31,7 +31,7 @@ func newKeeperMetrics() *keeperMetrics {
 	}
 }
 
-// Collectors are the keeper's metrics for Prometheus.
+// Collectors returns the keeper's metrics for Prometheus.
 func (k *Keeper) Collectors() []prometheus.Collector {
 	x := k.metrics
 	all := []prometheus.Collector{
@@ -51,18 +51,19 @@ func newGauge(name, help string, labels prometheus.Labels, value func() float64)
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "troupe_cluster_" + name, Help: help, ConstLabels: labels}, value)
 }
 
-// Collectors are the metrics of gossip for Prometheus.
+// Collectors returns the metrics of gossip for Prometheus.
 func (g *Gossip) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{newGauge("gossip_peers", "Other members that this one hears of by gossip.", nil, func() float64 { return float64(len(g.Peers())) })}
 }
 
-// forwardCounter counts what other members were asked.
+// forwardCounter counts requests to other members.
 type forwardCounter struct{ *prometheus.CounterVec }
 
 func newForwards() forwardCounter {
 	f := forwardCounter{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_cluster_forwarded_total",
 		Help: "What was forwarded to other members, by its kind and what came of it."}, []string{"kind", "outcome"})}
-	for _, kind := range []string{"command", "start", "wait"} { // that none failed is said, too
+	// creates all series, so that they show 0
+	for _, kind := range []string{"command", "start", "wait"} {
 		for _, outcome := range []string{"done", "refused", "moved", "away", "late"} {
 			f.WithLabelValues(kind, outcome)
 		}
@@ -70,11 +71,11 @@ func newForwards() forwardCounter {
 	return f
 }
 
-// Collectors are the router's metrics for Prometheus.
+// Collectors returns the router's metrics for Prometheus.
 func (r *Router) Collectors() []prometheus.Collector { return []prometheus.Collector{r.forwards} }
 
-// countQuestion notes a question and its answer. Commands are counted one by one, also those that
-// were sent together.
+// countQuestion counts a request by its result. Commands are counted one by one, even if they were
+// sent together.
 func (f forwardCounter) countQuestion(q, answer engine.Message, err error) {
 	switch q := q.(type) {
 	case *engine.Orders:
@@ -110,7 +111,7 @@ func (f forwardCounter) countOutcome(kind string, err error) {
 	f.WithLabelValues(kind, outcomeLabel(err)).Inc()
 }
 
-// outcomeLabel says in a word what came of a question.
+// outcomeLabel returns the label for the result of a request.
 func outcomeLabel(err error) string {
 	switch {
 	case err == nil:

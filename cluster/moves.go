@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Move says that shards changed hands. What changes hands in portions is one move.
+// Move is a change of the owner of shards. Portions of one handover are one move.
 type Move struct {
-	At       time.Time // by the store's clock, of its beginning
-	From, To string    // incarnations; From "" = nobody had them before
+	At       time.Time // time of its beginning by the store's clock
+	From, To string    // incarnations; From "" = they had no owner
 	Shards   int
 }
 
@@ -18,12 +18,12 @@ const (
 	oneMovesIn = 5 * time.Second
 )
 
-// Moves are what the store tells has moved, put together, in order of time; no more than the last
-// 1,000.
+// Moves combines the portions in the store into moves, in order of time. It returns at most the
+// last 1,000.
 func Moves(portions []persistence.Move) []Move {
 	type way struct{ from, to string }
 	var all []Move
-	last := map[way]int{} // in all
+	last := map[way]int{} // index in all
 	for _, p := range portions {
 		at, on := time.UnixMilli(p.At), way{p.From, p.To}
 		if i, known := last[on]; known && at.Sub(all[i].At) < oneMovesIn {

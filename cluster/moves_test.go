@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestWhatMovesInPortionsIsOneMove(t *testing.T) {
+func TestPortionsOfAMoveAreOneMove(t *testing.T) {
 	at := func(s int64) int64 { return 1_000_000 + s*1000 }
 	moves := Moves([]persistence.Move{
 		{At: at(0), To: "a", Shards: 1024},

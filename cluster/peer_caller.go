@@ -14,14 +14,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// peerCaller opens streams to one incarnation of another member. It proves itself, and has nothing
-// to do with who does not prove the same.
+// peerCaller opens streams to one incarnation of another member. It proves that it has the
+// cluster's secret, and accepts only servers that prove the same.
 type peerCaller struct {
 	client *http.Client
 	id     Identity
 	to     string
 	now    func() time.Time
-	hold   bool // what is asked until the other one has proved itself
+	hold   bool // sends no request before the server has proved itself
 }
 
 func (p *Peers) newClient(to persistence.MemberRow, path string) *connect.Client[frame, frame] {
@@ -30,8 +30,8 @@ func (p *Peers) newClient(to persistence.MemberRow, path string) *connect.Client
 		connect.WithCodec(frameCodec{}), connect.WithReadMaxBytes(mostRead), connect.WithAcceptCompression("gzip", nil, nil))
 }
 
-// Do ends a stream with its context. The client alone would notice only when it has something to
-// send.
+// Do opens a stream that ends with its context. The client itself would notice the end only when it
+// sends.
 func (c peerCaller) Do(r *http.Request) (*http.Response, error) {
 	c.id.signRequest(r.Header, c.to, c.now())
 	known := func() {}
@@ -44,21 +44,22 @@ func (c peerCaller) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if err := c.checkAnswer(r, res); err != nil {
-		_ = res.Body.Close() // nobody reads it
+		_ = res.Body.Close() // the body is not needed
 		return nil, err
 	}
 	known()
-	context.AfterFunc(r.Context(), func() { _ = res.Body.Close() }) // nobody reads on
+	// the body is not needed any more
+	context.AfterFunc(r.Context(), func() { _ = res.Body.Close() })
 	return res, nil
 }
 
-// mostReason is how much is read of why another member refuses.
+// mostReason is the number of bytes read of a refusal.
 const mostReason = 500
 
-// checkAnswer says why an answer is none of the member's that was asked.
+// checkAnswer returns an error if a response does not come from the intended member.
 func (c peerCaller) checkAnswer(asked *http.Request, res *http.Response) error {
 	if res.StatusCode != http.StatusOK {
-		why, _ := io.ReadAll(io.LimitReader(res.Body, mostReason)) // as far as it is said
+		why, _ := io.ReadAll(io.LimitReader(res.Body, mostReason)) // as far as it can be read
 		return fmt.Errorf("it answers %s: %s", res.Status, strings.TrimSpace(string(why)))
 	}
 	if !c.id.verifyProof("answers", asked.Header, res.Header) {
@@ -67,7 +68,7 @@ func (c peerCaller) checkAnswer(asked *http.Request, res *http.Response) error {
 	return nil
 }
 
-// delayedBody is what is sent once it is known who gets it.
+// delayedBody is a request body that is sent only after the server is verified.
 type delayedBody struct {
 	io.ReadCloser
 	verified chan struct{}

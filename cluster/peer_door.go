@@ -9,24 +9,25 @@ import (
 	"time"
 )
 
-// peerAuthenticator lets members of this cluster in that mean this member.
+// peerAuthenticator admits requests of members of this cluster that are meant for this member.
 type peerAuthenticator struct {
 	id   Identity
 	used *usedProofs
 	log  *slog.Logger
 
 	mu     sync.Mutex
-	logged map[string]bool // what was refused, by host and reason
+	logged map[string]bool // logged refusals, by host and reason
 }
 
-// mostTold bounds how many refusals are remembered, so that each is logged once.
+// mostTold bounds the number of refusals that are remembered, so that each is logged once.
 const mostTold = 1000
 
 func newDoor(id Identity, now func() time.Time, log *slog.Logger) *peerAuthenticator {
 	return &peerAuthenticator{id: id, used: newUsedProofs(now), log: log, logged: map[string]bool{}}
 }
 
-// admitRequest lets a member in, to whom this one proves itself in turn, or refuses whoever comes.
+// admitRequest admits a request and adds this member's own proof to the response, or refuses the
+// request.
 func (d *peerAuthenticator) admitRequest(w http.ResponseWriter, r *http.Request) bool {
 	if status, why := d.checkRequest(r); why != "" {
 		d.logRefusal(r, why)
@@ -37,8 +38,8 @@ func (d *peerAuthenticator) admitRequest(w http.ResponseWriter, r *http.Request)
 	return true
 }
 
-// checkRequest says why a request is refused, "" = it is not. Of the cluster it tells nothing to
-// who does not have the secret.
+// checkRequest returns why a request is refused, or "". A caller without the secret learns nothing
+// about the cluster.
 func (d *peerAuthenticator) checkRequest(r *http.Request) (status int, why string) {
 	switch {
 	case !d.id.verifyProof("asks", r.Header, r.Header):

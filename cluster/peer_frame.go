@@ -9,18 +9,18 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// frameItem is one message on a line between two members: a question or its answer, both by the
-// number of the question.
+// frameItem is one message between two members: a request or its response, which has the same
+// number.
 type frameItem struct {
-	number    int64  // 0 = it is told, and nothing is answered
-	remaining int64  // milliseconds that its asker waits; 0 = as long as it takes
-	bytes     []byte // of an engine.Message; none = nobody waits for the answer any longer
+	number    int64  // 0 = a notice without a response
+	remaining int64  // milliseconds that the caller still waits; 0 = no limit
+	bytes     []byte // an encoded engine.Message; none = the caller waits no longer
 }
 
-// frame is what is sent at once.
+// frame is a list of items that are sent together.
 type frame []frameItem
 
-// size is about how many bytes an item takes.
+// size returns the approximate number of bytes of an item.
 func (it *frameItem) size() int { return len(it.bytes) + 16 }
 
 func (f *frame) codeItems(c *codec.Codec) {
@@ -31,7 +31,7 @@ func (f *frame) codeItems(c *codec.Codec) {
 	})
 }
 
-// singleFrame is a frame of a single message.
+// singleFrame returns a frame with one message.
 func singleFrame(m engine.Message) (*frame, error) {
 	b, err := engine.Marshal(m)
 	if err != nil {
@@ -40,7 +40,7 @@ func singleFrame(m engine.Message) (*frame, error) {
 	return &frame{{bytes: b}}, nil
 }
 
-// decodeSingle is that of a frame which has a single one.
+// decodeSingle returns the message of a frame that must have exactly one.
 func (f *frame) decodeSingle() (engine.Message, error) {
 	if len(*f) != 1 {
 		return nil, fmt.Errorf("a single message was expected, there are %d", len(*f))
@@ -48,15 +48,15 @@ func (f *frame) decodeSingle() (engine.Message, error) {
 	return engine.Unmarshal((*f)[0].bytes)
 }
 
-// frameCodec has connect carry frames. Engine messages have a form of their own, so there is no
-// other codec.
+// frameCodec makes connect carry frames. Engine messages have an encoding of their own, so there is
+// no other codec.
 type frameCodec struct{}
 
 func (frameCodec) Name() string { return "troupe" }
 
 func (frameCodec) Marshal(v any) ([]byte, error) { return frameCodec{}.MarshalAppend(nil, v) }
 
-// MarshalAppend has connect use its buffers again.
+// MarshalAppend lets connect reuse its buffers.
 func (frameCodec) MarshalAppend(b []byte, v any) ([]byte, error) {
 	f, ok := v.(*frame)
 	if !ok {
@@ -67,7 +67,7 @@ func (frameCodec) MarshalAppend(b []byte, v any) ([]byte, error) {
 	return c.Bytes(), nil
 }
 
-// Unmarshal copies the bytes: connect uses them again.
+// Unmarshal copies the bytes, because connect reuses its buffers.
 func (frameCodec) Unmarshal(b []byte, v any) error {
 	f, ok := v.(*frame)
 	if !ok {

@@ -15,27 +15,27 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// ErrAway reports that a member could not be reached, or was lost before it answered. Whether it
-// has done what it was asked for is unknown.
+// ErrAway reports that a member could not be reached, or was lost before it answered. It is unknown
+// whether it has carried out the request.
 var ErrAway = errors.New("the member cannot be reached")
 
-// peerConn carries questions to one incarnation of another member and brings back its answers, each
-// when it is there: one that takes long holds up no other. What is asked while a frame is being
-// sent goes with the next one.
+// peerConn carries requests to one incarnation of another member and returns the responses as they
+// arrive: a slow request blocks no other. Requests made while a frame is being sent go with the
+// next one.
 type peerConn struct {
 	to     persistence.MemberRow
 	cancel context.CancelFunc
 	out    *outbox
-	closed chan struct{} // closed when nothing is answered any more
-	onLost func(error)   // hears why, unless it was ended here
+	closed chan struct{} // closed when no more responses arrive
+	onLost func(error)   // called with the reason, unless this side closed the connection
 
 	mu          sync.Mutex
-	last        int64 // number that was given to a question
+	last        int64 // number of the last request
 	waiting     map[int64]chan []byte
-	closeReason error // it is over
+	closeReason error // set when the connection is closed
 }
 
-// openConn begins a line. That nobody is there, or wants to talk, is found out by those who ask.
+// openConn opens a connection. If the member is unreachable or refuses, the first requests fail.
 func openConn(ctx context.Context, to persistence.MemberRow, call func(context.Context) *connect.BidiStreamForClient[frame, frame], work *sync.WaitGroup, lost func(error)) *peerConn {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &peerConn{to: to, cancel: cancel, out: newOutbox(), closed: make(chan struct{}), onLost: lost, waiting: map[int64]chan []byte{}}
@@ -45,7 +45,7 @@ func openConn(ctx context.Context, to persistence.MemberRow, call func(context.C
 	return l
 }
 
-// sendFrames sends what there is until it cannot be sent; why that is receive hears.
+// sendFrames sends frames until sending fails; receiveAnswers gets the reason.
 func (l *peerConn) sendFrames(ctx context.Context, stream *connect.BidiStreamForClient[frame, frame]) {
 	for {
 		f, ok := l.out.nextFrame(ctx)
@@ -61,13 +61,13 @@ func (l *peerConn) sendFrames(ctx context.Context, stream *connect.BidiStreamFor
 	}
 }
 
-// receiveAnswers gives answers to those who asked until there are none any more.
+// receiveAnswers delivers responses to their callers until the stream ends.
 func (l *peerConn) receiveAnswers(stream *connect.BidiStreamForClient[frame, frame]) {
 	for {
 		f, err := stream.Receive()
 		if err != nil {
 			l.closeWith(err)
-			_ = stream.CloseResponse() // it has ended already, or nobody cares how
+			_ = stream.CloseResponse() // it has ended already, and its error does not matter
 			return
 		}
 		l.deliverAnswers(*f)
@@ -85,7 +85,7 @@ func (l *peerConn) deliverAnswers(f frame) {
 	}
 }
 
-// closeWith has everybody who waits, and who comes later, hear why there is no answer.
+// closeWith closes the connection; current and later callers get the reason as their error.
 func (l *peerConn) closeWith(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,15 +101,15 @@ func (l *peerConn) closeWith(why error) {
 	l.cancel()
 }
 
-// awayError says which member could not be asked, and why.
+// awayError returns an error with the member that could not be reached and the reason.
 func awayError(to persistence.MemberRow, why error) error {
 	return fmt.Errorf("%w: %s at %s: %w", ErrAway, to.Name, to.URL, why)
 }
 
-// askQuestion sends a question and waits for the answer.
+// askQuestion sends a request and waits for the response.
 func (l *peerConn) askQuestion(ctx context.Context, q engine.Message) (engine.Message, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err // the caller has gone, so nothing is asked
+		return nil, err // the caller has gone, so nothing is sent
 	}
 	b, err := questionOf(q)
 	if err != nil {
@@ -131,13 +131,13 @@ func (l *peerConn) askQuestion(ctx context.Context, q engine.Message) (engine.Me
 		return nil, l.closeReason
 	case <-ctx.Done():
 		if l.removeAsker(number) {
-			l.out.tryAdd(frameItem{number: number}) // a courtesy
+			l.out.tryAdd(frameItem{number: number}) // best effort, to cancel the request there
 		}
 		return nil, ctx.Err()
 	}
 }
 
-// sendMessage sends what nobody answers. It is lost when too much is on its way.
+// sendMessage sends a message that has no response. It is lost if too much is waiting to be sent.
 func (l *peerConn) sendMessage(m engine.Message) error {
 	b, err := questionOf(m)
 	if err == nil {
@@ -146,12 +146,12 @@ func (l *peerConn) sendMessage(m engine.Message) error {
 	return err
 }
 
-// onItsWay is for how long an answer is on its way, at most a tenth of the time there is.
+// onItsWay is the time reserved for a response to travel, at most a tenth of the remaining time.
 const onItsWay = 200 * time.Millisecond
 
-// remainingMillis is how many milliseconds there are for an answer, at least one; 0 = as long as it
-// takes. Its asker waits a little longer: an answer that says what was done in time and what was
-// not has yet to come.
+// remainingMillis returns the milliseconds left for a response, at least one; 0 = no limit. The
+// caller waits a little longer, so that a response that reports partial results in time still
+// arrives.
 func remainingMillis(ctx context.Context) int64 {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -161,7 +161,7 @@ func remainingMillis(ctx context.Context) int64 {
 	return max((wait - min(wait/10, onItsWay)).Milliseconds(), 1)
 }
 
-// registerAsker gives a question its number.
+// registerAsker returns the number for a request.
 func (l *peerConn) registerAsker(asker chan []byte) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +173,7 @@ func (l *peerConn) registerAsker(asker chan []byte) (int64, error) {
 	return l.last, nil
 }
 
-// removeAsker reports whether somebody was still waiting for a question's answer.
+// removeAsker reports whether a caller was still waiting for the response.
 func (l *peerConn) removeAsker(number int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +182,7 @@ func (l *peerConn) removeAsker(number int64) bool {
 	return waited
 }
 
-// isClosed reports whether the line is of no use any more.
+// isClosed reports whether the connection cannot be used any more.
 func (l *peerConn) isClosed() bool {
 	select {
 	case <-l.closed:

@@ -6,37 +6,37 @@ import (
 	"time"
 )
 
-// What waits to be sent to one member at most, and what is sent at once unless a single item has
-// more.
+// Limits of the messages that wait to be sent to one member, and of one frame unless a single item
+// is larger.
 const (
 	mostItems  = 50_000
 	mostBytes  = 64 << 20
 	frameBytes = 1 << 20
 )
 
-// A frame that follows another one within gatherTime waits for the rest of that time, so that more
-// goes with it: what a frame costs both sides is more than what an item costs. What holds
-// gatherBytes goes at once, and so does what comes alone.
+// A frame that follows another one within gatherTime waits for the rest of that time to collect
+// more items, because a frame costs both sides more than an item. A frame with gatherBytes goes at
+// once, and so does one that follows no other.
 const (
 	gatherTime  = time.Millisecond
 	gatherBytes = 32 << 10
 )
 
-// outbox is what waits to be sent, in order.
+// outbox is a queue of items to send.
 type outbox struct {
 	mu      sync.Mutex
 	items   frame
 	bytes   int
-	sent    time.Time     // when the last frame was taken
-	filled  chan struct{} // holds a token when there is something
-	emptied chan struct{} // holds a token when something has been taken
+	sent    time.Time     // time when the last frame was taken
+	filled  chan struct{} // holds a token when there are items
+	emptied chan struct{} // holds a token when items were taken
 }
 
 func newOutbox() *outbox {
 	return &outbox{filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
 }
 
-// tryAdd is false when too much waits already.
+// tryAdd adds an item, or returns false if the queue is full.
 func (o *outbox) tryAdd(it frameItem) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,14 +47,15 @@ func (o *outbox) tryAdd(it frameItem) bool {
 	return true
 }
 
-// addItem has no bound: who adds asks for room before it takes on what leads to more.
+// addItem adds an item without a limit. Its callers call waitForRoom before they accept work that
+// leads to more items.
 func (o *outbox) addItem(it frameItem) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.appendItem(it)
 }
 
-// waitForRoom waits until no more is in it than there should be; false = ctx has ended.
+// waitForRoom waits until the queue is below its limits; false = ctx has ended.
 func (o *outbox) waitForRoom(ctx context.Context) bool {
 	for {
 		o.mu.Lock()
@@ -71,7 +72,7 @@ func (o *outbox) waitForRoom(ctx context.Context) bool {
 	}
 }
 
-// nextFrame waits for what is to be sent next; false = ctx has ended.
+// nextFrame waits for the next frame to send; false = ctx has ended.
 func (o *outbox) nextFrame(ctx context.Context) (frame, bool) {
 	for {
 		select {
@@ -86,7 +87,7 @@ func (o *outbox) nextFrame(ctx context.Context) (frame, bool) {
 	}
 }
 
-// waitForMore waits for more to go with what there is.
+// waitForMore waits for more items that can go with the next frame.
 func (o *outbox) waitForMore(ctx context.Context) {
 	o.mu.Lock()
 	wait := gatherTime - time.Since(o.sent)
@@ -105,7 +106,7 @@ func (o *outbox) waitForMore(ctx context.Context) {
 	}
 }
 
-// takeFrame takes as much as is sent at once.
+// takeFrame removes the items of the next frame.
 func (o *outbox) takeFrame() frame {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,7 +127,7 @@ func (o *outbox) takeFrame() frame {
 	return f
 }
 
-// full and put are called with the lock.
+// isFull and appendItem are called with the lock held.
 
 func (o *outbox) isFull() bool { return len(o.items) >= mostItems || o.bytes >= mostBytes }
 

@@ -13,30 +13,32 @@ import (
 	"time"
 )
 
-// What members say of themselves when one opens a stream to another. The secret itself does not
-// travel: who asks proves that it has it, and so does who answers.
+// Headers with which a member opens a stream to another. The secret itself is never sent: both the
+// caller and the server prove that they have it.
 const (
 	clusterHeader = "Troupe-Cluster"
-	toHeader      = "Troupe-Incarnation" // of the one who is asked
-	onceHeader    = "Troupe-Once"        // the store's time in milliseconds, and a text that is never used again
-	proofHeader   = "Troupe-Proof"
+	toHeader      = "Troupe-Incarnation" // incarnation of the server
+	// the store's time in milliseconds, and a random text that is never reused
+	onceHeader  = "Troupe-Once"
+	proofHeader = "Troupe-Proof"
 )
 
-// proofAge is how old a proof may be, and how far the times of two members may differ.
+// proofAge is the maximum age of a proof, and the maximum difference between the clocks of two
+// members.
 const proofAge = 30 * time.Second
 
-// Identity is which member of which cluster answers, or asks.
+// Identity identifies a member and its cluster in requests and responses.
 type Identity struct {
 	Cluster     string
 	Incarnation string
-	Secret      string // that all members of the cluster know, and nobody else
+	Secret      string // known to all members of the cluster, and to no other program
 }
 
-// Seal tells members with another secret apart in the store, where whoever reads it does not learn
-// the secret.
+// Seal returns a text for the store that shows whether members have the same secret, without
+// revealing it to readers of the store.
 func (id Identity) Seal() string { return id.computeProof("seals", http.Header{}) }
 
-// signRequest says who asks, and proves it.
+// signRequest adds the identity of the caller and its proof.
 func (id Identity) signRequest(h http.Header, to string, now time.Time) {
 	h.Set(clusterHeader, id.Cluster)
 	h.Set(toHeader, to)
@@ -44,8 +46,8 @@ func (id Identity) signRequest(h http.Header, to string, now time.Time) {
 	h.Set(proofHeader, id.computeProof("asks", h))
 }
 
-// computeProof is what only who has the secret can say: of the side that says it, and of what the
-// asker said.
+// computeProof returns a text that only holders of the secret can compute. It covers the side
+// (caller or server) and the caller's headers.
 func (id Identity) computeProof(side string, asked http.Header) string {
 	mac := hmac.New(sha256.New, []byte(id.Secret))
 	for _, part := range []string{side, asked.Get(clusterHeader), asked.Get(toHeader), asked.Get(onceHeader)} {
@@ -54,26 +56,27 @@ func (id Identity) computeProof(side string, asked http.Header) string {
 	return base64.RawStdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// verifyProof reports whether a proof is of somebody who has the same secret. Who has none believes
-// nobody.
+// verifyProof reports whether a proof was made with the same secret. Without a secret no proof is
+// valid.
 func (id Identity) verifyProof(side string, asked, said http.Header) bool {
 	return id.Secret != "" && hmac.Equal([]byte(id.computeProof(side, asked)), []byte(said.Get(proofHeader)))
 }
 
-// usedProofs remembers which proofs were used, so that nobody who overheard one gets in with it.
+// usedProofs remembers the proofs that were used, so that an intercepted proof cannot be used
+// again.
 type usedProofs struct {
 	mu         sync.Mutex
 	young, old map[string]bool
 	rotatedAt  time.Time
-	now        func() time.Time // of the store, as it is known here
+	now        func() time.Time // the store's time, as known here
 }
 
 func newUsedProofs(now func() time.Time) *usedProofs {
 	return &usedProofs{young: map[string]bool{}, now: now}
 }
 
-// isFirstUse reports whether a proof is of this moment and was not used before. Only what somebody
-// said who has the secret is remembered, so it is bounded by how many streams members open.
+// isFirstUse reports whether a proof is recent and was not used before. Only proofs made with the
+// secret are remembered, so their number is bounded by the number of streams that members open.
 func (o *usedProofs) isFirstUse(said string) bool {
 	text, _, _ := strings.Cut(said, ".")
 	at, err := strconv.ParseInt(text, 10, 64)
@@ -83,7 +86,7 @@ func (o *usedProofs) isFirstUse(said string) bool {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now.Sub(o.rotatedAt).Abs() > 2*proofAge { // no proof is good for longer
+	if now.Sub(o.rotatedAt).Abs() > 2*proofAge { // no proof is valid for longer
 		o.young, o.old, o.rotatedAt = map[string]bool{}, o.young, now
 	}
 	if o.young[said] || o.old[said] {

@@ -52,7 +52,7 @@ func TestUsedProofsAreRememberedForAsLongAsTheyAreGood(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	o := newUsedProofs(func() time.Time { return now })
 	said := http.Header{}
-	ours.signRequest(said, "a", now.Add(proofAge)) // of one whose time is ahead
+	ours.signRequest(said, "a", now.Add(proofAge)) // from a member whose clock is ahead
 	require.True(t, o.isFirstUse(said.Get(onceHeader)))
 	for range 6 {
 		now = now.Add(proofAge / 3)
@@ -72,7 +72,7 @@ func TestUsedProofsAreRememberedForAsLongAsTheyAreGood(t *testing.T) {
 	require.LessOrEqual(t, len(o.young)+len(o.old), 3, "others are forgotten")
 }
 
-func TestNobodyIsBelievedWhereThereIsNoSecret(t *testing.T) {
+func TestWithoutASecretNoProofIsValid(t *testing.T) {
 	s := newStage(t, "a")
 	id := Identity{Cluster: "test", Incarnation: "a"}
 	server := httptest.NewUnstartedServer(NewService(s.members["a"], id, s.logger()))
@@ -86,8 +86,8 @@ func TestNobodyIsBelievedWhereThereIsNoSecret(t *testing.T) {
 	require.ErrorContains(t, err, "wrong or missing")
 }
 
-// An impostor has an address that a member had, and answers as if it were one.
-func TestAnImpostorIsAskedNothingAndBelievedNothing(t *testing.T) {
+// An impostor has the address that a member had, and answers like one.
+func TestAnImpostorGetsNoRequestsAndIsNotBelieved(t *testing.T) {
 	s := newStage(t, "a", "b")
 	var mu sync.Mutex
 	var heard bytes.Buffer

@@ -16,44 +16,44 @@ import (
 	"github.com/troupe-engine/troupe/internal/packets"
 )
 
-// Path is where the service between members is found; everything below it is the service's.
+// Path is the path of the service between members.
 const Path = "/troupe.cluster.v1.Members/"
 
 const (
-	deliverPath = Path + "Deliver" // a line
+	deliverPath = Path + "Deliver" // a stream of requests and responses
 	watchPath   = Path + "Watch"   // rows of a journal
 )
 
-// mostRead bounds one frame. A single message may be larger than what is sent together otherwise.
+// mostRead bounds one frame. A single message may be larger than a frame of several.
 const mostRead = 64 << 20
 
-// mostAsked is how many questions of one line are answered at once; those who wait for a task's end
-// are among them.
+// mostAsked is the number of requests of one connection answered at once, including those that wait
+// for the end of a task.
 const mostAsked = 100_000
 
-// Answerer is the member that answers on this host: it alone, for nobody else.
+// Answerer is the member on this host. It answers for itself only.
 type Answerer interface {
 	engine.Engine
-	// Stirred tells of keys about which something has changed.
+	// Stirred reports keys with changed permits.
 	Stirred(keys engine.Keys)
-	// Carry has the member carry out jobs of others' tasks, or let go of some.
+	// Carry makes the member carry out jobs of other members' tasks, or stop some.
 	Carry(ctx context.Context, errands engine.Errands) error
-	// Credited tells for which jobs another member has attached workers.
+	// Credited reports the jobs for which another member has attached workers.
 	Credited(c *engine.Credits)
-	// Offered tells of jobs that pollers here may have.
+	// Offered reports jobs that pollers of this member may have.
 	Offered(jobs []engine.Offer)
-	// Heard tells what this member remembers otherwise. It has taken note when it returns.
+	// Heard reports other news to the member. It returns after the member has recorded them.
 	Heard(news engine.News)
 }
 
-// Service answers other members of the cluster.
+// Service answers requests of other members of the cluster.
 type Service struct {
 	member        Answerer
 	authenticator *peerAuthenticator
 	routes        *http.ServeMux
 }
 
-// NewService answers for one incarnation of a member.
+// NewService returns the service for one incarnation of a member.
 func NewService(member Answerer, id Identity, log *slog.Logger) *Service {
 	s := &Service{member: member, authenticator: newDoor(id, member.Now, log), routes: http.NewServeMux()}
 	options := connect.WithHandlerOptions(connect.WithCodec(frameCodec{}), connect.WithReadMaxBytes(mostRead), connect.WithCompression("gzip", nil, nil))
@@ -62,8 +62,8 @@ func NewService(member Answerer, id Identity, log *slog.Logger) *Service {
 	return s
 }
 
-// ServeHTTP lets in who has the secret of this very cluster and means this very incarnation. A
-// stream ends with the request's context, also while nothing comes.
+// ServeHTTP admits callers that have the secret of this cluster and mean this incarnation. A stream
+// ends with the context of its request, even while no data arrives.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.authenticator.admitRequest(w, r) {
 		return
@@ -72,13 +72,14 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.routes.ServeHTTP(w, r)
 }
 
-// readUntil has whoever reads from a request's body read no further than a context lasts. The
-// connection may not be touched any more when the request is over, so its end waits for that.
+// readUntil ends reads of a request's body when a context ends. The connection must not be touched
+// after the request, so end waits for that.
 func readUntil(ctx context.Context, w http.ResponseWriter) (end func()) {
 	touched := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(touched)
-		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // a connection without deadlines is a test's
+		// only connections of tests lack deadlines
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	})
 	return func() {
 		if !stop() {
@@ -87,8 +88,8 @@ func readUntil(ctx context.Context, w http.ResponseWriter) (end func()) {
 	}
 }
 
-// handleWatch tells the rows of a journal until the task has ended. What the member refuses is told
-// as the last frame.
+// handleWatch sends the rows of a journal until the task has ended. If the member refuses, the last
+// frame has the refusal.
 func (s *Service) handleWatch(ctx context.Context, req *connect.Request[frame], to *connect.ServerStream[frame]) error {
 	m, err := req.Msg.decodeSingle()
 	if err != nil {
@@ -114,8 +115,8 @@ func (s *Service) handleWatch(ctx context.Context, req *connect.Request[frame], 
 	return ctx.Err()
 }
 
-// handleDeliver answers the questions of a line, each as soon as it can. The first frame has none,
-// so that the asker hears at once who answers.
+// handleDeliver answers the requests of a connection, each as soon as it can. It first sends an
+// empty frame, so that the caller can verify the server at once.
 func (s *Service) handleDeliver(ctx context.Context, stream *connect.BidiStream[frame, frame]) error {
 	if err := stream.Send(&frame{}); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (s *Service) handleDeliver(ctx context.Context, stream *connect.BidiStream[
 	return err
 }
 
-// serverConn is one line, as the one sees it who answers.
+// serverConn is the server's side of one connection.
 type serverConn struct {
 	member Answerer
 	ctx    context.Context
@@ -145,7 +146,7 @@ type serverConn struct {
 	work   sync.WaitGroup
 
 	mu        sync.Mutex
-	answering map[int64]context.CancelFunc // what is being answered, by number
+	answering map[int64]context.CancelFunc // requests in progress, by number
 }
 
 func (d *serverConn) sendFrames(stream *connect.BidiStream[frame, frame]) {
@@ -157,7 +158,8 @@ func (d *serverConn) sendFrames(stream *connect.BidiStream[frame, frame]) {
 	}
 }
 
-// receiveQuestions begins to answer what comes. While answers pile up it takes no more questions.
+// receiveQuestions starts to answer incoming requests. While responses pile up it accepts no more
+// requests.
 func (d *serverConn) receiveQuestions(stream *connect.BidiStream[frame, frame]) error {
 	for d.out.waitForRoom(d.ctx) {
 		f, err := stream.Receive()
@@ -182,7 +184,7 @@ func (d *serverConn) handleItem(it frameItem) {
 	}
 }
 
-// Hear has a member take what another one tells. What it does not know it may leave.
+// Hear passes a notice from another member to this one. Unknown notices are ignored.
 func Hear(member Answerer, told []byte) {
 	switch m, _ := engine.Unmarshal(told); m := m.(type) {
 	case *engine.Offers:
@@ -196,7 +198,7 @@ func Hear(member Answerer, told []byte) {
 	}
 }
 
-// answerQuestion sees to a question in a goroutine of its own.
+// answerQuestion answers a request in a goroutine of its own.
 func (d *serverConn) answerQuestion(it frameItem) {
 	ctx, cancel := d.ctx, context.CancelFunc(nil)
 	if it.remaining > 0 {
@@ -219,7 +221,7 @@ func (d *serverConn) sendReply(number int64, m engine.Message) {
 	d.out.addItem(frameItem{number: number, bytes: answerOf(m)})
 }
 
-// Answer has a member answer a question of another one.
+// Answer makes a member answer a request of another one.
 func Answer(ctx context.Context, member Answerer, question []byte) engine.Message {
 	m, err := engine.Unmarshal(question)
 	if err != nil {
@@ -271,8 +273,7 @@ func (d *serverConn) registerQuestion(number int64, cancel context.CancelFunc) b
 	return true
 }
 
-// cancelQuestion ends what is being done for a question that nobody waits for any longer, or that
-// is answered.
+// cancelQuestion ends the work for a request that was answered or whose caller has gone.
 func (d *serverConn) cancelQuestion(number int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// mostItem is how many bytes one question may have, or one answer: what is larger would end the
-// line for all others.
+// mostItem is the maximum size in bytes of one request or response. A larger one would end the
+// connection for all others.
 const mostItem = mostRead - 64<<10
 
-// MostValue is how large values may be, so that an answer which holds one twice, as an output that
-// became a part of shared, fits through a line.
+// MostValue is the maximum size of values. It leaves room for a response that contains a value
+// twice, such as an output that became a part of shared.
 const MostValue = 24 << 20
 
-// questionOf is a message as it is asked.
+// questionOf encodes a message as a request.
 func questionOf(m engine.Message) ([]byte, error) {
 	b, err := engine.Marshal(m)
 	if err == nil && len(b) > mostItem {
@@ -24,7 +24,7 @@ func questionOf(m engine.Message) ([]byte, error) {
 	return b, err
 }
 
-// answerOf is a message as it is answered. Of outcomes those are refused that do not fit.
+// answerOf encodes a message as a response. Outcomes that do not fit are replaced by refusals.
 func answerOf(m engine.Message) []byte {
 	b, err := engine.Marshal(m)
 	if err == nil && len(b) > mostItem {
@@ -39,17 +39,17 @@ func answerOf(m engine.Message) []byte {
 	return b
 }
 
-// fitOutcomes refuses the outcomes that are too large by themselves, and has those asked for again
-// for which there is no room beside the others: a second time an order has no effect.
+// fitOutcomes refuses the outcomes that are too large by themselves. For outcomes that do not fit
+// beside the others it asks the caller to repeat the order, which has no second effect.
 func fitOutcomes(all engine.Outcomes) *engine.Outcomes {
 	all = slices.Clone(all)
 	room := mostItem
 	for i := range all {
-		b, _ := engine.Marshal(&engine.Outcomes{all[i]}) // one of many that could be written
+		b, _ := engine.Marshal(&engine.Outcomes{all[i]}) // it was encoded before, with the others
 		switch size := len(b); {
 		case size > mostItem:
 			all[i] = engine.Outcome{Err: tooLarge("what another member answers", size)}
-		case size > room-256*(len(all)-i): // for the refusals to come
+		case size > room-256*(len(all)-i): // reserve for later refusals
 			all[i] = engine.Outcome{Err: flow.Errorf(flow.Busy, "the answer is too large to be sent with others: ask again")}
 		default:
 			room -= size

@@ -21,14 +21,14 @@ func TestALargeValueGetsThere(t *testing.T) {
 	require.Equal(t, large.Command, s.members["b"].effects[0].Command)
 }
 
-// overMax is what a line is lost for that carries more than it may. Where there is much else to do
-// it may be lost for its silence, too.
+// overMax is the error of a connection that carried too much. On a busy machine the connection may
+// also be lost because it is silent.
 const overMax = "larger than configured max"
 
-// huge is more than a line carries at once.
+// huge is a value that is too large for one message.
 func huge() []byte { return []byte(`"` + strings.Repeat("x", mostRead) + `"`) }
 
-func TestWhatIsTooLargeForALineIsRefusedByItself(t *testing.T) {
+func TestARequestTooLargeForAConnectionIsRefusedAlone(t *testing.T) {
 	s := newStage(t, "a", "b")
 	a, b := s.members["a"].router, s.members["b"]
 	waits, task := make(chan struct{}), s.taskOf("b")
@@ -52,7 +52,7 @@ func TestWhatIsTooLargeForALineIsRefusedByItself(t *testing.T) {
 	require.Zero(t, s.log.count(overMax), "the line was not lost for it")
 }
 
-func TestAnAnswerThatIsTooLargeForALineIsRefusedByItself(t *testing.T) {
+func TestAnAnswerTooLargeForAConnectionIsRefusedAlone(t *testing.T) {
 	s := newStage(t, "a", "b")
 	a, task := s.members["a"].router, s.taskOf("b")
 	job := func(size int) *engine.Claimed {

@@ -19,17 +19,18 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// How soon it is noticed that another member is not there, or not any longer.
+// Timeouts for noticing that another member cannot be reached (any more).
 const (
 	dialTimeout = time.Second
-	silence     = time.Second // after which it is asked for a sign of life …
-	signTimeout = time.Second // … and how long that may take
+	silence     = time.Second // time without data after which a ping is sent
+	signTimeout = time.Second // time for the answer to a ping
 	writeStall  = 5 * time.Second
 )
 
-// Peers asks other members of the cluster. Lines to them are opened when they are needed, and kept.
+// Peers sends requests to other members of the cluster. It opens connections when they are needed,
+// and keeps them.
 type Peers struct {
-	// Now is the time of the store; this host's unless it is set before anybody is asked.
+	// Now returns the store's time; by default this host's time. Set it before the first request.
 	Now func() time.Time
 
 	id     Identity
@@ -41,11 +42,11 @@ type Peers struct {
 
 	mu                sync.Mutex
 	conns             map[string]*peerConn // by incarnation
-	loggedUnreachable map[string]bool      // the incarnations that could not be reached
+	loggedUnreachable map[string]bool      // incarnations logged as unreachable
 }
 
-// NewPeers asks in the name of a member. trust says for each connection over TLS whom to believe;
-// nil = whom the system does. Close ends it.
+// NewPeers returns Peers for a member. trust returns the TLS settings for each connection; nil =
+// the system's certificates. Call Close at the end.
 func NewPeers(id Identity, trust func() *tls.Config, log *slog.Logger) *Peers {
 	p := &Peers{Now: time.Now, id: id, log: log, loggedUnreachable: map[string]bool{}, conns: map[string]*peerConn{}}
 	p.client = &http.Client{Transport: packets.Whole{Transport: peerTransport(trust)}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -53,7 +54,7 @@ func NewPeers(id Identity, trust func() *tls.Config, log *slog.Logger) *Peers {
 	return p
 }
 
-// peerTransport speaks HTTP/2 alone, with or without TLS, and goes through no proxy.
+// peerTransport uses only HTTP/2, with or without TLS, and no proxy.
 func peerTransport(trust func() *tls.Config) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
@@ -65,7 +66,7 @@ func peerTransport(trust func() *tls.Config) *http.Transport {
 	}
 }
 
-// dialTLS dials over TLS with the trust of that moment.
+// dialTLS connects with the TLS settings of that moment.
 func dialTLS(dialer *net.Dialer, trust func() *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		cfg := &tls.Config{}
@@ -79,7 +80,7 @@ func dialTLS(dialer *net.Dialer, trust func() *tls.Config) func(ctx context.Cont
 	}
 }
 
-// Close ends all lines and waits for what they did.
+// Close closes all connections and waits for their goroutines.
 func (p *Peers) Close() {
 	p.mu.Lock()
 	p.cancel()
@@ -88,7 +89,7 @@ func (p *Peers) Close() {
 	p.client.CloseIdleConnections()
 }
 
-// Keep ends the lines to all but those who live.
+// Keep closes the connections to members that are not alive.
 func (p *Peers) Keep(alive func(incarnation string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +101,7 @@ func (p *Peers) Keep(alive func(incarnation string) bool) {
 	}
 }
 
-// Ask asks another member; a Refusal is an error.
+// Ask sends a request to another member; a Refusal becomes an error.
 func (p *Peers) Ask(ctx context.Context, to persistence.MemberRow, q engine.Message) (engine.Message, error) {
 	l, err := p.connTo(to)
 	if err != nil {
@@ -113,14 +114,14 @@ func (p *Peers) Ask(ctx context.Context, to persistence.MemberRow, q engine.Mess
 	return m, err
 }
 
-// Tell tells another member something that it does not answer; best effort.
+// Tell sends another member a message without a response; best effort.
 func (p *Peers) Tell(to persistence.MemberRow, m engine.Message) {
 	if l, err := p.connTo(to); err == nil {
-		_ = l.sendMessage(m) // the effort was made
+		_ = l.sendMessage(m) // best effort
 	}
 }
 
-// connTo is that to a member; one that has ended is followed by a new one.
+// connTo returns the connection to a member, and replaces a closed one.
 func (p *Peers) connTo(to persistence.MemberRow) (*peerConn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,8 +152,8 @@ func (p *Peers) logLost(to persistence.MemberRow, why error) {
 	}
 }
 
-// Watch reads the rows of a journal that another member tells as it grows. It ends when that one
-// says so, by an error when it is lost before.
+// Watch reads the rows of a journal from another member as it grows. It ends when that member ends
+// it, and with an error if the member is lost before.
 func (p *Peers) Watch(ctx context.Context, to persistence.MemberRow, q engine.Follow) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -135,7 +135,7 @@ func TestALineIsKeptAsLongAsItsMemberLives(t *testing.T) {
 	require.NotSame(t, first, third)
 }
 
-func TestAQuestionThatNobodyWaitsForAnyLongerIsDropped(t *testing.T) {
+func TestAnAbandonedRequestIsDropped(t *testing.T) {
 	s := newStage(t, "a", "b")
 	begun, dropped := make(chan struct{}), make(chan struct{})
 	s.members["b"].before = func(ctx context.Context) {
@@ -164,8 +164,7 @@ func TestFramesArriveAsTheyWereSent(t *testing.T) {
 	require.ErrorContains(t, frameCodec{}.Unmarshal(append(b, 0), &got), "something follows its end")
 }
 
-// BenchmarkForwardedOrder is what it takes to have another member carry out an order that costs
-// nothing itself.
+// BenchmarkForwardedOrder measures an order that another member carries out at no cost of its own.
 func BenchmarkForwardedOrder(b *testing.B) {
 	for name, parallel := range map[string]int{"one caller": 0, "64 callers": 32} {
 		b.Run(name, func(b *testing.B) {

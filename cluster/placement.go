@@ -8,41 +8,42 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Self is who looks at a view.
+// Self describes the member that acts on a view.
 type Self struct {
 	Incarnation string
-	TTL         time.Duration // of leases
-	// Steady says that it has held its own lease for a full time to live without trouble. Then the
-	// store was there, and whoever did not renew his lease in that time could have.
+	TTL         time.Duration // TTL of leases
+	// Steady reports whether the member has held its own lease for a full TTL without trouble. Then
+	// the store was available, and every live member could have renewed its lease in that time.
 	Steady bool
 }
 
-// Steps are what a member does about a view.
+// Steps are the actions of a member on a view.
 type Steps struct {
-	Fence []string // members whose lease has run out
-	Claim []int    // shards that nobody owns and that are for it
-	Hand  []int    // shards of its own to hand over, because others have room for them
+	Fence []string // members whose leases have expired
+	Claim []int    // shards without an owner that are meant for it
+	Hand  []int    // own shards to hand over, because others have room for them
 	Again time.Duration
 }
 
-// When a member looks again: soon, as long as something is to happen, here or elsewhere.
+// Intervals until a member reads the store again: short while a change is expected here or
+// elsewhere.
 const (
 	unsettledInterval = 400 * time.Millisecond
 	settledInterval   = 2 * time.Second
 )
 
-// lateLease is what is left of a lease that should have been renewed twice since: its end is waited
-// for.
+// lateLease is the remaining time of a lease that has missed two renewals; a member then expects
+// its end.
 func lateLease(ttl time.Duration) time.Duration { return ttl * 3 / 5 }
 
-// Decide says what a member does about a view. It is a pure function. Members that have different
-// views decide differently; then the store gives a shard to one of them, and later views settle the
-// rest.
+// Decide returns the steps of a member for a view. It is a pure function. Members with different
+// views may decide differently; then the store gives a shard to one of them, and later views settle
+// the rest.
 //
-// Every member that takes part has a share, the same for all: the number of shards by the number of
-// members, rounded up. Nobody claims more than that, and who has more hands the rest over. So
-// nothing moves but what a joiner gets or what somebody has left behind. Which one of those with
-// room gets a shard is told by rendezvous hashing.
+// Every member that takes part has the same share: the number of shards divided by the number of
+// members, rounded up. No member claims more than that, and a member with more hands the surplus
+// over. So shards move only to a joiner, or from a member that is gone. Rendezvous hashing chooses
+// which of the members with room gets a shard.
 func Decide(v *View, self Self) Steps {
 	if !v.Lives(self.Incarnation) {
 		return Steps{}
@@ -55,8 +56,8 @@ func Decide(v *View, self Self) Steps {
 	return s
 }
 
-// overdueMembers are those to be fenced. Somebody who was where this member is now cannot live on
-// beside it, so for him no steadiness is needed.
+// overdueMembers returns the members to fence. An earlier incarnation at the place of this member
+// cannot be alive any more, so it is fenced even if this member is not steady.
 func overdueMembers(v *View, self Self) []string {
 	me, _ := v.Member(self.Incarnation)
 	var found []string
@@ -68,22 +69,22 @@ func overdueMembers(v *View, self Self) []string {
 	return found
 }
 
-// isPredecessor reports whether somebody was where another member is now.
+// isPredecessor reports whether m is an earlier incarnation with the same name and URL.
 func isPredecessor(m, later persistence.MemberRow) bool {
 	return m.Name == later.Name && m.URL == later.URL && m.JoinedAt < later.JoinedAt
 }
 
-// isExpired reports whether a lease has run out.
+// isExpired reports whether a lease has expired.
 func isExpired(v *View, m persistence.MemberRow) bool { return m.Over(v.Now.UnixMilli()) }
 
-// shardPlacement is a view from which it is told who is to own what.
+// shardPlacement computes the future owners of shards from a view.
 type shardPlacement struct {
 	view        *View
 	takers      []shardTaker
 	share       int
-	counts      map[string]int // shards of each owner, those included that are for it
-	hasUnowned  bool           // somebody has to claim something
-	allDraining bool           // nobody stays
+	counts      map[string]int // shards of each owner, including those meant for it
+	hasUnowned  bool           // some shards must be claimed
+	allDraining bool           // every member is draining
 }
 
 type shardTaker struct {
@@ -95,7 +96,8 @@ func newPlacement(v *View) *shardPlacement {
 	p := &shardPlacement{view: v, counts: v.countShards()}
 	living := v.Living()
 	staying := slices.DeleteFunc(slices.Clone(living), func(m persistence.MemberRow) bool { return m.Draining })
-	if p.allDraining = len(staying) == 0; p.allDraining { // until they are gone, somebody has to do it
+	// until they are gone, they must serve all shards
+	if p.allDraining = len(staying) == 0; p.allDraining {
 		staying = living
 	}
 	for _, m := range staying {
@@ -105,8 +107,8 @@ func newPlacement(v *View) *shardPlacement {
 	return p
 }
 
-// claimableShards goes through what nobody owns, and says what of it is for a member. What is for
-// one whose lease has run out waits until that one is fenced, or renews.
+// claimableShards goes through the shards without an owner and returns those meant for a member.
+// Shards meant for a member with an expired lease wait until it is fenced or renews.
 func (p *shardPlacement) claimableShards(me string) []int {
 	p.hasUnowned = p.counts[""] > 0
 	if !p.hasUnowned {
@@ -126,8 +128,9 @@ func (p *shardPlacement) claimableShards(me string) []int {
 	return mine
 }
 
-// preferredOwner is who gets a shard: of those with room the one whose hash with it is the largest.
-// For a shard that nobody owns there always is one: the shares of all are no less than all shards.
+// preferredOwner returns the member that should get a shard: among those with room, the one with
+// the largest hash with the shard. For a shard without an owner there is always one, because the
+// shares add up to at least all shards.
 func (p *shardPlacement) preferredOwner(shard int) string {
 	var best string
 	var most uint64
@@ -142,8 +145,9 @@ func (p *shardPlacement) preferredOwner(shard int) string {
 	return best
 }
 
-// planTransfers says who is to have what a member hands over: whoever would claim it, if his lease
-// runs, so that he need not. Nobody gets what none of them has room for.
+// planTransfers returns the receivers of shards that a member hands over: the member that would
+// claim the shard, if its lease runs, so that it need not claim it. If none of them has room, the
+// shard gets no owner.
 func planTransfers(v *View, me string, shards []int) []persistence.Transfer {
 	p := newPlacement(v)
 	p.takers = slices.DeleteFunc(p.takers, func(t shardTaker) bool { return t.Incarnation == me || isExpired(v, t.MemberRow) })
@@ -156,8 +160,8 @@ func planTransfers(v *View, me string, shards []int) []persistence.Transfer {
 	return given
 }
 
-// surplusShards is what a member has beyond its share, as far as others have room for it and a
-// lease that runs. It keeps what rendezvous hashing would rather give to it.
+// surplusShards returns the shards of a member above its share, as far as other members with a
+// running lease have room. It keeps the shards with the largest hashes.
 func (p *shardPlacement) surplusShards(me string) []int {
 	beyond := p.counts[me] - p.shareOf(me)
 	beyond = min(beyond, p.freeCapacity(me))
@@ -171,7 +175,7 @@ func (p *shardPlacement) surplusShards(me string) []int {
 	return given
 }
 
-// shareOf is 0 for who goes.
+// shareOf returns the share of a member, 0 if it is leaving.
 func (p *shardPlacement) shareOf(member string) int {
 	if slices.ContainsFunc(p.takers, func(t shardTaker) bool { return t.Incarnation == member }) {
 		return p.share
@@ -179,7 +183,7 @@ func (p *shardPlacement) shareOf(member string) int {
 	return 0
 }
 
-// freeCapacity is how many more shards the others take who can.
+// freeCapacity returns how many more shards the other members with running leases can take.
 func (p *shardPlacement) freeCapacity(me string) int {
 	room := 0
 	for _, t := range p.takers {
@@ -190,7 +194,7 @@ func (p *shardPlacement) freeCapacity(me string) int {
 	return room
 }
 
-// nextLook is when to look again if nothing is heard until then.
+// nextLook returns when to read the store again if there is no hint before.
 func (p *shardPlacement) nextLook(self Self) time.Duration {
 	wait := settledInterval
 	if p.hasUnowned {
@@ -211,8 +215,7 @@ func (p *shardPlacement) nextLook(self Self) time.Duration {
 	return wait
 }
 
-// hashName is FNV-1a, which is skewed for names that resemble each other, so it is mixed before it
-// is compared.
+// hashName returns FNV-1a, mixed because it is skewed for similar names.
 func hashName(name string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(name) {

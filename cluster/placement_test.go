@@ -14,7 +14,7 @@ import (
 
 const ttl = 2 * time.Second
 
-// table is a store of members and shards that does at once what it is told.
+// table is a store of members and shards in memory.
 type table struct{ persistence.Cluster }
 
 func newTable() *table {
@@ -58,7 +58,7 @@ func (c *table) view() *View {
 	return NewView(&v)
 }
 
-// do carries out what a member decides by a view, as far as the store lets it.
+// do carries out a member's steps for a view, as far as the store permits.
 func (c *table) do(me string, v *View) {
 	s := Decide(v, Self{me, ttl, true})
 	for _, name := range s.Fence {
@@ -79,8 +79,8 @@ func (c *table) do(me string, v *View) {
 	}
 }
 
-// settle lets the members decide, one after the other by chance, until nobody has anything left to
-// do. Each looks at a view that may be stale steps old.
+// settle lets the members act in random order until there is nothing left to do. Each uses a view
+// that may be up to stale steps old.
 func (c *table) settle(t require.TestingT, rng *rand.Rand, stale int) (moves int) {
 	views := []*View{c.view()}
 	for !c.settled() {
@@ -130,7 +130,7 @@ func TestEveryMemberOwnsItsShare(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatAJoinerGetsMoves(t *testing.T) {
+func TestAJoinMovesOnlyTheShardsOfTheJoiner(t *testing.T) {
 	for n := 1; n < 10; n++ {
 		rng, c := rand.New(rand.NewPCG(uint64(n), 0)), newTable()
 		c.join(names(n)...)
@@ -148,7 +148,7 @@ func TestOnlyWhatAJoinerGetsMoves(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatSomebodyLeavesBehindMoves(t *testing.T) {
+func TestOnlyShardsOfMembersThatAreGoneMove(t *testing.T) {
 	for n := 2; n <= 10; n++ {
 		for how, end := range map[string]func(c *table){
 			"fenced":   func(c *table) { c.row("troupe-0").Until = c.Now },
@@ -172,7 +172,7 @@ func TestOnlyWhatSomebodyLeavesBehindMoves(t *testing.T) {
 	}
 }
 
-// However old what members see is, they come to rest, with everything owned and nobody above his
+// However old the members' views are, they settle, with every shard owned and no member above its
 // share.
 func TestStaleViewsSettle(t *testing.T) {
 	for seed := range uint64(50) {
@@ -198,7 +198,7 @@ func TestStaleViewsSettle(t *testing.T) {
 }
 
 func TestShardsAreSpreadOverMembersWithSimilarNames(t *testing.T) {
-	// All is free and one of ten dies: what it had goes to all others alike, by the hash.
+	// One of ten members dies: its shards spread evenly over all others, by the hash.
 	c := newTable()
 	c.join(names(10)...)
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -216,7 +216,7 @@ func TestShardsAreSpreadOverMembersWithSimilarNames(t *testing.T) {
 	}
 }
 
-func TestWhatAMemberDoesAboutAView(t *testing.T) {
+func TestDecideReturnsTheStepsForAView(t *testing.T) {
 	steady, shaky := Self{"a", ttl, true}, Self{"a", ttl, false}
 	all := persistence.AllShards()
 	for name, tt := range map[string]struct {
@@ -282,7 +282,7 @@ func TestWhatAMemberDoesAboutAView(t *testing.T) {
 	}
 }
 
-func TestWhatIsHandedOverIsForWhoWouldClaimIt(t *testing.T) {
+func TestShardsGoToTheMemberThatWouldClaimThem(t *testing.T) {
 	c := newTable()
 	c.join(names(4)...)
 	c.settle(t, rand.New(rand.NewPCG(1, 1)), 0)
@@ -304,7 +304,7 @@ func TestWhatIsHandedOverIsForWhoWouldClaimIt(t *testing.T) {
 	}
 }
 
-func TestNothingIsGivenToALeaseThatHasRunOutNorWhereThereIsNoRoom(t *testing.T) {
+func TestShardsGoOnlyToMembersWithRoomAndARunningLease(t *testing.T) {
 	c := newTable()
 	c.join("a", "b", "c")
 	c.give("a", persistence.AllShards()...)
@@ -365,7 +365,7 @@ func TestAClusterIsWholeWhenNothingWaitsForTheEndOfALease(t *testing.T) {
 	}
 }
 
-// unowned are the shards that nobody owns.
+// unowned returns the shards without an owner.
 func (v *View) unowned() (shards []int) {
 	for shard := range v.Owners {
 		if v.Owner(shard) == "" {

@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// Exchange carries out orders at the members that own their tasks. Each of them claims jobs of its
-// own, about as many as it has orders: a job that begins by an order begins where that is carried
-// out.
+// Exchange carries out orders at the members that own their tasks. At each of them it also claims
+// about as many jobs as it has orders there, because a job that begins by an order begins at the
+// same member.
 func (r *Router) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
-	if err := x.Next.Check(); err != nil { // else it would be told of each order
+	if err := x.Next.Check(); err != nil { // otherwise each order would return this error
 		return engine.Exchanged{}, err
 	}
 	p, err := r.awaitStart(ctx)
@@ -28,7 +28,7 @@ func (r *Router) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchan
 	return engine.Exchanged{Outcomes: outcomes, Jobs: m.next.jobs}, nil
 }
 
-// giveBack returns jobs that were claimed for one who did not wait for them.
+// giveBack returns claimed jobs whose poller did not wait for them.
 func (r *Router) giveBack(jobs engine.Jobs) {
 	if len(jobs) == 0 {
 		return
@@ -39,22 +39,23 @@ func (r *Router) giveBack(jobs engine.Jobs) {
 	}
 	ctx, cancel := r.cfg.Host.Within(r.ctx, r.cfg.Patience)
 	defer cancel()
-	_ = engine.GiveBack(ctx, r, claims) // else others get them when the claims run out
+	_ = engine.GiveBack(ctx, r, claims) // on failure other pollers get them when the claims expire
 }
 
-// maxClaimed is how many bytes of jobs all members bring together, unless single ones have more.
+// maxClaimed limits the total bytes of jobs from all members, unless a single job is larger.
 const maxClaimed = 8 << 20
 
-// jointClaim is what is claimed beside orders, by each member once. Nil claims nothing.
+// jointClaim is the claim of jobs that is split among members, each asked once. Nil claims nothing.
 type jointClaim struct {
 	poll             engine.Poll
-	remaining, bytes int // that may still be asked for
+	remaining, bytes int // not yet requested from any member
 
 	mu   sync.Mutex
 	jobs engine.Jobs
 }
 
-// splitPoll is what a member is asked for that gets so many orders; nil = nothing.
+// splitPoll returns the part of the claim for a member that gets the given number of orders; nil =
+// nothing.
 func (n *jointClaim) splitPoll(orders int) *engine.Poll {
 	if n == nil || n.remaining == 0 {
 		return nil
@@ -67,7 +68,7 @@ func (n *jointClaim) splitPoll(orders int) *engine.Poll {
 	return &p
 }
 
-// takeRest is what is left for this member, which is the last one to be asked.
+// takeRest returns the rest of the claim for this member, which is asked last.
 func (n *jointClaim) takeRest() *engine.Poll {
 	if n == nil {
 		return nil

@@ -62,7 +62,7 @@ func TestOrdersThatAreAskedForAgainClaimNothingMore(t *testing.T) {
 	require.Empty(t, s.members["c"].wanted)
 }
 
-func TestJobsThatWereClaimedForOneWhoDidNotWaitAreGivenBack(t *testing.T) {
+func TestJobsClaimedForAPollerThatHasGoneAreReturned(t *testing.T) {
 	s := newStage(t, "a", "b")
 	a := s.members["a"]
 	ctx, leave := context.WithCancel(soon(t))
@@ -81,7 +81,7 @@ func TestJobsThatWereClaimedForOneWhoDidNotWaitAreGivenBack(t *testing.T) {
 	require.Equal(t, "a", a.effects[1].Command.(flow.GiveBack).Token)
 }
 
-func TestAnExchangeThatAsksForNamesNobodyCanHaveIsRefusedAsAWhole(t *testing.T) {
+func TestAnExchangeWithInvalidNamesIsRefusedAsAWhole(t *testing.T) {
 	s := newStage(t, "a", "b")
 	_, err := s.members["a"].router.Exchange(soon(t), engine.Exchange{Orders: engine.Orders{signal(s.taskOf("a")), signal(s.taskOf("b"))},
 		Next: engine.Poll{Services: []string{strings.Repeat("x", 257)}}})

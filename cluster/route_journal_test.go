@@ -15,7 +15,7 @@ func (p plans) Plan(context.Context, string) (*flow.Plan, error) {
 	return &flow.Plan{FlowID: flowID}, p.err
 }
 
-// journal is what all members share: rows of tasks.
+// journal holds the rows of tasks that all members share.
 type journal struct {
 	mu    sync.Mutex
 	tasks map[string]*stored
@@ -27,7 +27,7 @@ type stored struct {
 	grown chan struct{}
 }
 
-// task is called with the lock.
+// task is called with the lock held.
 func (j *journal) task(id string) *stored {
 	if j.tasks[id] == nil {
 		j.tasks[id] = &stored{grown: make(chan struct{})}
@@ -35,7 +35,7 @@ func (j *journal) task(id string) *stored {
 	return j.tasks[id]
 }
 
-// begin reports whether there was no such task.
+// begin creates a task and reports whether it is new.
 func (j *journal) begin(id string) bool {
 	j.mu.Lock()
 	begun := len(j.task(id).rows) > 0

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// DoAll carries out orders that may be repeated, at the members that own their tasks, all at once.
+// DoAll carries out repeatable orders at the members that own their tasks, all at once.
 func (r *Router) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
 	p, err := r.awaitStart(ctx)
 	if err != nil {
@@ -20,7 +20,7 @@ func (r *Router) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcom
 	return r.newBatch(p, orders).askAll(ctx)
 }
 
-// askAll asks for all orders, until they are answered or the caller's patience ends.
+// askAll sends all orders until they are answered or the caller's patience ends.
 func (m *orderBatch) askAll(ctx context.Context) (engine.Outcomes, error) {
 	r, p := m.r, m.p
 	patient, cancel := r.withPatience(ctx)
@@ -46,14 +46,14 @@ func (m *orderBatch) askAll(ctx context.Context) (engine.Outcomes, error) {
 	}
 }
 
-// orderBatch are orders that are being carried out.
+// orderBatch is a batch of orders in progress.
 type orderBatch struct {
 	r        *Router
 	p        *localMember
 	orders   engine.Orders
 	outcomes engine.Outcomes
-	open     []int       // those that have to be asked for (again)
-	next     *jointClaim // what is claimed beside; nil = nothing
+	open     []int       // orders to send (again)
+	next     *jointClaim // claim of jobs beside the orders; nil = none
 }
 
 func (r *Router) newBatch(p *localMember, orders engine.Orders) *orderBatch {
@@ -64,8 +64,8 @@ func (r *Router) newBatch(p *localMember, orders engine.Orders) *orderBatch {
 	return m
 }
 
-// askOwners asks the owner of each open order once: this member with ctx, others with what is left
-// of their time.
+// askOwners sends each open order once to its owner: to this member with ctx, to others with the
+// time that is left.
 func (m *orderBatch) askOwners(ctx, patient context.Context) {
 	here, there := m.byOwner()
 	work := host.Group{Host: &m.r.cfg.Host}
@@ -84,14 +84,14 @@ func (m *orderBatch) askOwners(ctx, patient context.Context) {
 	work.Wait()
 }
 
-// ownedOrders are orders that another member has to carry out.
+// ownedOrders are orders for another member.
 type ownedOrders struct {
 	to     persistence.MemberRow
 	orders []int
 }
 
-// byOwner says which are for this member, and which for others, in the order in which these come
-// first.
+// byOwner returns the orders for this member, and those for each other member in order of their
+// first appearance.
 func (m *orderBatch) byOwner() (here []int, there []*ownedOrders) {
 	by := map[string]*ownedOrders{}
 	for _, i := range m.open {
@@ -111,13 +111,13 @@ func (m *orderBatch) byOwner() (here []int, there []*ownedOrders) {
 	return here, there
 }
 
-// What is asked of another member at once, unless a single order has more bytes.
+// Limits of one request to another member, unless a single order is larger.
 const (
 	mostOrders = 500
 	orderBytes = 4 << 20
 )
 
-// splitOrders cuts orders into what one question holds.
+// splitOrders splits orders into requests.
 func (m *orderBatch) splitOrders(orders []int) (parts [][]int) {
 	begin, bytes := 0, 0
 	for n, i := range orders {
@@ -131,7 +131,7 @@ func (m *orderBatch) splitOrders(orders []int) (parts [][]int) {
 	return append(parts, orders[begin:])
 }
 
-// commandBytes is about how many bytes a command's values have.
+// commandBytes returns the approximate size of a command's values.
 func commandBytes(cmd flow.Command) (n int) {
 	switch c := cmd.(type) {
 	case flow.Signal:
@@ -146,7 +146,7 @@ func commandBytes(cmd flow.Command) (n int) {
 	return n
 }
 
-// storeOutcomes has orders answered by one who is asked, and keeps the outcomes in their places.
+// storeOutcomes calls by with orders and stores the outcomes in their places.
 func (m *orderBatch) storeOutcomes(orders []int, by func(engine.Orders) (engine.Outcomes, error)) {
 	asked := make(engine.Orders, len(orders))
 	for n, i := range orders {
@@ -162,7 +162,7 @@ func (m *orderBatch) storeOutcomes(orders []int, by func(engine.Orders) (engine.
 	}
 }
 
-// doLocally has the member on this host carry out orders, and claim jobs unless claim is nil.
+// doLocally makes the member on this host carry out orders, and claim jobs unless claim is nil.
 func (m *orderBatch) doLocally(ctx context.Context, orders engine.Orders, claim *engine.Poll) (engine.Outcomes, error) {
 	if claim == nil {
 		return m.p.local.DoAll(ctx, orders)
@@ -172,7 +172,7 @@ func (m *orderBatch) doLocally(ctx context.Context, orders engine.Orders, claim 
 	return done.Outcomes, err
 }
 
-// forwardOrders has another member do so with orders of its tasks.
+// forwardOrders makes another member carry out orders of its tasks.
 func (m *orderBatch) forwardOrders(ctx context.Context, to persistence.MemberRow, orders engine.Orders, claim *engine.Poll) (outcomes engine.Outcomes, err error) {
 	if claim == nil {
 		var done *engine.Outcomes
@@ -199,16 +199,16 @@ func (m *orderBatch) forwardOrders(ctx context.Context, to persistence.MemberRow
 	return outcomes, nil
 }
 
-// isMovedOrder is again, of any order.
+// isMovedOrder is isRetryable for any order.
 func isMovedOrder(_ engine.Order, err error) bool { return isRetryable(err) }
 
-// retainOpen keeps open what failed so that it is worth another try.
+// retainOpen keeps only the open orders whose errors are worth another try.
 func (m *orderBatch) retainOpen(open func(engine.Order, error) bool) {
 	m.open = slices.DeleteFunc(m.open, func(i int) bool { return !open(m.orders[i], m.outcomes[i].Err) })
 }
 
-// giveUp says of what is still open that it could not be asked. Its own error is that the caller
-// did not wait.
+// giveUp sets the errors of the orders that are still open. It returns an error only if the caller
+// has stopped waiting.
 func (m *orderBatch) giveUp(ctx context.Context) error {
 	for _, i := range m.open {
 		err := giveUp(ctx, m.orders[i].Task, m.outcomes[i].Err)

@@ -14,8 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// actorless is a member that does what is asked without any actors, for the tasks that it really
-// owns.
+// actorless is a member that answers without actors, for the tasks that it really owns.
 type actorless struct {
 	s      *stage
 	name   string
@@ -24,11 +23,11 @@ type actorless struct {
 	views  *lying
 
 	mu      sync.Mutex
-	done    map[string]engine.Outcome // by request
+	done    map[string]engine.Outcome // by request id
 	effects []engine.Order
-	asked   int         // how often
-	busy    int         // how often it will say so
-	cut     atomic.Bool // it does not reach the store
+	asked   int         // number of requests
+	busy    int         // number of requests that it will answer with Busy
+	cut     atomic.Bool // it cannot reach the store
 	before  func(ctx context.Context)
 	after   func()
 	errands engine.Errands
@@ -37,7 +36,7 @@ type actorless struct {
 	offered []engine.Offer
 	heard   []engine.News
 	wanted  []engine.Poll
-	deaf    chan struct{} // closed when it takes note again
+	deaf    chan struct{} // closed when it records news again
 }
 
 func (m *actorless) owns(task string) error {
@@ -104,7 +103,7 @@ func (m *actorless) tooMuch() bool {
 	return m.busy >= 0
 }
 
-// die is the end of a member's host.
+// die simulates the end of a member's host.
 func (m *actorless) die() {
 	m.server.Listener.Close()
 	m.server.CloseClientConnections()
@@ -229,7 +228,7 @@ func (m *actorless) Heard(news engine.News) {
 	}
 }
 
-// told is what it was told, in its order.
+// told returns the news received, in order.
 func (m *actorless) told() []engine.News {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Mention tells the other members of something that nobody waits for, on the way that they are
-// asked on. It may get lost, and never blocks.
+// Mention sends news to the other members without waiting, over the connections for requests. The
+// news may get lost; Mention never blocks.
 func (o Others) Mention(news engine.News) {
 	p := o.r.place.Load()
 	if p == nil {
@@ -28,17 +28,16 @@ func (o Others) Mention(news engine.News) {
 	}
 }
 
-// Announce has all other members take note of something, and tries again with those that cannot be
-// reached yet. It returns when they have, or when ctx ends: false = not all of them have.
+// Announce makes all other members record news, and retries members that cannot be reached yet. It
+// returns true when all have recorded them, and false if ctx ends before.
 func (o Others) Announce(ctx context.Context, news engine.News) bool {
 	p := o.r.place.Load()
-	return p == nil || // this one has not come yet
+	return p == nil || // this member has not joined yet
 		o.announceUntil(ctx, p, map[string]bool{p.me: true}, &news)
 }
 
-// Inform has the other members take note of something likewise, but for those who did not just now
-// when ctx had run out: they are left out for a while, so that of many who have something to tell
-// one waits for them.
+// Inform makes the other members record news like Announce, but skips members that recently failed
+// to do so before ctx ended. So of many callers only one waits for such a member.
 func (o Others) Inform(ctx context.Context, news engine.News) {
 	p := o.r.place.Load()
 	if p == nil {
@@ -51,7 +50,7 @@ func (o Others) Inform(ctx context.Context, news engine.News) {
 	})
 	all := o.announceUntil(ctx, p, told, &news)
 	if !all && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return // nobody waits any longer: that says nothing of the others
+		return // the caller stopped waiting, which shows nothing about the others
 	}
 	for _, m := range left {
 		o.r.unresponsive.recordResponse(m.Incarnation, !told[m.Incarnation], o.r.cfg.Host.Now())
@@ -70,7 +69,8 @@ func (o Others) announceUntil(ctx context.Context, p *localMember, told map[stri
 	}
 }
 
-// announceNews asks everybody once who has not been told. False: somebody has to be asked again.
+// announceNews sends the news once to each member that has not recorded them. It returns false if a
+// member has to be asked again.
 func (o Others) announceNews(ctx context.Context, p *localMember, v *View, told map[string]bool, news *engine.News) bool {
 	all := true
 	var open []persistence.MemberRow
@@ -94,17 +94,17 @@ func (o Others) announceNews(ctx context.Context, p *localMember, v *View, told 
 	return all
 }
 
-// leftOutTime is for how long nobody waits for a member that did not take note in time.
+// leftOutTime is how long a member is skipped after it did not record news in time.
 const leftOutTime = 3 * time.Second
 
-// unresponsiveMembers are the members that did not take note in time, and until when they are left
-// out.
+// unresponsiveMembers holds the members that did not record news in time, and until when they are
+// skipped.
 type unresponsiveMembers struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// isLeftOut reports whether a member is left out. When that is over one tries again, for all.
+// isLeftOut reports whether a member is skipped. After that time one caller tries again, for all.
 func (d *unresponsiveMembers) isLeftOut(incarnation string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,13 +115,14 @@ func (d *unresponsiveMembers) isLeftOut(incarnation string, now time.Time) bool 
 	return now.Before(until)
 }
 
-// recordResponse keeps whether a member does not respond.
+// recordResponse stores whether a member is unresponsive.
 func (d *unresponsiveMembers) recordResponse(incarnation string, is bool, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.until, incarnation)
 	if is {
-		maps.DeleteFunc(d.until, func(_ string, until time.Time) bool { return now.Sub(until) > time.Minute }) // members come and go
+		// drops members that are gone
+		maps.DeleteFunc(d.until, func(_ string, until time.Time) bool { return now.Sub(until) > time.Minute })
 		d.until[incarnation] = now.Add(leftOutTime)
 	}
 }

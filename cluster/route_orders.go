@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// StartTask begins a task at the member that owns its shard.
+// StartTask starts a task at the member that owns its shard.
 func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
 	n.Traced = cmp.Or(n.Traced, engine.TracedOf(ctx))
 	p, err := r.awaitStart(ctx)
@@ -43,17 +43,18 @@ func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 		return *m, nil
 	})
 	if n.Key == "" && n.ID == "" && err == nil {
-		started.Created = true // its id was made just now: whoever created it, the one who asks began it
+		// the id is new, so this request created the task, even if an earlier try did it
+		started.Created = true
 	}
 	return started, err
 }
 
-// freeTries is how many ids are tried until one belongs to this member, if it owns any shards to
-// speak of.
+// freeTries is the number of ids to try until one belongs to this member, if it owns any
+// significant number of shards.
 const freeTries = 1000
 
-// reachableID returns the id of a task that may have any: the given one, unless the member that
-// would own it cannot be reached for the moment. Then it is one that this member owns.
+// reachableID returns the id for a task whose id is free to choose: the given one, unless its owner
+// cannot be reached at the moment. Then it returns one that this member owns.
 func (r *Router) reachableID(p *localMember, id string) string {
 	to, _, nobody := p.findOwner(id)
 	if nobody == nil && !r.unreachable.has(to.Incarnation) {
@@ -71,8 +72,8 @@ func (r *Router) reachableID(p *localMember, id string) string {
 	return id
 }
 
-// probeMember asks a member that could not be reached for nothing, so that it is noticed when it
-// can be. It does not wait.
+// probeMember sends an empty request to a member that could not be reached, to notice when it can
+// be reached again. It does not wait.
 func (r *Router) probeMember(to persistence.MemberRow) {
 	if !r.unreachable.isDue(to.Incarnation, r.cfg.Host.Now()) {
 		return
@@ -80,11 +81,12 @@ func (r *Router) probeMember(to persistence.MemberRow) {
 	r.work.Run(func() {
 		ctx, cancel := r.cfg.Host.Within(r.ctx, probeTime)
 		defer cancel()
-		_, _ = askMember[*engine.Outcomes](ctx, r, to, &engine.Orders{}) // question notes how it went
+		// askMember records the result
+		_, _ = askMember[*engine.Outcomes](ctx, r, to, &engine.Orders{})
 	})
 }
 
-// planReadError says in the words of an engine that a plan could not be read.
+// planReadError returns the engine's error for a plan that could not be read.
 func planReadError(err error) error {
 	if errors.Is(err, persistence.ErrUnavailable) {
 		return fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
@@ -115,7 +117,7 @@ func (r *Router) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 	})
 }
 
-// askMember asks another member, and wants one kind of answer.
+// askMember sends a request to another member, and expects one type of response.
 func askMember[A engine.Message](ctx context.Context, r *Router, to persistence.MemberRow, q engine.Message) (answer A, err error) {
 	m, err := r.cfg.Peers.Ask(ctx, to, q)
 	r.unreachable.recordReach(to.Incarnation, err)
@@ -127,7 +129,7 @@ func askMember[A engine.Message](ctx context.Context, r *Router, to persistence.
 	return answer, ofAnother(err)
 }
 
-// askOwner asks the owner of a task, whoever that is, again when it is another one now or cannot be
+// askOwner sends a request to the owner of a task. It retries if the owner has changed or cannot be
 // reached, until the caller's patience ends.
 func askOwner[A any](r *Router, ctx context.Context, task string, here func(context.Context) (A, error), there func(context.Context, persistence.MemberRow) (A, error)) (answer A, err error) {
 	p := r.place.Load()
@@ -159,8 +161,8 @@ func askOwner[A any](r *Router, ctx context.Context, task string, here func(cont
 	}
 }
 
-// storeAway returns why the store cannot be reached from this host; nil = it can, so waiting for
-// another member makes sense.
+// storeAway returns why this host cannot reach the store; nil = it can, so waiting for another
+// member makes sense.
 func (p *localMember) storeAway() error {
 	if err := p.local.Ready(); errors.Is(err, engine.ErrUnavailable) {
 		return err
@@ -168,7 +170,7 @@ func (p *localMember) storeAway() error {
 	return nil
 }
 
-// withPatience is how long a caller waits for an owner to be reached.
+// withPatience limits how long a caller waits for an owner, unless the caller has a deadline.
 func (r *Router) withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
@@ -176,14 +178,14 @@ func (r *Router) withPatience(ctx context.Context) (context.Context, context.Can
 	return r.cfg.Host.Within(ctx, r.cfg.Patience)
 }
 
-// giveUp is what a caller hears when its patience, or ours, has ended. Another member may reach the
-// one that this one does not.
+// giveUp returns the error for a caller after its patience, or ours, has ended. Another member may
+// reach the owner that this one cannot reach.
 func giveUp(ctx context.Context, task string, err error) error {
 	late, cut := errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && late:
 		return ctx.Err()
-	case late || cut: // whose context that was is nothing to the caller
+	case late || cut: // the context was not the caller's
 		return engine.Unable(flow.Errorf(flow.Busy, "task %s: the member that has it has not answered in time: try again in a moment", task))
 	}
 	return engine.Unable(flow.Errorf(flow.Busy, "task %s cannot be reached for the moment: %v: try again in a moment", task, err))

@@ -12,14 +12,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Others reaches what other members own and carry, for the member on this host.
+// Others gives the member on this host access to the tasks and jobs of the other members.
 type Others struct{ r *Router }
 
-// Others is what the member on this host needs to know of the rest of the cluster.
+// Others returns the access to the rest of the cluster.
 func (r *Router) Others() Others { return Others{r} }
 
-// Do carries out orders at whoever owns their tasks, here or elsewhere, until they are answered or
-// ctx ends; each may be repeated. That somebody is busy is no answer, but to a claim: there are
+// Do carries out orders at the owners of their tasks, here or elsewhere, until they are answered or
+// ctx ends; each may be repeated. A busy error is retried, except for a claim, because there are
 // other jobs.
 func (o Others) Do(ctx context.Context, orders engine.Orders) engine.Outcomes {
 	p, err := o.r.awaitStart(ctx)
@@ -51,7 +51,7 @@ func isUnanswered(o engine.Order, err error) bool {
 	return isRetryable(err) || flow.ErrorKindOf(err) == flow.Busy || errors.Is(err, engine.ErrUnavailable)
 }
 
-// Owner is who has a task as far as is known here; "" = nobody for the moment.
+// Owner returns the owner of a task as known here; "" = none at the moment.
 func (o Others) Owner(task string) string {
 	p := o.r.place.Load()
 	if p == nil {
@@ -64,8 +64,8 @@ func (o Others) Owner(task string) string {
 	return to.Incarnation
 }
 
-// Carry has another member, by its incarnation, carry out jobs, or let go of some. Without an error
-// that is its business from now on.
+// Carry makes another member, given by its incarnation, carry out jobs or stop some. Without an
+// error that member is responsible from now on.
 func (o Others) Carry(ctx context.Context, carrier string, errands engine.Errands) error {
 	p, err := o.r.awaitStart(ctx)
 	if err != nil {
@@ -79,8 +79,8 @@ func (o Others) Carry(ctx context.Context, carrier string, errands engine.Errand
 	return err
 }
 
-// Stir tells the owners of keys that something has changed about them; best effort, it never
-// blocks. A key is where a task of its name would be.
+// Stir notifies the owners of keys of a change; best effort, it never blocks. A key belongs to the
+// shard of a task with its name.
 func (o Others) Stir(keys engine.Keys) {
 	p := o.r.place.Load()
 	if p == nil {
@@ -90,7 +90,7 @@ func (o Others) Stir(keys engine.Keys) {
 	for _, key := range keys.Names {
 		to, isHere, nobody := p.findOwner(key)
 		switch {
-		case isHere, nobody != nil: // whoever gets it looks for himself
+		case isHere, nobody != nil: // the future owner checks the key itself
 		case there[to.Incarnation] == nil:
 			there[to.Incarnation] = &ownedKeys{to, []string{key}}
 		default:
@@ -105,18 +105,17 @@ func (o Others) Stir(keys engine.Keys) {
 	}
 }
 
-// ownedKeys are keys that another member owns.
+// ownedKeys are keys of another member.
 type ownedKeys struct {
 	to   persistence.MemberRow
 	keys []string
 }
 
-// Credits tells the other members for which jobs this one has attached workers; best effort, it
+// Credits informs the other members for which jobs this one has attached workers; best effort, it
 // never blocks.
 func (o Others) Credits(c *engine.Credits) { o.sendToAll(c) }
 
-// Wanted tells the other members of jobs, for the pollers that wait there; best effort, it never
-// blocks.
+// Wanted offers jobs to the pollers that wait at other members; best effort, it never blocks.
 func (o Others) Wanted(jobs []engine.Offer) {
 	for part := range slices.Chunk(jobs, mostOrders) {
 		offers := engine.Offers(part)
@@ -136,7 +135,7 @@ func (o Others) sendToAll(m engine.Message) {
 	}
 }
 
-// Alive are the other incarnations that live.
+// Alive returns the other live incarnations.
 func (o Others) Alive() (alive []string) {
 	p := o.r.place.Load()
 	if p == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-func TestThoseWhoAskOthersAreNotRefusedBecauseTheseAreBusy(t *testing.T) {
+func TestOrdersToBusyMembersAreRetried(t *testing.T) {
 	s := newStage(t, "a", "b")
 	b := s.members["b"]
 	b.busy = 3
@@ -35,7 +35,7 @@ func TestThoseWhoAskOthersAreNotRefusedBecauseTheseAreBusy(t *testing.T) {
 	require.Error(t, outcomes[0].Err)
 }
 
-func TestOthersAreToldOfJobs(t *testing.T) {
+func TestOtherMembersGetOffersOfJobs(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	others := s.members["a"].router.Others()
 	require.ElementsMatch(t, []string{"b", "c"}, others.Alive())
@@ -70,7 +70,7 @@ func TestAJobIsGivenToAnotherMember(t *testing.T) {
 	require.Error(t, others.Carry(soon(t), "b", errands))
 }
 
-func TestOthersHaveTakenNoteWhenSomethingIsAnnounced(t *testing.T) {
+func TestAnnounceWaitsUntilOtherMembersHaveRecordedNews(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	others, b, c := s.members["a"].router.Others(), s.members["b"], s.members["c"]
 	news := engine.News{Flows: []string{"f"}, Workers: []engine.Worker{{ID: "w", Load: 3}}}
@@ -86,7 +86,7 @@ func TestOthersHaveTakenNoteWhenSomethingIsAnnounced(t *testing.T) {
 	c.with(func() { require.Len(t, c.heard, 2, "once each time") })
 }
 
-func TestWhoDidNotTakeNoteIsLeftOutForAWhile(t *testing.T) {
+func TestUnresponsiveMembersAreSkippedForAWhile(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	a, c := s.members["a"].router, s.members["c"]
 	others := a.Others()
@@ -113,15 +113,15 @@ func TestWhoDidNotTakeNoteIsLeftOutForAWhile(t *testing.T) {
 	require.True(t, waits())
 }
 
-// stopped is a clock that goes when it is told to. Whatever waits for it waits for something else,
-// too.
+// stopped is a clock that moves only on command. Everything that waits for it waits for something
+// else, too.
 type stopped struct{ at *atomic.Int64 }
 
 func (s stopped) Now() time.Time { return time.Unix(0, s.at.Load()) }
 
 func (s stopped) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
-func TestNobodyWaitsForWhatIsMentioned(t *testing.T) {
+func TestMentionDoesNotWait(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	others, b, c := s.members["a"].router.Others(), s.members["b"], s.members["c"]
 	again := make(chan struct{})
@@ -139,13 +139,13 @@ func TestNobodyWaitsForWhatIsMentioned(t *testing.T) {
 	require.Empty(t, s.members["a"].told())
 }
 
-func TestWhoHasJustBeenMetIsToldToo(t *testing.T) {
+func TestNewlyMetMembersGetNewsToo(t *testing.T) {
 	s := newStage(t, "a", "b")
 	a, b := s.members["a"], s.members["b"]
 	early := *s.truth.Load()
 	early.members = maps.Clone(early.members)
 	row := early.members["b"]
-	row.JoinedAt, row.Until = 500, 2900 // its lease has not been renewed since a came
+	row.JoinedAt, row.Until = 500, 2900 // its lease has not been renewed since a joined
 	early.members["b"] = row
 	a.views.show(&early)
 	time.AfterFunc(50*time.Millisecond, func() { a.views.show(s.truth.Load()) })

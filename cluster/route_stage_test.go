@@ -20,20 +20,20 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// stage is a cluster of members whose engines are fakes, on real listeners. Who owns what is the
-// truth, which the views of members need not tell.
+// stage is a cluster of members with fake engines and real listeners. truth has the real owners;
+// the views of members may differ from it.
 type stage struct {
 	t       testing.TB
 	truth   atomic.Pointer[View]
 	journal *journal
 	members map[string]*actorless
-	ahead   time.Duration // of this host's clock, the store's
+	ahead   time.Duration // difference between the store's clock and this host's
 	log     lines
 }
 
 var ours = Identity{Cluster: "test", Secret: "secret"}
 
-// newStage has members by name, and whoever owns what at the beginning.
+// newStage returns a stage with named members, and random owners of shards.
 func newStage(t testing.TB, names ...string) *stage {
 	s := &stage{t: t, journal: &journal{tasks: map[string]*stored{}}, members: map[string]*actorless{}}
 	for _, name := range names {
@@ -47,7 +47,7 @@ func newStage(t testing.TB, names ...string) *stage {
 	for _, m := range s.members {
 		m.views.show(s.truth.Load())
 		m.router.Start(m.name, m, m.views)
-		t.Cleanup(m.router.Close) // before the servers, which wait for those who ask
+		t.Cleanup(m.router.Close) // before the servers, which wait for their clients
 	}
 	return s
 }
@@ -71,7 +71,7 @@ func (s *stage) join(name string) {
 
 func (s *stage) logger() *slog.Logger { return slog.New(slog.NewTextHandler(&s.log, nil)) }
 
-// view of all members of the stage.
+// view returns a view of all members of the stage.
 func (s *stage) view(generation int64, owners []string) *View {
 	c := &persistence.Cluster{Generation: generation, Owners: owners}
 	for name, m := range s.members {
@@ -80,7 +80,7 @@ func (s *stage) view(generation int64, owners []string) *View {
 	return NewView(c)
 }
 
-// move has a task belong to somebody else from now on. No view tells.
+// move changes the owner of a task without changing any view.
 func (s *stage) move(task, to string) {
 	v := s.truth.Load()
 	owners := slices.Clone(v.Owners)
@@ -90,7 +90,7 @@ func (s *stage) move(task, to string) {
 	s.truth.Store(&next)
 }
 
-// taskOf finds an id that belongs to a member.
+// taskOf returns the id of a task that a member owns.
 func (s *stage) taskOf(name string) string {
 	for i := 0; ; i++ {
 		id := fmt.Sprintf("task-%s-%d", name, i)
@@ -100,7 +100,7 @@ func (s *stage) taskOf(name string) string {
 	}
 }
 
-// lying are views that need not be true. When somebody looks for a better one they become so,
+// lying is a Views with views that may be wrong. They are corrected when a newer view is requested,
 // unless they are stubborn.
 type lying struct {
 	s        *stage
@@ -146,7 +146,7 @@ func (l *lying) Look() {
 
 const flowID = "flow"
 
-// lines are those of a log.
+// lines collects the lines of a log.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -168,7 +168,7 @@ func signal(task string) engine.Order {
 	return engine.Order{Task: task, Command: flow.Signal{Key: "k", Value: []byte("1")}}
 }
 
-// soon fails a test that would hang.
+// soon returns a context that fails a hanging test.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	timer := time.AfterFunc(time.Minute, func() { cancel(fmt.Errorf("it took too long")) })

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Await answers when a task has ended, whoever owns it then.
+// Await waits until a task has ended, whichever member owns it then.
 func (r *Router) Await(ctx context.Context, task string) (status flow.TaskStatus, err error) {
 	err = r.awaitOwner(ctx, &engine.Wait{Task: task}, func(ctx context.Context, local engine.Engine) error {
 		status, err = local.Await(ctx, task)
@@ -22,15 +22,15 @@ func (r *Router) Await(ctx context.Context, task string) (status flow.TaskStatus
 	return status, err
 }
 
-// Appears waits until there is a task, whoever owns it then.
+// Appears waits until a task exists, whichever member owns it then.
 func (r *Router) Appears(ctx context.Context, task string) error {
 	return r.awaitOwner(ctx, &engine.Wait{Task: task, Appears: true}, func(ctx context.Context, local engine.Engine) error {
 		return local.Appears(ctx, task)
 	}, func(flow.TaskStatus) bool { return true })
 }
 
-// awaitOwner asks a task's owner until it answers. While that one cannot be asked the journal
-// tells; of a task that is there done says whether that is the answer.
+// awaitOwner asks a task's owner until it answers. While the owner cannot be reached, it reads the
+// journal; for an existing task done reports whether its status is the answer.
 func (r *Router) awaitOwner(ctx context.Context, q *engine.Wait, here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
 	p, err := r.awaitStart(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *Router) awaitOwner(ctx context.Context, q *engine.Wait, here func(conte
 	}
 }
 
-// interruptedError says why nobody waits any longer.
+// interruptedError returns why the wait was interrupted.
 func (r *Router) interruptedError(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (r *Router) interruptedError(ctx context.Context) error {
 	return errLeaving
 }
 
-// waitOnce asks the present owner, as long as it is that.
+// waitOnce asks the current owner, for as long as it stays the owner.
 func (r *Router) waitOnce(ctx context.Context, p *localMember, q *engine.Wait, here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
 	to, isHere, err := p.findOwner(q.Task)
 	if err != nil {
@@ -77,7 +77,8 @@ func (r *Router) waitOnce(ctx context.Context, p *localMember, q *engine.Wait, h
 	return err
 }
 
-// Watch reads a task's journal from a row on, as it grows, whoever owns the task meanwhile.
+// Watch reads a task's journal from a row on, as it grows, whichever member owns the task
+// meanwhile.
 func (r *Router) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		p, err := r.awaitStart(ctx)
@@ -105,7 +106,7 @@ func (r *Router) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 	}
 }
 
-// journalWatch is one reading of a journal.
+// journalWatch is one read of a journal.
 type journalWatch struct {
 	r     *Router
 	p     *localMember
@@ -114,7 +115,7 @@ type journalWatch struct {
 	yield func(engine.Row, error) bool
 }
 
-// fromOwner reads what the owner tells. True: there is nothing more to be read.
+// fromOwner reads the rows that the owner sends. It returns true if nothing more is to be read.
 func (w *journalWatch) fromOwner(ctx context.Context) (over bool) {
 	to, isHere, err := w.p.findOwner(w.task)
 	if err != nil {
@@ -136,10 +137,11 @@ func (w *journalWatch) fromOwner(ctx context.Context) (over bool) {
 			return true
 		}
 	}
-	return ctx.Err() != nil || isHere && owned.Err() == nil // where another member has told all, the journal says whether that was the end
+	// after the end of another member's rows, the journal shows whether the task has ended
+	return ctx.Err() != nil || isHere && owned.Err() == nil
 }
 
-// yieldRow passes on a row. False: it was the last one.
+// yieldRow passes on a row. It returns false if that was the last one.
 func (w *journalWatch) yieldRow(row engine.Row, err error) bool {
 	if err != nil {
 		w.yield(engine.Row{}, err)
@@ -149,11 +151,11 @@ func (w *journalWatch) yieldRow(row engine.Row, err error) bool {
 	return w.yield(row, nil)
 }
 
-// watched is how much of a journal is read at once.
+// watched limits one read of a journal.
 var watched = persistence.Part{Rows: 200, Bytes: 256 << 10}
 
-// fromJournal reads what there is, when its owner tells nothing. True: there is nothing more to be
-// read.
+// fromJournal reads the stored rows when the owner sends none. It returns true if nothing more is
+// to be read.
 func (w *journalWatch) fromJournal(ctx context.Context) (over bool) {
 	for {
 		row, err := w.r.cfg.Journals.Task(ctx, w.task)
@@ -162,7 +164,7 @@ func (w *journalWatch) fromJournal(ctx context.Context) (over bool) {
 			return true
 		}
 		if err != nil {
-			return ctx.Err() != nil // its owner may be there again when the store is
+			return ctx.Err() != nil // the owner may be reachable again when the store is
 		}
 		rows, err := w.r.cfg.Journals.Rows(ctx, w.task, w.after, watched)
 		if err != nil {
@@ -179,18 +181,18 @@ func (w *journalWatch) fromJournal(ctx context.Context) (over bool) {
 	}
 }
 
-// whileOwned is a context that ends, too, when somebody else owns the task.
+// whileOwned returns a context that also ends when another member owns the task.
 func (r *Router) whileOwned(ctx context.Context, task, by string) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &ownerGuard{r: r, task: task, by: by, cancel: cancel}
 	r.mu.Lock()
 	r.guards[g] = struct{}{}
 	r.mu.Unlock()
-	g.checkOwner() // of a later view it is told
+	g.checkOwner() // views published later are checked by followViews
 	return ctx, g.removeGuard
 }
 
-// ownerGuard looks who owns a task whenever there is a new view.
+// ownerGuard checks the owner of a task with every new view.
 type ownerGuard struct {
 	r        *Router
 	task, by string

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// reading is somebody who watches a task.
+// reading is a reader that watches a task.
 type reading struct {
 	rows chan int64
 	err  chan error
@@ -157,7 +157,7 @@ func TestAPollIsAnsweredWhereItIsAsked(t *testing.T) {
 	require.NoError(t, s.members["b"].router.Ready())
 }
 
-func TestWhoWaitsLongForAnOwnerAsksLessOften(t *testing.T) {
+func TestRetriesForAnOwnerBecomeLessFrequent(t *testing.T) {
 	var p retryBackoff
 	now := time.Unix(0, 0)
 	asked := 0
@@ -171,9 +171,9 @@ func TestWhoWaitsLongForAnOwnerAsksLessOften(t *testing.T) {
 	require.Less(t, asked, 130+720)
 }
 
-// A member that has lost the store knows of its tasks what it knew before, and loses them when its
-// lease ends.
-func TestAMemberThatHasLostTheStoreIsNotTheOneToAnswer(t *testing.T) {
+// A member that has lost the store knows only old state of its tasks, and loses them when its lease
+// ends.
+func TestAMemberThatHasLostTheStoreDoesNotAnswerWaits(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	a, b := s.members["a"].router, s.members["b"]
 	first := s.taskOf("b")

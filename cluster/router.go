@@ -19,35 +19,35 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Views is who tells the router how the cluster looks.
+// Views provides the router's view of the cluster.
 type Views interface {
-	// Current is the newest view that is known; never nil.
+	// Current returns the newest known view; never nil.
 	Current() *View
-	// Changed is closed when there is a view of another generation than that.
+	// Changed returns a channel that is closed when there is a view of another generation.
 	Changed(after int64) <-chan struct{}
-	// Look has the store asked for a newer view soon; it does not wait.
+	// Look requests a newer view from the store soon; it does not wait.
 	Look()
 }
 
-// Journals is what the router reads itself when a task's owner cannot be asked.
+// Journals is the part of the store that the router reads when a task's owner cannot be reached.
 type Journals interface {
 	Task(ctx context.Context, id string) (*persistence.TaskRow, error)
 	Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error)
 }
 
-// Lines is how other members are asked. Peers are the real ones.
+// Lines sends requests to other members. Peers is the real implementation.
 type Lines interface {
-	// Ask asks another member, and waits for its answer. ErrAway: it could not be reached, or was
-	// lost before it answered. What it refuses is an error.
+	// Ask sends a request to another member and waits for the response. It returns ErrAway if the
+	// member could not be reached, or was lost before it answered. A refusal is an error, too.
 	Ask(ctx context.Context, to persistence.MemberRow, q engine.Message) (engine.Message, error)
-	// Tell tells another member something that it does not answer; best effort, it never blocks.
+	// Tell sends another member a message without a response; best effort, it never blocks.
 	Tell(to persistence.MemberRow, m engine.Message)
-	// Watch reads the rows of a journal that another member tells as it grows. It ends when that
-	// one says so, by an error when it is lost before.
+	// Watch reads the rows of a journal from another member as it grows. It ends when that member
+	// ends it, and with an error if the member is lost before.
 	Watch(ctx context.Context, to persistence.MemberRow, q engine.Follow) iter.Seq2[engine.Row, error]
-	// Keep ends the lines to all but those who live.
+	// Keep closes the connections to members that are not alive.
 	Keep(alive func(incarnation string) bool)
-	// Close ends all lines and waits for what they did.
+	// Close closes all connections and waits for their goroutines.
 	Close()
 }
 
@@ -56,27 +56,27 @@ type Plans interface {
 	Plan(ctx context.Context, version string) (*flow.Plan, error)
 }
 
-// RouterConfig says what a router asks. All but TTL, Patience and Host is needed.
+// RouterConfig configures a Router. All fields but TTL, Patience and Host are required.
 type RouterConfig struct {
 	Peers    Lines
 	Journals Journals
 	Plans    Plans
 	Log      *slog.Logger
-	// TTL is that of leases. 0 = DefaultTTL
+	// TTL is the TTL of leases. 0 = DefaultTTL
 	TTL time.Duration
-	// Patience is how long it is tried to reach a task's owner for a caller who sets no deadline.
-	// Default 10 s.
+	// Patience is how long the router tries to reach a task's owner for a caller without a
+	// deadline. Default 10 s.
 	Patience time.Duration
 	Host     host.Host
 }
 
-// Router is the engine of a whole cluster: what is asked of it goes to the member that owns the
-// task, this one or another.
+// Router is the engine of a whole cluster: it sends each request to the member that owns the task,
+// this one or another.
 type Router struct {
 	cfg         RouterConfig
 	place       atomic.Pointer[localMember] // nil before Start
 	started     chan struct{}
-	clusterSeen atomic.Bool // the cluster has been, since this member joined
+	clusterSeen atomic.Bool // the cluster has been whole since this member joined
 	ctx         context.Context
 	cancel      context.CancelFunc
 	work        host.Group
@@ -84,25 +84,26 @@ type Router struct {
 	forwards forwardCounter
 
 	mu     sync.Mutex
-	guards map[*ownerGuard]struct{} // what ends when somebody else owns a task
+	guards map[*ownerGuard]struct{} // guards of requests that end when the owner of a task changes
 
 	unresponsive unresponsiveMembers
 	unreachable  unreachableMembers
 }
 
-// localMember is where the router is.
+// localMember is the member on this host.
 type localMember struct {
-	me             string // incarnation of the member on this host
-	local          engine.Engine
-	views          Views
-	ttl            time.Duration // of leases
-	leaseSightings sync.Map      // when the leases of other incarnations ran out, as first seen; 0 = they were met
+	me    string // incarnation of the member
+	local engine.Engine
+	views Views
+	ttl   time.Duration // TTL of leases
+	// lease ends of other incarnations as first seen; 0 = they were met
+	leaseSightings sync.Map
 }
 
 var _ engine.Engine = (*Router)(nil)
 
-// NewRouter makes a router that answers nothing before Start: the member that it asks on this host
-// has to know it first.
+// NewRouter returns a router that answers nothing before Start, because the local member needs the
+// router first.
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience, cfg.TTL = cmp.Or(cfg.Patience, 10*time.Second), cmp.Or(cfg.TTL, DefaultTTL)
 	r := &Router{cfg: cfg, started: make(chan struct{}), forwards: newForwards(), guards: map[*ownerGuard]struct{}{}, unresponsive: unresponsiveMembers{until: map[string]time.Time{}}, unreachable: unreachableMembers{next: map[string]time.Time{}}}
@@ -111,8 +112,8 @@ func NewRouter(cfg RouterConfig) *Router {
 	return r
 }
 
-// Start tells the router which incarnation of a member it asks on this host, and who tells it of
-// the others. It comes before that member owns anything.
+// Start sets the local member, its incarnation and its views. Call it before that member owns
+// anything.
 func (r *Router) Start(me string, local engine.Engine, views Views) {
 	r.place.Store(&localMember{me: me, local: local, views: views, ttl: r.cfg.TTL})
 	first := views.Current()
@@ -120,7 +121,7 @@ func (r *Router) Start(me string, local engine.Engine, views Views) {
 	r.work.Run(func() { r.followViews(views, first) })
 }
 
-// Close ends what waits for other members.
+// Close ends everything that waits for other members.
 func (r *Router) Close() {
 	r.cancel()
 	r.work.Wait()
@@ -128,8 +129,8 @@ func (r *Router) Close() {
 	r.cfg.Peers.Close()
 }
 
-// followViews has those who wait look again whenever the view has changed, and ends lines to
-// members that are gone.
+// followViews makes the guards check their owners whenever the view has changed, and closes
+// connections to members that are gone.
 func (r *Router) followViews(views Views, v *View) {
 	for r.ctx.Err() == nil {
 		r.cfg.Peers.Keep(v.Lives)
@@ -145,7 +146,7 @@ func (r *Router) followViews(views Views, v *View) {
 	}
 }
 
-// checkGuards has everybody look whose question is for the owner of a task alone.
+// checkGuards makes every guard check the owner of its task.
 func (r *Router) checkGuards() {
 	r.mu.Lock()
 	guards := slices.Collect(maps.Keys(r.guards))
@@ -155,10 +156,10 @@ func (r *Router) checkGuards() {
 	}
 }
 
-// errNobody: nobody owns the task for the moment, because its shard is changing hands.
+// errNobody reports that the task has no owner at the moment, because its shard is changing owners.
 var errNobody = errors.New("no member has it for the moment")
 
-// findOwner is who owns a task as far as it is known here.
+// findOwner returns the owner of a task as known here.
 func (p *localMember) findOwner(task string) (to persistence.MemberRow, here bool, err error) {
 	v := p.views.Current()
 	to, known := v.OwnerOf(task)
@@ -168,10 +169,10 @@ func (p *localMember) findOwner(task string) (to persistence.MemberRow, here boo
 	return to, to.Incarnation == p.me, nil
 }
 
-// hasMet reports whether another member came, or renewed its lease, on this store since this one
-// came. A store that was restored from a copy names members that live on the original, and would
-// carry out there what is asked of them. Who was met once stays so, also when the store's clock is
-// put back.
+// hasMet reports whether another member joined this store, or renewed its lease on it, since this
+// member joined. A store that was restored from a copy names members that live on the original, and
+// these would carry out requests there. A member that was met once stays so, even if the store's
+// clock is set back.
 func (p *localMember) hasMet(v *View, other persistence.MemberRow) bool {
 	first, known := p.leaseSightings.LoadOrStore(other.Incarnation, other.Until)
 	if known && first == int64(0) {
@@ -185,7 +186,7 @@ func (p *localMember) hasMet(v *View, other persistence.MemberRow) bool {
 	return met
 }
 
-// awaitStart waits until the router has been started.
+// awaitStart waits until the router was started.
 func (r *Router) awaitStart(ctx context.Context) (*localMember, error) {
 	if p := r.place.Load(); p != nil {
 		return p, nil
@@ -203,10 +204,10 @@ func (r *Router) awaitStart(ctx context.Context) (*localMember, error) {
 
 var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down")
 
-// errUnable: the member that was asked cannot do its work for now.
+// errUnable reports that the owner cannot do its work at the moment.
 var errUnable = errors.New("the member that has it cannot do its work for the moment")
 
-// ofAnother is what an error of another member means here: one that has lost the store loses its
+// ofAnother translates an error of another member: a member that has lost the store will lose its
 // tasks, too.
 func ofAnother(err error) error {
 	if errors.Is(err, engine.ErrUnavailable) {
@@ -215,30 +216,30 @@ func ofAnother(err error) error {
 	return err
 }
 
-// isRetryable reports whether what failed is worth another try: somebody else may own the task now,
-// or soon does, or the one who was asked has stopped waiting.
+// isRetryable reports whether a failure is worth another try: the task may have another owner now
+// or soon, or the member's own wait was cut short.
 func isRetryable(err error) bool {
 	return err != nil && (flow.ErrorKindOf(err) == flow.Moved || errors.Is(err, ErrAway) || errors.Is(err, errNobody) || errors.Is(err, errUnable) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// The pauses between two tries. A new view ends them.
+// The delays between two tries. A new view ends them early.
 const (
 	firstPause = 10 * time.Millisecond
 	mostPause  = 500 * time.Millisecond
-	// latePause is the longest one of who has tried for longer than eagerFor, as those do who wait
-	// for the end of a task. Each time they also ask the store.
+	// latePause is the longest delay of a caller that has tried for longer than eagerFor, as
+	// callers do that wait for the end of a task. At each try they also read the store.
 	latePause = 5 * time.Second
 	eagerFor  = time.Minute
 )
 
-// retryBackoff are those of one caller, each twice as long as the one before.
+// retryBackoff holds the delays of one caller, each twice as long as the one before.
 type retryBackoff struct {
 	startedAt time.Time
 	last      time.Duration
 }
 
-// nextDelay is how long the next one is.
+// nextDelay returns the next delay.
 func (p *retryBackoff) nextDelay(now time.Time) time.Duration {
 	if p.startedAt.IsZero() {
 		p.startedAt = now
@@ -251,8 +252,8 @@ func (p *retryBackoff) nextDelay(now time.Time) time.Duration {
 	return p.last
 }
 
-// waitForView has a newer view looked for, and waits for one, or for a while. False: ctx has ended,
-// or the router.
+// waitForView requests a newer view and waits for one, or for the next delay. It returns false if
+// ctx or the router has ended.
 func (r *Router) waitForView(ctx context.Context, p *localMember, seen int64, of *retryBackoff) bool {
 	p.views.Look()
 	over, stop := r.cfg.Host.Timer(of.nextDelay(r.cfg.Host.Now()))
@@ -270,7 +271,7 @@ func (r *Router) waitForView(ctx context.Context, p *localMember, seen int64, of
 	return ctx.Err() == nil && r.ctx.Err() == nil
 }
 
-// Now is the store's time.
+// Now returns the store's time.
 func (r *Router) Now() time.Time {
 	if p := r.place.Load(); p != nil {
 		return p.local.Now()
@@ -278,9 +279,9 @@ func (r *Router) Now() time.Time {
 	return time.Now()
 }
 
-// Ready reports whether the member on this host can do its work. One that has just joined is ready
-// when the cluster was whole once: until then tasks of one that died may be nobody's, and whoever
-// restarts members one after the other has to wait.
+// Ready reports whether the member on this host can do its work. After a join it is ready once the
+// cluster was whole: until then tasks of a dead member may have no owner, and a rolling restart has
+// to wait.
 func (r *Router) Ready() error {
 	p := r.place.Load()
 	if p == nil {

@@ -33,7 +33,7 @@ func TestARefusalOfAnotherMemberIsTheAnswer(t *testing.T) {
 }
 
 func TestATaskThatHasMovedIsAskedForAgainWithTheSameRequest(t *testing.T) {
-	for _, from := range []string{"a", "b"} { // the member that is asked had it, or another one
+	for _, from := range []string{"a", "b"} { // the receiver owned the task, or another member did
 		s := newStage(t, "a", "b", "c")
 		task := s.taskOf(from)
 		s.move(task, "c")
@@ -63,7 +63,7 @@ func TestAnOrderWhoseAnswerWasLostHasOneEffect(t *testing.T) {
 	require.Equal(t, 1, s.log.count("a line to another member was lost"), "told once")
 }
 
-func TestATaskWhoseStartWasAnsweredToNobodyIsStartedOnce(t *testing.T) {
+func TestATaskIsStartedOnceWhenTheAnswerToItsStartIsLost(t *testing.T) {
 	s := newStage(t, "a", "b")
 	for _, m := range s.members {
 		cut := 1
@@ -99,7 +99,7 @@ func TestATaskIsStartedAtTheMemberThatOwnsItsShard(t *testing.T) {
 	require.Equal(t, engine.Started{Task: first.Task}, again, "asked for twice, at different members, it is one task")
 }
 
-func TestATaskThatMayHaveAnyIDBeginsHereWhileOthersCannotBeReached(t *testing.T) {
+func TestATaskWithoutAnIDStartsHereWhileOwnersAreUnreachable(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	r := s.members["a"].router
 	for _, name := range []string{"b", "c"} {
@@ -146,7 +146,7 @@ func TestAMemberThatCannotBeReachedIsTriedUntilTheDeadline(t *testing.T) {
 	require.ErrorIs(t, err, engine.ErrUnavailable, "another member may reach it")
 	require.ErrorContains(t, err, "try again in a moment")
 
-	a.router.cfg.Patience = 50 * time.Millisecond // of the one who sets no deadline
+	a.router.cfg.Patience = 50 * time.Millisecond // for callers without a deadline
 	_, err = a.router.Do(t.Context(), signal(task))
 	require.Equal(t, flow.Busy, flow.ErrorKindOf(err))
 	outcomes, err := a.router.DoAll(t.Context(), engine.Orders{signal(task), signal(s.taskOf("a"))})
@@ -160,14 +160,14 @@ func TestAMemberThatCannotBeReachedIsTriedUntilTheDeadline(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// breaking is a member that has ended in the middle of what it was asked.
+// breaking is an engine that has ended in the middle of a request.
 type breaking struct{ engine.Engine }
 
 func (breaking) Do(context.Context, engine.Order) (engine.Outcome, error) {
 	return engine.Outcome{}, context.Canceled
 }
 
-func TestWhoStillWaitsIsNotToldThatHeHasGivenUp(t *testing.T) {
+func TestACallerThatStillWaitsGetsNoCanceledError(t *testing.T) {
 	s := newStage(t, "a", "b")
 	r, task := s.members["a"].router, s.taskOf("a")
 	at := r.place.Load()
@@ -201,7 +201,7 @@ func TestATaskThatFindsANewOwnerInTimeIsReached(t *testing.T) {
 func TestOrdersGoToTheirOwnersAndAreAnsweredInTheirPlaces(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	var orders engine.Orders
-	for range mostOrders + 10 { // more than one question for each
+	for range mostOrders + 10 { // more than one request for each
 		for _, name := range []string{"a", "b", "c"} {
 			orders = append(orders, signal(s.taskOf(name)))
 		}
@@ -221,7 +221,7 @@ func TestOrdersGoToTheirOwnersAndAreAnsweredInTheirPlaces(t *testing.T) {
 	require.Len(t, s.members["b"].effects, mostOrders+9)
 }
 
-func TestWhatOneOwnerAnsweredIsKeptWhenItDoesNotAnswerTheRestInTime(t *testing.T) {
+func TestOutcomesBeforeATimeoutAreKept(t *testing.T) {
 	s := newStage(t, "a", "b")
 	b, orders := 0, engine.Orders{signal(s.taskOf("b")), signal(s.taskOf("b")), signal(s.taskOf("a"))}
 	s.members["b"].before = func(ctx context.Context) {
@@ -238,7 +238,7 @@ func TestWhatOneOwnerAnsweredIsKeptWhenItDoesNotAnswerTheRestInTime(t *testing.T
 	require.NoError(t, outcomes[2].Err)
 }
 
-func TestThoseWhoseTaskHasMovedAreAskedForAgainAlone(t *testing.T) {
+func TestOnlyOrdersOfMovedTasksAreRetried(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	moved, stays := s.taskOf("b"), s.taskOf("a")
 	s.move(moved, "c")
@@ -250,7 +250,7 @@ func TestThoseWhoseTaskHasMovedAreAskedForAgainAlone(t *testing.T) {
 	require.Len(t, s.members["a"].effects, 1, "what was answered is not asked for again")
 }
 
-func TestAMemberThatHangsHoldsUpNobodyElse(t *testing.T) {
+func TestAMemberThatHangsBlocksNoOtherRequests(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	a, b := s.members["a"], s.members["b"]
 	hung := make(chan struct{}, 1)
@@ -266,7 +266,7 @@ func TestAMemberThatHangsHoldsUpNobodyElse(t *testing.T) {
 	}()
 	<-hung
 	b.with(func() { b.before = nil })
-	for _, name := range []string{"a", "b", "c"} { // the rest of that member neither
+	for _, name := range []string{"a", "b", "c"} { // nor the rest of that member's orders
 		_, err := a.router.Do(soon(t), signal(s.taskOf(name)))
 		require.NoError(t, err)
 	}
@@ -319,7 +319,7 @@ func TestAMemberThatHasJoinedIsReadyWhenTheClusterWasWholeOnce(t *testing.T) {
 	require.NoError(t, b.router.Ready(), "the death of another member does not make it unready")
 }
 
-func TestAMemberThatHasNotBeenSeenOnThisStoreIsNotAsked(t *testing.T) {
+func TestAMemberNotMetOnThisStoreGetsNoRequests(t *testing.T) {
 	s := newStage(t, "a", "b")
 	a, b, task := s.members["a"], s.members["b"], s.taskOf("b")
 	copied := *s.truth.Load()
@@ -339,13 +339,13 @@ func TestAMemberThatHasNotBeenSeenOnThisStoreIsNotAsked(t *testing.T) {
 	require.Len(t, b.effects, 1)
 }
 
-func TestAStartWhosePlanCannotBeReadSaysSoWhereverItsTaskIs(t *testing.T) {
+func TestAStartWithAnUnreadablePlanFailsOnAnyMember(t *testing.T) {
 	s := newStage(t, "a", "b")
 	gone := flow.Errorf(flow.NotFound, "there is no such version")
 	for failed, want := range map[error]error{persistence.ErrUnavailable: engine.ErrUnavailable, gone: gone} {
 		r := s.members["a"].router
 		r.cfg.Plans = plans{failed}
-		for range 20 { // one without a key belongs to either
+		for range 20 { // a task without a key may belong to either
 			_, err := r.StartTask(soon(t), engine.NewTask{})
 			require.ErrorIs(t, err, want)
 		}

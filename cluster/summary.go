@@ -6,19 +6,19 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Summary is what people are told of the members of a cluster.
+// Summary is the state of a cluster's members for people.
 type Summary struct {
 	Generation int64
-	Now        time.Time // by the store's clock
+	Now        time.Time // time of the store's clock
 	Members    []MemberSummary
-	Unowned    int // shards that nobody owns
+	Unowned    int // shards without an owner
 }
 
-// MemberSummary is one member of it.
+// MemberSummary is the state of one member.
 type MemberSummary struct {
 	persistence.MemberRow
 	State  MemberState
-	Lease  time.Duration // that is left; 0 = it has run out
+	Lease  time.Duration // remaining time; 0 = expired
 	Shards int
 }
 
@@ -28,12 +28,12 @@ type MemberState string
 // The states of a member.
 const (
 	Living   MemberState = "living"
-	Draining MemberState = "draining" // it hands its shards over
-	Overdue  MemberState = "overdue"  // its lease has run out, and it was not fenced yet
-	Gone     MemberState = "gone"     // it has left or was fenced, not longer than ten minutes ago
+	Draining MemberState = "draining" // it is handing its shards over
+	Overdue  MemberState = "overdue"  // its lease has expired, and it is not fenced yet
+	Gone     MemberState = "gone"     // it left or was fenced within the last ten minutes
 )
 
-// Summarize sums a view up.
+// Summarize returns the summary of a view.
 func Summarize(v *View) Summary {
 	counts := v.countShards()
 	s := Summary{Generation: v.Generation, Now: v.Now, Unowned: counts[""]}
@@ -46,7 +46,7 @@ func Summarize(v *View) Summary {
 	return s
 }
 
-// inState is how many members are in a state.
+// inState returns the number of members in a state.
 func (v *View) inState(wanted MemberState) (n int) {
 	for _, m := range v.Members {
 		if memberState(v, m) == wanted {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func TestASummarySaysHowMembersAre(t *testing.T) {
+func TestASummaryShowsTheStatesOfMembers(t *testing.T) {
 	c := newTable()
 	c.join("a", "b", "c", "d")
 	c.give("a", 1, 2, 3)

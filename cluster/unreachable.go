@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// probeTime is how often, and for how long, a member that could not be reached is asked whether it
-// can be again.
+// probeTime is the interval between probes of a member that could not be reached, and the time
+// limit of each probe.
 const probeTime = time.Second
 
-// unreachableMembers are the members that could not be reached when they were last asked, and when
-// they are probed again.
+// unreachableMembers holds the members that could not be reached at the last request, and the time
+// of their next probe.
 type unreachableMembers struct {
 	mu   sync.Mutex
 	next map[string]time.Time
 }
 
-// recordReach keeps whether a member could be reached. That the caller did not wait says nothing.
+// recordReach stores whether a member could be reached. A caller that stopped waiting shows
+// nothing.
 func (u *unreachableMembers) recordReach(incarnation string, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return
@@ -40,7 +41,7 @@ func (u *unreachableMembers) has(incarnation string) bool {
 	return is
 }
 
-// isDue reports whether it is time to probe a member, and notes that it is done.
+// isDue reports whether it is time to probe a member, and records the probe.
 func (u *unreachableMembers) isDue(incarnation string, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -52,7 +53,7 @@ func (u *unreachableMembers) isDue(incarnation string, now time.Time) bool {
 	return true
 }
 
-// forgetGone forgets members that have gone.
+// forgetGone drops members that are gone.
 func (u *unreachableMembers) forgetGone(lives func(incarnation string) bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -7,18 +7,19 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// View is who is there and who owns what, as of one moment. It does not change: later there is
-// another one.
+// View is the membership and the shard ownership as of one moment. It does not change; later states
+// are new views.
 type View struct {
-	Generation int64                   // of the store; grows with every change
-	Now        time.Time               // by the store's clock, when it was read
-	Members    []persistence.MemberRow // in order of joining; those who have gone not long ago, too
-	Owners     []string                // an incarnation for each shard; "" = nobody
+	Generation int64     // generation in the store; grows with every change
+	Now        time.Time // time of the store's clock when it was read
+	// in order of joining, including those that are gone recently
+	Members []persistence.MemberRow
+	Owners  []string // owning incarnation of each shard; "" = no owner
 
 	members map[string]persistence.MemberRow // by incarnation
 }
 
-// NewView is what the store told.
+// NewView returns the view of a cluster as the store returned it.
 func NewView(c *persistence.Cluster) *View {
 	v := &View{Generation: c.Generation, Now: time.UnixMilli(c.Now), Members: c.Members, Owners: c.Owners}
 	v.members = make(map[string]persistence.MemberRow, len(c.Members))
@@ -28,23 +29,23 @@ func NewView(c *persistence.Cluster) *View {
 	return v
 }
 
-// noView is what is known before the store was asked.
+// noView returns the view before the store was read.
 func noView() *View { return NewView(&persistence.Cluster{Owners: make([]string, persistence.Shards)}) }
 
-// Member is one of the members; false if nobody has heard of it, or it has been gone for long.
+// Member returns a member; false if it is unknown or has been gone for long.
 func (v *View) Member(incarnation string) (persistence.MemberRow, bool) {
 	m, ok := v.members[incarnation]
 	return m, ok
 }
 
-// Lives reports whether an incarnation has neither left nor been fenced. Its lease may have run
-// out.
+// Lives reports whether an incarnation has neither left nor been fenced. Its lease may have
+// expired.
 func (v *View) Lives(incarnation string) bool {
 	m, ok := v.members[incarnation]
 	return ok && m.FencedAt == 0
 }
 
-// Living are the members that live, in order of joining.
+// Living returns the live members, in order of joining.
 func (v *View) Living() []persistence.MemberRow {
 	var living []persistence.MemberRow
 	for _, m := range v.Members {
@@ -55,7 +56,7 @@ func (v *View) Living() []persistence.MemberRow {
 	return living
 }
 
-// Owner is who owns a shard; "" = nobody does.
+// Owner returns the owner of a shard; "" = none.
 func (v *View) Owner(shard int) string {
 	if owner := v.Owners[shard]; v.Lives(owner) {
 		return owner
@@ -63,13 +64,13 @@ func (v *View) Owner(shard int) string {
 	return ""
 }
 
-// OwnerOf is who owns a task; false = nobody does, for now.
+// OwnerOf returns the owner of a task; false = none at the moment.
 func (v *View) OwnerOf(task string) (persistence.MemberRow, bool) {
 	return v.Member(v.Owner(persistence.ShardOf(task)))
 }
 
-// Whole reports whether nothing waits for the end of a lease, as a member sees it: each shard is
-// owned by somebody whose lease runs, and whoever was where this member is now has gone.
+// Whole reports whether, from the point of view of a member, no lease end is awaited: each shard
+// has an owner with a running lease, and every predecessor of the member is gone.
 func (v *View) Whole(me string) bool {
 	self, _ := v.Member(me)
 	if !v.Lives(me) || v.countShards()[""] > 0 {
@@ -78,7 +79,7 @@ func (v *View) Whole(me string) bool {
 	return !slices.ContainsFunc(v.Living(), func(m persistence.MemberRow) bool { return isExpired(v, m) || isPredecessor(m, self) })
 }
 
-// Shards are those that an incarnation owns, in order.
+// Shards returns the shards of an incarnation, in order.
 func (v *View) Shards(incarnation string) []int {
 	var shards []int
 	for shard, owner := range v.Owners {
@@ -89,7 +90,7 @@ func (v *View) Shards(incarnation string) []int {
 	return shards
 }
 
-// countShards tells how many shards each owner has, "" those that nobody has.
+// countShards returns the number of shards of each owner, with "" for shards without an owner.
 func (v *View) countShards() map[string]int {
 	counts := map[string]int{}
 	for _, owner := range v.Owners {
