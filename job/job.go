@@ -1,18 +1,20 @@
-// Package job is what somebody who carries out jobs is told and what he answers: the same for the
-// functions of a program with an engine inside (package troupe) and for a worker (package worker),
-// which pass on the names of this package.
+// Package job defines what handlers of jobs receive and return. It is the same for functions in a
+// program with an engine inside (package troupe) and for workers (package worker); both pass on the
+// names of this package.
 //
-// A handler that takes its input as a Go value is made of a function by Typed:
+// Typed makes a handler from a function whose input and output are Go values:
 //
-//   - Its input is that of the node. Where that is null, as it is of a graph's node without prep, the input is the node's params: those
-//     that the node has, or else what the task was started with. So the first step of a graph gets what the first step of a dag gets.
-//   - Its output is the node's. In a dag those who wait for the node see it, in a graph post.output_key writes it to shared.
-//   - An action is a field of the output: the node says which one by post.action_key, so that it is in the history like every other result,
-//     and the function knows nothing of edges. A function without such a field leads on by the edge `default`, one that fails by `error`.
+//   - The input is that of the node. If that is null, as in a graph node without prep, the input is
+//     the node's params: its own, or else those that the task was started with. So graphs and dags
+//     give their first steps the same input.
+//   - The output is the node's output. In a dag, dependent nodes receive it; in a graph,
+//     post.output_key writes it to shared.
+//   - An action is a field of the output that the node names by post.action_key. So it is in the
+//     history like every other result, and the function needs no knowledge of edges. A function
+//     without such a field continues by the edge `default`, and a failing one by `error`.
 //
-// Promises: an input that does not fit is a fatal error, which names the function, the step and the
-// field; a function that cannot be one, because JSON cannot hold what it takes or gives, is refused
-// when it is registered.
+// Promises: an input that does not fit is a fatal error with the function, the step and the field.
+// A function whose input or output JSON cannot represent is refused at registration.
 package job
 
 import (
@@ -24,40 +26,39 @@ import (
 	"unicode/utf8"
 )
 
-// Job is something to be carried out.
+// Job is a unit of work for a handler.
 type Job struct {
-	// ID names the attempt: it is the same whenever that is delivered again, and another one for
-	// the next attempt. Effects outside, such as a payment, take Key. "" when the engine sends
-	// none.
+	// ID identifies the attempt. It is the same each time the attempt is delivered, and different
+	// for the next attempt. External effects, such as a payment, should use Key instead. "" if the
+	// engine sends none.
 	ID  string
 	key string
-	// Service is what the job is for: the name that its handler was registered with.
+	// Service is the service of the job, the name under which its handler was registered.
 	Service string
 	Input   json.RawMessage
 	Params  json.RawMessage // object
 
-	// Task and Step are where the job comes from: the id of the task, and the key of the node, as a
-	// path if it is in a flow inside another. Flow is the slug of the task's flow, "" when it has
-	// none.
+	// Task is the id of the job's task, Flow the slug of the task's flow, "" if it has none, and
+	// Step the key of the node, as a path if it is in a nested flow.
 	Task, Flow, Step string
-	// Unit says which of the step's Units this is, from 0. More may be appended to a fan-out later
-	// on.
+	// Unit is the index of this unit among the step's Units, from 0. More units may be appended to
+	// a fan-out later.
 	Unit, Units int
-	// Attempt says which try it is, from 1; 0 when the engine does not tell.
+	// Attempt is the number of the attempt, from 1; 0 if the engine does not send it.
 	Attempt int
-	// Trace is the attempt's span, as the header traceparent of W3C Trace Context: what is traced
-	// of the job belongs below it. "" where the engine does not tell: to functions of its own
-	// program, if neither does it tell spans nor was the task started with one.
+	// Trace is the attempt's span, in the format of the header traceparent of W3C Trace Context;
+	// the job's own spans belong below it. It is "" if the engine sends none: for functions of its
+	// own program, if the program exports no spans and the task was started without a trace.
 	Trace string
 
-	// Log keeps what is written to it with the job, line by line, while the job goes on; writing
-	// never waits and never fails. With the jobs of a push worker nothing is kept. Stream tells
-	// what programs print apart. It is never nil.
+	// Log stores everything written to it with the job, line by line, while the job runs; a write
+	// never blocks and never fails. The log of a push worker's job is dropped. Stream separates the
+	// output streams of programs. Log is never nil.
 	Log io.Writer
 }
 
-// Stream is where to write what a program prints to "stdout" or "stderr" with a job whose Log is
-// given, so that its log tells them apart. A Log that knows no streams takes it as it is.
+// Stream returns a writer for what a program prints to "stdout" or "stderr", given the Log of its
+// job, so that the log separates the streams. For a Log without streams it returns the Log itself.
 func Stream(log io.Writer, name string) io.Writer {
 	if s, ok := log.(interface{ Stream(name string) io.Writer }); ok {
 		return s.Stream(name)
@@ -65,10 +66,10 @@ func Stream(log io.Writer, name string) io.Writer {
 	return log
 }
 
-// Key is the idempotency key for effects outside, such as a payment: the same for all attempts at a
-// unit of a visit, however often it is delivered, taken over or retried with the same input, and
-// for no other. A new visit has a new key, and so has every unit of a rerun or a fork, which are
-// new tasks. Without an engine it is the ID.
+// Key returns the idempotency key for external effects, such as a payment. It is the same for all
+// attempts of a unit of a visit, however often these are delivered, taken over or retried with the
+// same input, and different from all others. A new visit has a new key, and so has every unit of a
+// rerun or a fork, because these are new tasks. Without an engine it is the ID.
 func (j Job) Key() string {
 	if j.key == "" {
 		return j.ID
@@ -82,13 +83,13 @@ func WithKey(key string, j Job) Job {
 	return j
 }
 
-// Handler carries out a job. Its result becomes the job's output as JSON. An error makes the engine
-// try again, if the flow says so and the error is not Fatal.
+// Handler carries out a job. Its result becomes the job's output as JSON. After an error the engine
+// tries again, if the flow allows it and the error is not Fatal.
 type Handler = func(ctx context.Context, job Job) (any, error)
 
 type contextKey struct{}
 
-// handlerContext is the context of a handler, in one piece, because there is one for every job.
+// handlerContext is the context of a handler. It is one allocation, because every job has one.
 type handlerContext struct {
 	context.Context
 	job      Job
@@ -103,14 +104,14 @@ func (c *handlerContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// With is the context that a handler is called with. progress passes on what the handler says of
-// itself, with ctx; nil = nobody hears it.
+// With returns the context for a handler. progress receives the handler's progress texts with ctx;
+// nil = they are dropped.
 func With(ctx context.Context, j Job, progress func(ctx context.Context, j Job, text string)) context.Context {
 	return &handlerContext{Context: ctx, job: j, progress: progress}
 }
 
-// From is the job that a handler is called for, whose context ctx is or was made of. Elsewhere it
-// is a Job without anything.
+// From returns the job of a handler from its context or a context derived from it. Without one it
+// returns an empty Job.
 func From(ctx context.Context) Job {
 	if c, ok := ctx.Value(contextKey{}).(*handlerContext); ok {
 		return c.job
@@ -118,13 +119,12 @@ func From(ctx context.Context) Job {
 	return Job{Log: io.Discard}
 }
 
-// maxProgress is how many bytes of what a handler says of itself are told.
+// maxProgress is the maximum length of a progress text in bytes.
 const maxProgress = 256
 
-// Progress says in a few words how far the job of a handler's context is: whoever looks at the task
-// sees the last of them (`note`), up to 256 bytes. A worker does not wait until it is told; in a
-// program with an engine inside it is stored when Progress returns. Nobody hears what jobs of a
-// push worker say.
+// Progress reports in a few words how far the job of a handler's context is. The task shows the
+// last text (`note`), up to 256 bytes. A worker does not wait until it is stored; in a program with
+// an engine inside it is stored when Progress returns. Texts of a push worker's jobs are dropped.
 func Progress(ctx context.Context, text string) {
 	c, ok := ctx.Value(contextKey{}).(*handlerContext)
 	if !ok || c.progress == nil || text == "" {
@@ -139,7 +139,7 @@ func Progress(ctx context.Context, text string) {
 	c.progress(c.Context, c.job, text)
 }
 
-// Fatal marks an error: trying again is of no use.
+// Fatal marks an error as permanent: the engine does not try again.
 func Fatal(err error) error {
 	if err == nil {
 		return nil
@@ -151,11 +151,11 @@ type fatalError struct{ error }
 
 func (e *fatalError) Unwrap() error { return e.error }
 
-// Fatal is how the error is recognized, whoever made it.
+// Fatal marks the error as permanent for IsFatal.
 func (e *fatalError) Fatal() bool { return true }
 
-// Detailed gives an error details beside its text: any JSON, which is kept with the attempt. What
-// cannot be JSON is told as a text.
+// Detailed adds details to an error: any JSON, which is stored with the attempt. A value that
+// cannot be JSON is stored as a text.
 func Detailed(err error, details any) error {
 	if raw, ok := details.(json.RawMessage); err == nil || details == nil || ok && len(raw) == 0 {
 		return err
@@ -163,7 +163,7 @@ func Detailed(err error, details any) error {
 	return &detailedError{err, asJSON(details)}
 }
 
-// asJSON is a value as JSON; what is none is a text.
+// asJSON returns a value as JSON; a value that cannot be JSON becomes a text.
 func asJSON(v any) json.RawMessage {
 	text, isRaw := v.(json.RawMessage)
 	if isRaw && json.Valid(text) {
@@ -174,7 +174,7 @@ func asJSON(v any) json.RawMessage {
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
-		text, _ = json.Marshal(fmt.Sprintf("%+v", v)) // a text is always marshaled
+		text, _ = json.Marshal(fmt.Sprintf("%+v", v)) // a text never fails to marshal
 	}
 	return text
 }
@@ -186,11 +186,11 @@ type detailedError struct {
 
 func (e *detailedError) Unwrap() error { return e.error }
 
-// Details is how they are found, whoever made the error.
+// Details returns the details for DetailsOf.
 func (e *detailedError) Details() json.RawMessage { return e.details }
 
-// DetailsOf are those of an error of any package that has such a method, whatever it returns; nil =
-// none.
+// DetailsOf returns the details of an error from any package, if it has a method Details of this
+// type; nil = none.
 func DetailsOf(err error) json.RawMessage {
 	var d interface{ Details() json.RawMessage }
 	if !errors.As(err, &d) {
@@ -202,7 +202,7 @@ func DetailsOf(err error) json.RawMessage {
 	return nil
 }
 
-// IsFatal recognizes the errors of any package whose method says that trying again is of no use.
+// IsFatal reports whether an error from any package has a method Fatal that returns true.
 func IsFatal(err error) bool {
 	var f interface{ Fatal() bool }
 	return errors.As(err, &f) && f.Fatal()

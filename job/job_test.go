@@ -119,7 +119,7 @@ func TestTheKeyOfAJobIsWhatTheEngineSends(t *testing.T) {
 	require.Equal(t, "x", job.Job{ID: "x"}.Key(), "a job that a test makes")
 }
 
-func TestAFatalErrorIsKnownWhoeverWrapsIt(t *testing.T) {
+func TestAWrappedFatalErrorIsFatal(t *testing.T) {
 	require.NoError(t, job.Fatal(nil))
 	require.False(t, job.IsFatal(errors.New("x")))
 	require.True(t, job.IsFatal(errors.Join(errors.New("y"), job.Fatal(errors.New("x")))))

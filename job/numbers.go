@@ -8,37 +8,37 @@ import (
 	"unicode/utf8"
 )
 
-// Number is what a job has told of one name with the same labels, such as how many rows it has
-// read.
+// Number is the sum of the values that a job has reported under one name and one set of labels,
+// such as the number of rows read.
 type Number struct {
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels,omitempty"`
-	Count  int64             `json:"count"` // how many values were told
-	Sum    float64           `json:"sum"`   // of them
-	Last   float64           `json:"last"`  // the newest
+	Count  int64             `json:"count"` // number of values
+	Sum    float64           `json:"sum"`   // sum of the values
+	Last   float64           `json:"last"`  // newest value
 }
 
-// Numbers are those of a job, within bounds: what would be more is left out. The zero value has
-// none; it is not safe for concurrent use.
+// Numbers holds the numbers of a job, within limits: further ones are dropped. The zero value is
+// empty; it is not safe for concurrent use.
 type Numbers struct {
 	list    []Number
-	indexes map[string]int // places in list, by name and labels
-	bytes   int            // of those
+	indexes map[string]int // indexes in list, by name and labels
+	bytes   int            // bytes of the keys of indexes
 }
 
-// Bounds of a job's numbers.
+// Limits of a job's numbers.
 const (
-	maxNumbers     = 100      // of different names or labels
-	maxNumberBytes = 32 << 10 // of all names and labels
+	maxNumbers     = 100      // number of different names or labels
+	maxNumberBytes = 32 << 10 // bytes of all names and labels
 )
 
-// Add counts a value. One that is no number, or would make the sum none, is left out, and so is one
-// without a name.
+// Add adds a value. It ignores a value that is no finite number or would make the sum one, and a
+// value without a name.
 func (n *Numbers) Add(name string, value float64, labels map[string]string) {
 	n.Merge(Number{Name: name, Labels: labels, Count: 1, Sum: value, Last: value})
 }
 
-// Merge counts values that were added up before.
+// Merge adds values that were summed before.
 func (n *Numbers) Merge(more Number) {
 	if more.Name == "" || more.Count <= 0 || !isFinite(more.Sum) || !isFinite(more.Last) || !utf8.ValidString(more.Name) {
 		return
@@ -54,9 +54,10 @@ func (n *Numbers) Merge(more Number) {
 
 func isFinite(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
 
-// indexOf is where the number of a name and labels is; there is none if that would be too much.
+// indexOf returns the index of the number with a name and labels, adding it if needed; false if
+// that exceeds the limits.
 func (n *Numbers) indexOf(name string, labels map[string]string) (at int, ok bool) {
-	key, _ := json.Marshal([]any{name, labels}) // texts always have a JSON
+	key, _ := json.Marshal([]any{name, labels}) // texts never fail to marshal
 	if at, ok = n.indexes[string(key)]; ok {
 		return at, true
 	}
@@ -72,33 +73,33 @@ func (n *Numbers) indexOf(name string, labels map[string]string) (at int, ok boo
 	return len(n.list) - 1, true
 }
 
-// List are the numbers in the order in which their names were told first.
+// List returns the numbers in the order in which their names were first added.
 func (n *Numbers) List() []Number { return n.list }
 
-// NumbersJSON is a list of numbers as it is kept with an attempt; nil = there are none.
+// NumbersJSON returns numbers in the form that is stored with an attempt; nil = none.
 func NumbersJSON(list []Number) json.RawMessage {
 	if len(list) == 0 {
 		return nil
 	}
-	text, _ := json.Marshal(list) // texts and finite numbers always have a JSON
+	text, _ := json.Marshal(list) // texts and finite numbers never fail to marshal
 	return text
 }
 
-// lockedNumbers are the numbers of a handler's job; a handler may tell some of several goroutines.
+// lockedNumbers are the numbers of a handler's job; the handler may report from several goroutines.
 type lockedNumbers struct {
 	mu   sync.Mutex
 	list Numbers
 }
 
-// Count tells a number of the job of a handler's context, such as how many rows it has read. All of
-// a name and the same labels are added up; they are kept with the attempt (`metrics`), whatever
-// becomes of it, and the members count them by name for whoever scrapes them. Of a job up to 100
-// different ones are kept.
+// Count reports a number for the job of a handler's context, such as the number of rows read.
+// Numbers of the same name and labels are summed. They are stored with the attempt (`metrics`),
+// whatever its result, and the members count them by name in their metrics. Up to 100 different
+// ones per job are kept.
 func Count(ctx context.Context, name string, value float64, labels map[string]string) {
 	Tell(ctx, Number{Name: name, Labels: labels, Count: 1, Sum: value, Last: value})
 }
 
-// Tell is Count for values that were added up before.
+// Tell is Count for values that were summed before.
 func Tell(ctx context.Context, list ...Number) {
 	c, ok := ctx.Value(contextKey{}).(*handlerContext)
 	if !ok {
@@ -111,7 +112,7 @@ func Tell(ctx context.Context, list ...Number) {
 	}
 }
 
-// Told are the numbers that were told of the job of a handler's context, as JSON; nil = none.
+// Told returns the numbers reported for the job of a handler's context, as JSON; nil = none.
 func Told(ctx context.Context) json.RawMessage {
 	c, ok := ctx.Value(contextKey{}).(*handlerContext)
 	if !ok {

@@ -29,7 +29,7 @@ func TestNumbersOfAJobAreAddedUpByNameAndLabels(t *testing.T) {
 	require.JSONEq(t, `[{"name":"rows","labels":{"table":"a"},"count":4,"sum":8,"last":2},{"name":"rows","count":4,"sum":10,"last":4}]`, string(job.Told(ctx)))
 }
 
-func TestWhatIsNoNumberIsNotTold(t *testing.T) {
+func TestInvalidNumbersAreIgnored(t *testing.T) {
 	ctx := job.With(t.Context(), job.Job{}, nil)
 	job.Count(ctx, "", 1, nil)
 	job.Count(ctx, "a\xff", 1, nil)

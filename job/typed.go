@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Typed makes a handler of a function that takes the input of its jobs as a value of Go, and whose
-// result is one. The error says why no handler can be made of it.
+// Typed makes a handler from a function whose input and result are Go values. It returns an error
+// if that is not possible.
 func Typed[In, Out any](name string, fn func(context.Context, In) (Out, error)) (Handler, error) {
 	switch {
 	case name == "":
@@ -34,14 +34,14 @@ func Typed[In, Out any](name string, fn func(context.Context, In) (Out, error)) 
 	}, nil
 }
 
-// readInput decodes what a job is about: its input, or its params when it has none.
+// readInput decodes the input of a job, or its params if it has no input.
 func readInput[In any](j *Job, in *In) error {
 	what, raw := "input", j.Input
 	if isNull(raw) {
 		what, raw = "params", j.Params
 	}
 	if isNull(raw) {
-		return nil // the zero value, as encoding/json has it
+		return nil // the zero value, as in encoding/json
 	}
 	err := json.Unmarshal(raw, in)
 	if err == nil {
@@ -55,7 +55,7 @@ func isNull(raw json.RawMessage) bool {
 	return len(raw) == 0 || string(raw) == "null"
 }
 
-// inputError says in the words of flows why an input is not the one that a function takes.
+// inputError explains in the terms of flows why an input does not fit a function.
 func inputError[In any](what string, raw json.RawMessage, err error) error {
 	var wrong *json.UnmarshalTypeError
 	field := ""
@@ -75,8 +75,8 @@ func inputError[In any](what string, raw json.RawMessage, err error) error {
 	return fmt.Errorf("%s cannot be read: %w", where, err)
 }
 
-// findBadField finds the field of an object that a type does not take, for errors that do not name
-// one: those of types with a form of their own.
+// findBadField returns the field of an object that a type rejects, for errors without a field:
+// those of types with their own decoding.
 func findBadField[In any](raw json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -91,8 +91,8 @@ func findBadField[In any](raw json.RawMessage) string {
 	return ""
 }
 
-// kindOf is what encoding/json calls a value, with its article. A number that does not fit is told
-// itself.
+// kindOf returns a readable name for the kind of value that encoding/json reports, with its
+// article. A number that does not fit is part of the name.
 func kindOf(value string) string {
 	switch kind, text, _ := strings.Cut(value, " "); {
 	case kind == "number" && text != "":
@@ -108,7 +108,7 @@ func kindOf(value string) string {
 	}
 }
 
-// typeName is a type as its users write it.
+// typeName returns a readable name of a type.
 func typeName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// jsonDirection is reading or writing JSON: which types see to themselves, and to the keys of an
-// object.
+// jsonDirection stands for reading or writing JSON: the interfaces of types that encode themselves,
+// as values and as object keys.
 type jsonDirection struct {
 	self, text reflect.Type
 }
@@ -19,7 +19,7 @@ var (
 	writable = jsonDirection{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
 )
 
-// checkType says what of a type no JSON can hold.
+// checkType returns an error if JSON cannot represent a part of a type.
 func (d jsonDirection) checkType(t reflect.Type) error {
 	return d.visitType(t, "", map[reflect.Type]bool{})
 }
@@ -67,7 +67,7 @@ func (d jsonDirection) visitFields(t reflect.Type, at string, seen map[reflect.T
 	return nil
 }
 
-// hasMethod reports whether a type, or a pointer to it, does it by a method of its own.
+// hasMethod reports whether a type, or a pointer to it, implements an interface.
 func (d jsonDirection) hasMethod(t, method reflect.Type) bool {
 	return t.Implements(method) || reflect.PointerTo(t).Implements(method)
 }

@@ -8,7 +8,7 @@ import (
 
 func TestPollsAskForNoMoreThanAreFree(t *testing.T) {
 	w := New(Config{Concurrency: 20})
-	poll := func() int { // which has its slot
+	poll := func() int { // for the first job
 		require.True(t, w.takeSlot(t.Context()))
 		return w.reserveJobs()
 	}
@@ -16,7 +16,7 @@ func TestPollsAskForNoMoreThanAreFree(t *testing.T) {
 	second := poll()
 	require.Equal(t, 10, second)
 
-	w.releaseJobs(second) // it has brought four
+	w.releaseJobs(second) // it has brought four jobs
 	for range 3 {
 		require.True(t, w.takeSlot(t.Context()))
 	}

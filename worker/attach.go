@@ -18,49 +18,49 @@ import (
 
 var errOver = errors.New("worker: the session that this job was of is over")
 
-// attachedWorker is a worker that is attached, over all streams of its life.
+// attachedWorker is the state of an attached worker across all its streams.
 type attachedWorker struct {
 	worker   *Worker
 	services []string
 	servers  []string
-	jobs     context.Context // of the handlers
-	dialer   *streamDialer   // to the members
+	jobs     context.Context // context of the handlers
+	dialer   *streamDialer   // opens streams to members
 	wake     chan struct{}
 
-	connected atomic.Bool // there is a stream
+	connected atomic.Bool // a stream is open
 
 	mu         sync.Mutex
 	runners    jobRunners
-	session    string        // "" = there is none to go on with
-	grace      time.Duration // for which it waits when the stream breaks
-	maxMessage int           // bytes of a message
+	session    string        // "" = no session to resume
+	grace      time.Duration // how long the engine waits after the stream breaks
+	maxMessage int           // maximum bytes of a message
 	held       map[uint64]*attachedJob
-	tickets    map[uint64]jobTicket      // of what is held or finished
-	finished   map[uint64]*attach.Result // that are not acknowledged
-	unsent     []*attach.Result          // of those, on the present stream
-	progress   []*attach.Progress        // that is not sent; it goes before the results
-	leaving    bool                      // this worker ends
+	tickets    map[uint64]jobTicket      // of held and finished jobs
+	finished   map[uint64]*attach.Result // not acknowledged
+	unsent     []*attach.Result          // those not sent on the current stream
+	progress   []*attach.Progress        // not sent; goes before the results
+	leaving    bool                      // the worker is leaving
 	idle       chan struct{}             // closed when it is leaving and nothing is left
 }
 
-// jobTicket is with what a worker comes to another member with a job.
+// jobTicket lets a worker bring a job to another member.
 type jobTicket struct {
 	id    string
 	proof []byte
 }
 
-// attachedJob is a job in this worker's hands.
+// attachedJob is a job that this worker holds.
 type attachedJob struct {
 	*attach.Job
-	ctx          context.Context // of the handler
+	ctx          context.Context // context of the handler
 	cancel       context.CancelCauseFunc
-	begun        time.Time // zero = it waits for a slot
+	begun        time.Time // zero = waits for a slot
 	noted        bool
-	progressText string // what the handler says of how far it is, and has yet to be told
+	progressText string // progress text of the handler, not sent yet
 	log          lines.Buffer
 }
 
-// runAttached works until ctx ends, and then for up to Grace on what it has begun.
+// runAttached works until ctx ends, and then for up to Grace on the jobs that have begun.
 func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	if w.cfg.Push || w.cfg.Pull {
 		return errors.New("worker: Attach goes without Push and Pull: run another worker beside this one")
@@ -89,10 +89,10 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	if !waitFor(a.idle, w.cfg.Grace) {
 		w.cfg.Logger.Warn("jobs are left unfinished; the engine will give them to others", "jobs", w.load.Load())
 		abandon()
-		waitFor(a.idle, partingTime) // handlers that heed their context come back at once
+		waitFor(a.idle, partingTime) // handlers that respect their context return at once
 	}
 	if a.connected.Load() {
-		waitFor(detached, partingTime) // it says goodbye
+		waitFor(detached, partingTime) // until the worker has said that it leaves
 	}
 	hangUp()
 	<-detached
@@ -113,9 +113,9 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// keepAttached keeps the worker attached to one of its servers until ctx ends, it has left, or the
-// engine denies it. One with jobs goes to the next server at once when the stream breaks: what it
-// holds stays its own for a while only, wherever it comes with that.
+// keepAttached keeps the worker attached to one of its servers until ctx ends, the worker has left,
+// or the engine denies it. A worker with jobs goes to the next server at once when the stream
+// breaks: wherever it brings its jobs, they stay its own only for a while.
 func (a *attachedWorker) keepAttached(ctx context.Context) error {
 	var pause backoff
 	for server := 0; ctx.Err() == nil && !a.hasLeft(); {
@@ -135,7 +135,9 @@ func (a *attachedWorker) keepAttached(ctx context.Context) error {
 		switch {
 		case stayed:
 			pause = backoff{}
-		case member.isWelcomed(): // it is there, and others get the jobs of who stays away for long
+		// the member is reachable, and it gives the jobs of a worker that stays away too long to
+		// others
+		case member.isWelcomed():
 			pause.next = min(pause.next, minStreamTime/2)
 		}
 		if pause.next == 0 && !member.leaving {
@@ -152,19 +154,19 @@ func (a *attachedWorker) keepAttached(ctx context.Context) error {
 	return nil
 }
 
-// minStreamTime is how long a stream has to have lasted since the welcome for the worker to go on
-// elsewhere without a pause, and to try on as after the first outage.
+// minStreamTime is the minimum time since the welcome after which a broken stream causes no pause
+// before the next server, and resets the backoff.
 const minStreamTime = time.Second
 
-// canMoveJobs reports whether the worker has jobs with which it may go to another server.
+// canMoveJobs reports whether the worker has jobs that it may bring to another server.
 func (a *attachedWorker) canMoveJobs() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.servers) > 1 && len(a.tickets) > 0
 }
 
-// welcomeTimeout is how long a member may take to answer. Where a worker waits too long with jobs
-// that it brings, others get them.
+// welcomeTimeout limits the time for a member's welcome. If a worker waits too long with jobs that
+// it brings, other workers get them.
 func (a *attachedWorker) welcomeTimeout() time.Duration {
 	if !a.canMoveJobs() {
 		return welcomeTime
@@ -174,7 +176,7 @@ func (a *attachedWorker) welcomeTimeout() time.Duration {
 	return min(max(a.grace/4, minPatience), welcomeTime)
 }
 
-// startLeaving has the engine give nothing more, and gives back what has not begun.
+// startLeaving stops new deliveries and returns the jobs that have not begun.
 func (a *attachedWorker) startLeaving() {
 	a.mu.Lock()
 	a.leaving = true
@@ -189,14 +191,14 @@ func (a *attachedWorker) startLeaving() {
 	a.wakeWriter()
 }
 
-// isLeaving reports whether this worker ends.
+// isLeaving reports whether the worker is leaving.
 func (a *attachedWorker) isLeaving() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.leaving
 }
 
-// closeIfDone notes that nothing is left to do for a worker that leaves.
+// closeIfDone closes idle when a leaving worker has nothing left to do.
 func (a *attachedWorker) closeIfDone() {
 	if a.leaving && len(a.held) == 0 && len(a.finished) == 0 && !isClosed(a.idle) {
 		close(a.idle)
@@ -214,15 +216,15 @@ func isClosed(c <-chan struct{}) bool {
 
 func (a *attachedWorker) hasLeft() bool { return isClosed(a.idle) }
 
-// wakeWriter has the writer of the stream look.
+// wakeWriter makes the writer of the stream check for messages.
 func (a *attachedWorker) wakeWriter() {
 	select {
 	case a.wake <- struct{}{}:
-	default: // it is about to look anyway
+	default: // it is about to check anyway
 	}
 }
 
-// takeJobs begins jobs, and gives back those that crossed with the word that this worker leaves.
+// takeJobs starts jobs, and returns those that crossed with the message that this worker leaves.
 func (a *attachedWorker) takeJobs(jobs []*attach.Job) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -247,7 +249,8 @@ func (a *attachedWorker) takeJobs(jobs []*attach.Job) {
 	a.wakeRunner()
 }
 
-// startJob is asked before a job's handler is called: not for one that is canceled or given back.
+// startJob is called before a job's handler and reports whether to call it: not for a job that is
+// canceled or returned.
 func (a *attachedWorker) startJob(j *attachedJob) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -266,7 +269,8 @@ func (a *attachedWorker) carryOut(j *attachedJob) {
 		}
 		a.worker.freeSlot()
 	}
-	if a.jobs.Err() != nil { // it is given up at the end of the grace, and is not ours to fail
+	// the job was abandoned at the end of Grace, so the worker must not report it as failed
+	if a.jobs.Err() != nil {
 		result = &attach.Result{Number: j.GetNumber(), Outcome: attach.Outcome_OUTCOME_RETURNED}
 	}
 	a.mu.Lock()
@@ -295,7 +299,7 @@ func (a *attachedWorker) callHandler(j *attachedJob, result *attach.Result) {
 	a.limitResult(result)
 }
 
-// handlerJob is what its handler is told.
+// handlerJob returns the job for its handler.
 func (j *attachedJob) handlerJob() Job {
 	return job.WithKey(j.GetKey(), Job{ID: j.GetId(), Service: j.GetService(), Input: orJSON(j.GetInput(), "null"), Params: orJSON(j.GetParams(), "{}"), Task: j.GetTask(), Flow: j.GetFlow(),
 		Step: j.GetStep(), Unit: int(j.GetUnit()), Units: max(int(j.GetUnits()), 1), Attempt: int(j.GetAttempt()), Trace: j.GetTrace(), Log: &j.log})
@@ -308,10 +312,10 @@ func orJSON(raw []byte, empty string) []byte {
 	return raw
 }
 
-// messageOverhead is what a message takes beside a result.
+// messageOverhead is the size of a message beside a result.
 const messageOverhead = 4 << 10
 
-// limitResult makes an error of a result that is too large to be sent.
+// limitResult replaces a result that is too large to send by an error.
 func (a *attachedWorker) limitResult(r *attach.Result) {
 	a.mu.Lock()
 	most := a.maxMessage
@@ -322,12 +326,12 @@ func (a *attachedWorker) limitResult(r *attach.Result) {
 	}
 }
 
-// resultBytes is about how many bytes a result has.
+// resultBytes returns the approximate size of a result.
 func resultBytes(r *attach.Result) int {
 	return len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails()) + len(r.GetMetrics())
 }
 
-// finishJob keeps a result until the engine has it. The lock is held.
+// finishJob keeps a result until the engine acknowledges it. The lock is held.
 func (a *attachedWorker) finishJob(number uint64, r *attach.Result) {
 	j := a.held[number]
 	j.log.Close()
@@ -339,7 +343,7 @@ func (a *attachedWorker) finishJob(number uint64, r *attach.Result) {
 	a.unsent = append(a.unsent, r)
 }
 
-// cancelJobs ends jobs that nobody waits for any longer.
+// cancelJobs cancels jobs whose results are no longer needed.
 func (a *attachedWorker) cancelJobs(numbers []uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -350,7 +354,7 @@ func (a *attachedWorker) cancelJobs(numbers []uint64) {
 	}
 }
 
-// forgetResults results that the engine has.
+// forgetResults drops results that the engine has acknowledged.
 func (a *attachedWorker) forgetResults(numbers []uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -2,19 +2,19 @@ package worker
 
 import "sync"
 
-// jobRunners are goroutines that carry out one job after the other: handlers need deep stacks, and
-// growing a new one each time costs more than a short job. There are as many as there were jobs at
-// once. Each rouses one more before it begins a job while others wait, so jobs that block do not
-// hold up any, and short ones that came together are done by few hands, whose results leave
-// together. Its fields belong to the lock of the attachment.
+// jobRunners are goroutines that carry out jobs one after the other, because handlers need deep
+// stacks, and growing a new stack each time costs more than a short job. Their number grows to the
+// largest number of concurrent jobs. Each runner wakes another one before it starts a job while
+// others wait. So a blocking job delays no other, and short jobs that arrive together are done by
+// few runners, so their results leave together. The lock of attachedWorker guards the fields.
 type jobRunners struct {
-	jobs    []*attachedJob // that wait for one
-	idle    int            // hands that wait for a job and are not roused
+	jobs    []*attachedJob // jobs that wait for a runner
+	idle    int            // runners that wait and were not woken
 	hasWork sync.Cond
 	closed  bool
 }
 
-// wakeRunner has a hand take what waits. The lock is held.
+// wakeRunner wakes or starts a runner for a waiting job. The lock is held.
 func (a *attachedWorker) wakeRunner() {
 	h := &a.runners
 	switch {
@@ -35,7 +35,7 @@ func (a *attachedWorker) runJobs() {
 	}
 }
 
-// nextJob waits for one; nil = the worker has ended.
+// nextJob waits for a job; nil = the worker has ended.
 func (a *attachedWorker) nextJob() *attachedJob {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,7 +54,7 @@ func (a *attachedWorker) nextJob() *attachedJob {
 	return j
 }
 
-// stopRunners ends all hands.
+// stopRunners ends all runners.
 func (a *attachedWorker) stopRunners() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

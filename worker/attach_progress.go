@@ -7,7 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire/attach"
 )
 
-// takePrinted is what a job has printed since the last time, or the beginning of that.
+// takePrinted returns lines that a job has printed since the last call, as many as fit into one
+// message.
 func (j *attachedJob) takePrinted() (said []*attach.Line) {
 	for _, l := range j.log.Take(partBytes) {
 		text, ended := strings.CutSuffix(l.Text, "\n")
@@ -16,7 +17,7 @@ func (j *attachedJob) takePrinted() (said []*attach.Line) {
 	return said
 }
 
-// linesBytes is how much of a message lines take, about.
+// linesBytes returns the approximate size of lines in a message.
 func linesBytes(said []*attach.Line) (size int) {
 	for _, l := range said {
 		size += len(l.GetText()) + 32
@@ -24,14 +25,14 @@ func linesBytes(said []*attach.Line) (size int) {
 	return size
 }
 
-// setProgress has it told, with the next progress, what a job's handler says of itself.
+// setProgress stores the progress text of a job's handler for the next progress message.
 func (a *attachedWorker) setProgress(j *attachedJob, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	j.noted, j.progressText = true, text
 }
 
-// collectProgress of the jobs that go on.
+// collectProgress collects the progress of the jobs in progress.
 func (a *attachedWorker) collectProgress() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,7 +49,7 @@ func (a *attachedWorker) collectProgress() {
 	}
 }
 
-// addProgress has something told of a job. The lock is held.
+// addProgress queues a progress message of a job. The lock is held.
 func (a *attachedWorker) addProgress(p *attach.Progress) {
 	if p.GetNote() != "" || len(p.GetLines()) > 0 {
 		a.progress = append(a.progress, p)

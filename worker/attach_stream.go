@@ -19,16 +19,16 @@ import (
 	"github.com/troupe-engine/troupe/internal/packets"
 )
 
-// streamDialer is how streams to members are opened.
+// streamDialer opens streams to members.
 type streamDialer struct {
 	token     string
 	transport *http.Transport
 }
 
-// protocol is the version of the protocol that is spoken.
+// protocol is the version of the protocol.
 const protocol = 1
 
-// newStreamDialer speaks HTTP/2 alone, over TLS or without.
+// newStreamDialer returns a dialer that uses only HTTP/2, with or without TLS.
 func newStreamDialer(cfg *Config) (*streamDialer, error) {
 	transport, err := cfg.Trust.Transport()
 	if err != nil {
@@ -42,8 +42,8 @@ func newStreamDialer(cfg *Config) (*streamDialer, error) {
 
 type clientStream = connect.BidiStreamForClient[attach.FromWorker, attach.ToWorker]
 
-// openStream has a connection made for one stream, which ends with ctx. The next stream would wait
-// in vain on one that has been forgotten between the two.
+// openStream opens a stream on a connection of its own, which ends with ctx. A shared connection
+// that a device in between has silently dropped would block the next stream, too.
 func (l *streamDialer) openStream(ctx context.Context, server string) *clientStream {
 	transport := l.transport.Clone()
 	transport.DialContext = func(dial context.Context, network, address string) (net.Conn, error) {
@@ -61,25 +61,24 @@ func (l *streamDialer) openStream(ctx context.Context, server string) *clientStr
 	return s
 }
 
-// welcomeTime is how long a member may take to answer, minPatience how long it may at least.
+// welcomeTime limits the time for a member's welcome, and minPatience is the lowest such limit.
 const (
 	welcomeTime = 10 * time.Second
 	minPatience = 500 * time.Millisecond
 )
 
-// streamMember is the one at the other end of a stream.
+// streamMember is the member at the other end of a stream.
 type streamMember struct {
 	address    string
-	welcomedAt time.Time // when it said so; zero = it did not
-	leaving    bool      // it said so; the writer reads it when it is called
+	welcomedAt time.Time // time of its welcome; zero = none yet
+	leaving    bool      // it announced that it leaves; called by the writer
 	mu         sync.Mutex
 }
 
-// isWelcomed reports whether the worker is attached, or was.
+// isWelcomed reports whether the worker is or was attached.
 func (m *streamMember) isWelcomed() bool { return !m.welcomedAt.IsZero() }
 
-// hasLasted reports whether the worker has been attached for long enough to go on as after the
-// first outage.
+// hasLasted reports whether the stream has lasted long enough to reset the backoff.
 func (m *streamMember) hasLasted() bool {
 	return m.isWelcomed() && time.Since(m.welcomedAt) >= minStreamTime
 }
@@ -96,17 +95,17 @@ func (m *streamMember) markLeaving() {
 	m.leaving = true
 }
 
-// maxMissedHeartbeats is how many heartbeats of the member may be missing.
+// maxMissedHeartbeats is the number of heartbeats of the member that may be missing.
 const maxMissedHeartbeats = 3
 
-// runStream keeps one stream for as long as it holds.
+// runStream runs one stream until it ends.
 func (a *attachedWorker) runStream(ctx context.Context, to *streamMember, patience time.Duration) error {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	s := a.dialer.openStream(ctx, to.address)
 	defer s.CloseResponse()
-	// A stream whose context has ended still waits for what the member says, until there is nothing
-	// more of the request to be read.
+	// After its context ends, a stream still waits for the member's messages until its request is
+	// closed.
 	defer context.AfterFunc(ctx, func() { _ = s.CloseRequest() })()
 	silent := time.AfterFunc(patience, hangUp)
 	defer silent.Stop()
@@ -138,7 +137,7 @@ func (a *attachedWorker) runStream(ctx context.Context, to *streamMember, patien
 	return err
 }
 
-// newHello introduces the worker, with what it still has of its session.
+// newHello returns the first message, with everything that the worker still has of its session.
 func (a *attachedWorker) newHello() *attach.Hello {
 	cfg := &a.worker.cfg
 	a.mu.Lock()
@@ -148,10 +147,10 @@ func (a *attachedWorker) newHello() *attach.Hello {
 		Session: a.session, Held: slices.Collect(maps.Keys(a.held)), Finished: slices.Collect(maps.Keys(a.finished)), Brought: a.broughtJobs()}
 }
 
-// maxBrought is how many jobs a worker may bring along.
+// maxBrought is the maximum number of jobs that a worker may bring.
 const maxBrought = 10_000
 
-// broughtJobs are the jobs with which the worker may come to another member, as many as fit into a
+// broughtJobs returns the jobs that the worker brings to another member, as many as fit into a
 // message. The lock is held.
 func (a *attachedWorker) broughtJobs() (all []*attach.Brought) {
 	bytes := 0
@@ -164,8 +163,8 @@ func (a *attachedWorker) broughtJobs() (all []*attach.Brought) {
 	return all
 }
 
-// acceptWelcome says how often to give signs of life. What is of a session that is over has gone to
-// others.
+// acceptWelcome handles the welcome and returns the heartbeat interval. If the session was not
+// resumed, its jobs have gone to other workers and are dropped.
 func (a *attachedWorker) acceptWelcome(w *attach.Welcome) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -185,7 +184,7 @@ func (a *attachedWorker) acceptWelcome(w *attach.Welcome) time.Duration {
 
 var errLeft = errors.New("the member leaves")
 
-// readMessages takes what the member says until the stream is over.
+// readMessages handles the member's messages until the stream ends.
 func (a *attachedWorker) readMessages(s *clientStream, m *attach.ToWorker, from *streamMember, alive func()) error {
 	for {
 		alive()
@@ -200,7 +199,7 @@ func (a *attachedWorker) readMessages(s *clientStream, m *attach.ToWorker, from 
 			}
 		}
 		if m.GetWelcome() != nil || from.isLeaving() || a.isLeaving() {
-			a.wakeWriter() // there are results of before, or it may be over
+			a.wakeWriter() // there are earlier results, or the stream may be done
 		}
 		var err error
 		if m, err = s.Receive(); err != nil {
@@ -209,7 +208,7 @@ func (a *attachedWorker) readMessages(s *clientStream, m *attach.ToWorker, from 
 	}
 }
 
-// writeMessages sends results, and signs of life, until ctx ends or there is nothing more to say.
+// writeMessages sends results and heartbeats until ctx ends or there is nothing more to send.
 func (a *attachedWorker) writeMessages(ctx context.Context, s *clientStream, every time.Duration, to *streamMember) error {
 	beat := time.NewTicker(max(min(every/2, a.worker.cfg.NoteAfter), minBeat))
 	defer beat.Stop()
@@ -219,7 +218,7 @@ func (a *attachedWorker) writeMessages(ctx context.Context, s *clientStream, eve
 		case <-ctx.Done():
 			return nil
 		case <-a.wake:
-			runtime.Gosched() // what is about to end as well goes along
+			runtime.Gosched() // lets jobs that are about to end join the message
 		case <-beat.C:
 			a.collectProgress()
 		}
@@ -235,10 +234,10 @@ func (a *attachedWorker) writeMessages(ctx context.Context, s *clientStream, eve
 	}
 }
 
-// batchBytes is how much one message holds, unless one result alone is more.
+// batchBytes limits one message, unless a single result is larger.
 const batchBytes = 1 << 20
 
-// nextMessage is a message with what there is to tell; nil = nothing, unless a sign of life is due.
+// nextMessage returns the next message; nil = none, unless a heartbeat is due.
 func (a *attachedWorker) nextMessage(told *bool, beat bool) *attach.FromWorker {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -265,7 +264,7 @@ func (a *attachedWorker) nextMessage(told *bool, beat bool) *attach.FromWorker {
 	return m
 }
 
-// dropFirst of a list without the first n.
+// dropFirst returns the list without its first n elements.
 func dropFirst[T any](list []T, n int) []T {
 	if n == len(list) {
 		return nil
@@ -273,8 +272,8 @@ func dropFirst[T any](list []T, n int) []T {
 	return list[n:]
 }
 
-// canCloseStream reports whether the stream may end: one of the two leaves, and the member has all
-// results.
+// canCloseStream reports whether the stream may end: the worker or the member leaves, and the
+// member has all results.
 func (a *attachedWorker) canCloseStream(told bool, m *streamMember) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 
 type clientStream = connect.BidiStream[attach.FromWorker, attach.ToWorker]
 
-// streamMember is as much of one as attached workers see: what it does with a stream.
+// streamMember is a fake member: a function that serves a stream.
 type streamMember func(hello *attach.Hello, s *clientStream) error
 
 // Attach implements the service.
@@ -33,7 +33,7 @@ func (m streamMember) Attach(_ context.Context, s *clientStream) error {
 	return m(first.GetHello(), s)
 }
 
-// serve says where the member is.
+// serve starts the member and returns its address.
 func (m streamMember) serve(t *testing.T) (address string) {
 	_, serve := attach.NewWorkersHandler(m)
 	server := httptest.NewUnstartedServer(serve)
@@ -44,8 +44,8 @@ func (m streamMember) serve(t *testing.T) (address string) {
 	return server.URL
 }
 
-// attachTo runs a worker that attaches to a member until the test, or stop, ends it. Ended says
-// that it has.
+// attachTo runs a worker that attaches to a member until the test, or leave, ends it. ended
+// receives the result of Run.
 func attachTo(t *testing.T, m streamMember, h worker.Handler) (leave func(), ended <-chan error) {
 	return attachAt(t, m.serve(t), h)
 }
@@ -75,7 +75,7 @@ func jobNumber(n uint64, id string) []*attach.Job {
 	return []*attach.Job{{Number: n, Id: id, Service: "s"}}
 }
 
-func TestWhatAJobOfASessionThatIsOverHasPrintedIsToldOfNoOther(t *testing.T) {
+func TestOutputOfAnEndedSessionIsNotSentForAnotherJob(t *testing.T) {
 	begun, broken, told := make(chan struct{}), make(chan struct{}), make(chan string, 100)
 	breakOff := sync.OnceFunc(func() { close(broken) })
 	attachTo(t, func(hello *attach.Hello, s *clientStream) error {
@@ -90,7 +90,7 @@ func TestWhatAJobOfASessionThatIsOverHasPrintedIsToldOfNoOther(t *testing.T) {
 			breakOff()
 			return errors.New("not yet: come again when the job has ended")
 		}
-		m.Jobs = jobNumber(1, "new") // in a session that knows nothing of the other one
+		m.Jobs = jobNumber(1, "new") // in a session that does not know the other one
 		_ = s.Send(m)
 		for {
 			got, err := s.Receive()
@@ -114,7 +114,7 @@ func TestWhatAJobOfASessionThatIsOverHasPrintedIsToldOfNoOther(t *testing.T) {
 	require.Equal(t, "1 new", soon(t, told))
 }
 
-func TestAJobThatCrossesWithTheGoodbyeIsReturnedAndNotBegun(t *testing.T) {
+func TestAJobThatCrossesWithLeavingIsReturned(t *testing.T) {
 	began, results := make(chan string, 2), make(chan *attach.Result, 10)
 	leave, ended := attachTo(t, func(_ *attach.Hello, s *clientStream) error {
 		m := welcome("a")
@@ -127,7 +127,8 @@ func TestAJobThatCrossesWithTheGoodbyeIsReturnedAndNotBegun(t *testing.T) {
 			}
 			if got.GetLeaving() {
 				_ = s.Send(&attach.ToWorker{Jobs: jobNumber(2, "crossing")})
-				_ = s.Send(&attach.ToWorker{Canceled: []uint64{1}}) // there is room for another one then
+				// then there is room for another job
+				_ = s.Send(&attach.ToWorker{Canceled: []uint64{1}})
 			}
 			for _, r := range got.GetResults() {
 				results <- r
@@ -153,7 +154,7 @@ func TestAJobThatCrossesWithTheGoodbyeIsReturnedAndNotBegun(t *testing.T) {
 	require.Empty(t, began)
 }
 
-func TestAWorkerLeavesAMemberThatSaysNothing(t *testing.T) {
+func TestAWorkerLeavesASilentMember(t *testing.T) {
 	came := make(chan struct{}, 100)
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })
@@ -169,15 +170,15 @@ func TestAWorkerLeavesAMemberThatSaysNothing(t *testing.T) {
 	soon(t, came)
 }
 
-// A connection that is forgotten between the two stays open, and nothing comes through: what is
-// opened on it is as silent.
+// A connection that a device in between has dropped stays open, but no data arrives: a new stream
+// on it is as silent.
 func TestAWorkerComesBackOverANewConnection(t *testing.T) {
 	came, over := make(chan struct{}, 100), make(chan struct{})
 	between, address := relayTo(t, streamMember(func(_ *attach.Hello, s *clientStream) error {
 		m := welcome("s")
 		m.Welcome.HeartbeatMs = 100
 		_ = s.Send(m)
-		_, _ = s.Receive() // it has heard that
+		_, _ = s.Receive() // the worker has received it
 		came <- struct{}{}
 		<-over
 		return nil
@@ -189,15 +190,15 @@ func TestAWorkerComesBackOverANewConnection(t *testing.T) {
 	soon(t, came)
 }
 
-func TestStreamsThatBreakAtOnceAreToldOnce(t *testing.T) { breaking(t, 6, 0) }
+func TestStreamsThatBreakAtOnceAreLoggedOnce(t *testing.T) { breaking(t, 6, 0) }
 
-// What it takes to be welcomed is no time that the stream has lasted.
-func TestStreamsThatBreakAtOnceAreToldOnceHoweverSlowTheLineIs(t *testing.T) {
+// The time until the welcome does not count as time that the stream has lasted.
+func TestStreamsThatBreakAtOnceAreLoggedOnceEvenIfSlow(t *testing.T) {
 	t.Parallel()
 	breaking(t, 3, 1100*time.Millisecond)
 }
 
-// breaking has streams break when they have come: right after the welcome, which takes a while.
+// breaking makes streams break right after the welcome, which takes the given time.
 func breaking(t *testing.T, streams int, slow time.Duration) {
 	came, said := make(chan struct{}, 100), &lines{}
 	address := streamMember(func(_ *attach.Hello, s *clientStream) error {

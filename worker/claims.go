@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// defaultLease is that of an engine which does not say.
+	// defaultLease is the lease from an engine that does not send one.
 	defaultLease = 60 * time.Second
-	// longestClaim is what is made of longer ones: a Duration does not hold all that a flow may
-	// say.
+	// longestClaim replaces longer claims, because a flow may set one that does not fit into a
+	// Duration.
 	longestClaim = 100 * 365 * 24 * time.Hour
 	minBeat      = 20 * time.Millisecond
-	// claimGroup is how many claims one request is about.
+	// claimGroup is the number of claims in one request.
 	claimGroup = 500
 )
 
@@ -27,17 +27,17 @@ var (
 	errLeaving  = errors.New("worker: it ends before this job has begun")
 )
 
-// claimedJob is a pulled job in this worker's hands.
+// claimedJob is a pulled job that this worker holds.
 type claimedJob struct {
 	pulledJob
-	ctx          context.Context // of the handler
+	ctx          context.Context // context of the handler
 	cancel       context.CancelCauseFunc
-	every        time.Duration // between heartbeats
+	every        time.Duration // interval of heartbeats
 	noteAt       time.Time     // zero = the engine knows that the job is running
 	beatAt       time.Time
-	logAt        time.Time // when to look for what the handler has printed
+	logAt        time.Time // time of the next check for output of the handler
 	begun        bool      // its handler was called
-	progressText string    // what that says of how far it is; "" = nothing yet
+	progressText string    // progress text of the handler; "" = none yet
 
 	printed printedLog
 }
@@ -53,16 +53,16 @@ func (c *claimedJob) nextDue() time.Time {
 	return due
 }
 
-// logEvery is how often what a handler has printed is sent.
+// logEvery is the interval at which a handler's output is sent.
 const logEvery = 500 * time.Millisecond
 
-// jobNotice is something to be told of a job that goes on: its state, or what was printed.
+// jobNotice is a notice about a running job: its state, or its output.
 type jobNotice struct {
 	*claimedJob
 	log bool
 }
 
-// dueNotices are what is due of a claim.
+// dueNotices returns the notices of a claim that are due.
 func (c *claimedJob) dueNotices(now time.Time) (all []jobNotice) {
 	if !c.noteAt.IsZero() && !c.noteAt.After(now) {
 		c.noteAt = time.Time{}
@@ -77,18 +77,17 @@ func (c *claimedJob) dueNotices(now time.Time) (all []jobNotice) {
 	return all
 }
 
-// claimKeeper keeps hold of pulled jobs: it prolongs their claims and hears which of them are
-// canceled.
+// claimKeeper renews the claims of pulled jobs and learns which of them are canceled.
 type claimKeeper struct {
 	worker *Worker
 	mu     sync.Mutex
 	held   map[string]*claimedJob
 	added  chan struct{}
-	notes  chan jobNotice // to be told of jobs
-	outage bool           // the last beat had no answer, which was said
+	notes  chan jobNotice // notices to send
+	outage bool           // the last heartbeat got no answer, which was logged
 }
 
-// maxNotes is how many notes may wait to be sent. Further ones are dropped.
+// maxNotes is the maximum number of waiting notices. Further ones are dropped.
 const maxNotes = 1000
 
 func newClaimKeeper(w *Worker) *claimKeeper {
@@ -96,7 +95,7 @@ func newClaimKeeper(w *Worker) *claimKeeper {
 }
 
 func (k *claimKeeper) addJob(ctx context.Context, q pulledJob) *claimedJob {
-	// As often as the worker's own signs of life, to hear soon of what is canceled.
+	// As often as the worker's own heartbeats, to learn soon of canceled jobs.
 	now, every := time.Now(), max(min(q.lease/3, k.worker.cfg.Heartbeat), minBeat)
 	c := &claimedJob{pulledJob: q, every: every, noteAt: now.Add(k.worker.cfg.NoteAfter), beatAt: now.Add(every), logAt: now.Add(logEvery)}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
@@ -104,12 +103,12 @@ func (k *claimKeeper) addJob(ctx context.Context, q pulledJob) *claimedJob {
 	old := k.held[q.ID]
 	k.held[q.ID] = c
 	k.mu.Unlock()
-	if old != nil { // its claim is lost, else the job would not have come again
+	if old != nil { // its claim is lost, otherwise the job would not have been delivered again
 		old.cancel(errCanceled)
 	}
 	select {
 	case k.added <- struct{}{}:
-	default: // it is about to look anyway
+	default: // it is about to check anyway
 	}
 	return c
 }
@@ -123,7 +122,8 @@ func (k *claimKeeper) removeJob(c *claimedJob) {
 	}
 }
 
-// startJob is asked before a job's handler is called: not for a job that is canceled or given back.
+// startJob is called before a job's handler and reports whether to call it: not for a job that is
+// canceled or returned.
 func (k *claimKeeper) startJob(c *claimedJob) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,8 +131,8 @@ func (k *claimKeeper) startJob(c *claimedJob) bool {
 	return c.begun
 }
 
-// runHeartbeats works until ctx ends. Notes are sent beside the heartbeats: claims must not run out
-// because of them.
+// runHeartbeats renews claims until ctx ends. Notices are sent by another goroutine, so they cannot
+// delay renewals.
 func (k *claimKeeper) runHeartbeats(ctx context.Context) {
 	var noter sync.WaitGroup
 	defer noter.Wait()
@@ -157,7 +157,7 @@ func (k *claimKeeper) runHeartbeats(ctx context.Context) {
 	}
 }
 
-// enqueueNotice has something told of a job, unless too much is to be.
+// enqueueNotice queues a notice, unless the queue is full.
 func (k *claimKeeper) enqueueNotice(w jobNotice) {
 	select {
 	case k.notes <- w:
@@ -165,15 +165,17 @@ func (k *claimKeeper) enqueueNotice(w jobNotice) {
 	}
 }
 
-// setProgress has it told what a job's handler says of itself.
+// setProgress stores the progress text of a job's handler and sends it.
 func (k *claimKeeper) setProgress(c *claimedJob, text string) {
 	k.mu.Lock()
-	c.progressText, c.noteAt = text, time.Time{} // it need not be said that it is running
+	// the notice that it is running is not needed any more
+	c.progressText, c.noteAt = text, time.Time{}
 	k.mu.Unlock()
 	k.enqueueNotice(jobNotice{claimedJob: c})
 }
 
-// collectDue finds what is due and when to look again. Who is nearly due is taken along.
+// collectDue returns what is due and the time of the next check. Claims that are nearly due are
+// included.
 func (k *claimKeeper) collectDue(now time.Time) (words []jobNotice, beats []*claimedJob, next time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -206,8 +208,8 @@ func (k *claimKeeper) noteLoop(ctx context.Context) {
 	}
 }
 
-// sendNote tells that a job is running, or what its handler says. It is for whoever watches, so a
-// failure does no harm.
+// sendNote sends the state of a job: that it is running, or its progress text. A failure is
+// ignored, because the note only informs viewers.
 func (k *claimKeeper) sendNote(ctx context.Context, c *claimedJob) {
 	if c.ctx.Err() != nil { // it has ended meanwhile
 		return
@@ -218,11 +220,11 @@ func (k *claimKeeper) sendNote(ctx context.Context, c *claimedJob) {
 	k.sendToEngine(ctx, toHeldClaims([]*claimedJob{c}, text))
 }
 
-// maxParts is how much of what a job has printed is sent before others have their turn.
+// maxParts is the number of parts of a job's output to send before other jobs get their turn.
 const maxParts = 8
 
-// sendPrinted sends what a handler has printed. What the engine does not get is sent again with
-// what comes next.
+// sendPrinted sends a handler's output. Output that the engine did not get is sent again with the
+// next part.
 func (k *claimKeeper) sendPrinted(ctx context.Context, c *claimedJob) {
 	for range maxParts {
 		claims := toHeldClaims([]*claimedJob{c}, "")
@@ -243,8 +245,8 @@ func (k *claimKeeper) sendToEngine(ctx context.Context, claims []wire.HeldClaim)
 	return err == nil
 }
 
-// renewClaims prolongs claims. A lost beat is made up for by the next one: a claim outlives two at
-// least, also when they get no answer.
+// renewClaims renews claims. The next heartbeat makes up for a lost one: a claim outlives at least
+// two lost heartbeats, even if these wait for their timeout.
 func (k *claimKeeper) renewClaims(ctx context.Context, list []*claimedJob) {
 	shortest := slices.MinFunc(list, func(a, b *claimedJob) int { return cmp.Compare(a.lease, b.lease) })
 	answer, err := k.worker.sendHeartbeat(ctx, toHeldClaims(list, ""), max(shortest.lease/3, minBeat))
@@ -256,14 +258,14 @@ func (k *claimKeeper) renewClaims(ctx context.Context, list []*claimedJob) {
 		return
 	}
 	k.outage = false
-	for _, c := range list { // the worker may have got one of these jobs anew meanwhile
+	for _, c := range list { // the worker may have received one of these jobs again meanwhile
 		if slices.Contains(answer.Canceled, c.ID) {
 			c.cancel(errCanceled)
 		}
 	}
 }
 
-// toHeldClaims tells of claims, and what their jobs' states are called; "" = nothing.
+// toHeldClaims returns claims for a request, with a note about their jobs; "" = none.
 func toHeldClaims(list []*claimedJob, note string) []wire.HeldClaim {
 	claims := make([]wire.HeldClaim, len(list))
 	for i, c := range list {

@@ -13,58 +13,63 @@ import (
 	"github.com/troupe-engine/troupe/api/client"
 )
 
-// Config of a Worker. Zero fields mean the default.
+// Config configures a Worker. Zero fields mean the default.
 type Config struct {
-	// Server is the engine's address, as http://host:port, or those of several of its members with
-	// commas between them: the worker goes on with the next one when one cannot be reached, or has
-	// to leave. The environment's TROUPE_SERVER or REGISTRY_URL, else http://127.0.0.1:8070.
+	// Server is the engine's address, as http://host:port, or those of several members separated by
+	// commas: the worker goes to the next one if a member cannot be reached or leaves. The default
+	// is TROUPE_SERVER or REGISTRY_URL from the environment, else http://127.0.0.1:8070.
 	Server string
-	// Token proves the worker to the engine; the environment's TROUPE_TOKEN. A wrong one ends Run
-	// (ErrDenied).
+	// Token authenticates the worker; default TROUPE_TOKEN from the environment. With a wrong one
+	// Run returns ErrDenied.
 	Token string
-	// Trust says whom the worker believes when the engine is reached by https, and how it proves
-	// itself.
+	// Trust sets the certificates that the worker accepts from an https engine, and its own
+	// certificate.
 	Trust client.Trust
-	// ID tells workers apart. One is made up from host, process and time.
+	// ID identifies the worker. By default it is made from host, process and time.
 	ID string
-	// Services it offers of those that have handlers; all.
+	// Services are the services to offer, among those with handlers; default all.
 	Services []string
 
-	// Labels it has, such as "gpu": a job that asks for labels goes to workers that have them all.
+	// Labels are the worker's labels, such as "gpu": a job with labels goes to workers that have
+	// them all.
 	Labels []string
 
-	// Push makes the worker an HTTP server, Pull makes it ask for jobs. Attach makes it dial in and
-	// get its jobs over that one stream: it goes without the others. None means Pull.
+	// Push makes the worker an HTTP server that the engine calls. Pull makes it request jobs.
+	// Attach makes it connect to the engine and receive its jobs over one stream, without the other
+	// two. None means Pull.
 	Push, Pull, Attach bool
-	// URL is where the engine reaches a push worker. The environment's WORKER_URL, else
-	// http://localhost:8080. When its port is taken a free one is used, and told to the engine.
+	// URL is the address of a push worker for the engine. The default is WORKER_URL from the
+	// environment, else http://localhost:8080. If its port is in use, the worker uses a free one
+	// and registers that.
 	URL string
-	// Listen is the address a push worker listens on. By default the URL's port, on loopback if
-	// the URL is.
+	// Listen is the address that a push worker listens on. By default it is the URL's port, on
+	// loopback if the URL is.
 	Listen string
-	// Secret is what a push worker wants to see with every call; it is told to the engine, and to
-	// nobody else, with the registration. One is made up. Workers of one URL must have the same.
+	// Secret authenticates calls to a push worker. Only the engine receives it, with the
+	// registration. By default it is random. Workers that share a URL must share the secret.
 	Secret string
-	// Wait is how long a pull worker's request for jobs may stay with the engine; 20 s.
+	// Wait is how long a pull worker's request for jobs may stay open; default 20 s.
 	Wait time.Duration
 
-	// Concurrency is how many handlers run at once; 64.
+	// Concurrency is the maximum number of concurrent handlers; default 64.
 	Concurrency int
-	// Grace is how long jobs may go on when Run's context has ended; 10 s. Negative: not at all.
+	// Grace is how long jobs may continue after Run's context has ended; default 10 s. Negative:
+	// not at all.
 	Grace time.Duration
-	// Heartbeat is how often the worker gives a sign of life, and asks whether its pulled jobs are
-	// still wanted; 5 s.
+	// Heartbeat is the interval of the worker's heartbeats, which also check whether its pulled
+	// jobs are canceled; default 5 s.
 	Heartbeat time.Duration
-	// NoteAfter is how long a pulled or attached worker's job must have run before the engine is
-	// told that it is running; 250 ms. Short jobs are spared the message.
+	// NoteAfter is how long a pulled or attached job must run before the engine is informed that it
+	// is running; default 250 ms. Short jobs send no such message.
 	NoteAfter time.Duration
-	// Logger hears what goes wrong, never what jobs are about; slog.Default().
+	// Logger receives errors and warnings, never the content of jobs; default slog.Default().
 	Logger *slog.Logger
 }
 
 func (c Config) orDefault() Config {
 	c.Server = cmp.Or(c.Server, os.Getenv("TROUPE_SERVER"), os.Getenv("REGISTRY_URL"), "http://127.0.0.1:8070")
-	c.Token = strings.TrimSpace(cmp.Or(c.Token, os.Getenv("TROUPE_TOKEN"))) // a file has the end of a line behind it
+	// a file has a line end after it
+	c.Token = strings.TrimSpace(cmp.Or(c.Token, os.Getenv("TROUPE_TOKEN")))
 	c.URL = strings.TrimRight(cmp.Or(c.URL, os.Getenv("WORKER_URL"), "http://localhost:8080"), "/")
 	if !c.Push && !c.Attach {
 		c.Pull = true
@@ -82,7 +87,7 @@ func (c Config) orDefault() Config {
 	return c
 }
 
-// serverAddresses are the addresses of the members.
+// serverAddresses returns the addresses of the members.
 func (c *Config) serverAddresses() []string {
 	servers := strings.Split(c.Server, ",")
 	for i, server := range servers {
@@ -91,8 +96,7 @@ func (c *Config) serverAddresses() []string {
 	return servers
 }
 
-// baseURL is where the engine is; that its routes are below /api there, or below /v1, some say
-// along.
+// baseURL returns the address of the engine without /api or /v1, which some users add.
 func baseURL(server string) string {
 	server = strings.TrimRight(server, "/")
 	for _, below := range []string{"/api", "/v1"} {
@@ -101,7 +105,7 @@ func baseURL(server string) string {
 	return server
 }
 
-// parseAddress reads the address of an HTTP server.
+// parseAddress parses the address of an HTTP server.
 func parseAddress(what, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-func TestAWorkerThatIsDeniedEndsInPlaceOfTryingForEver(t *testing.T) {
+func TestADeniedWorkerEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
-		route, token string // where it is denied, and the token that it has
+		route, token string // the route that denies it, and its token
 		push         bool
 		want         string
 		status       int // 0 = 401

@@ -21,30 +21,30 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// engine is as much of one as workers see. Its queue holds what a test puts there.
+// engine is a fake engine for workers. Tests fill its queue.
 type engine struct {
 	*httptest.Server
 
 	registered chan registered
-	beats      chan wire.Heartbeat // without claims
+	beats      chan wire.Heartbeat // heartbeats without claims
 	polls      chan wire.Poll
 	queue      chan wire.ClaimedJob
 	prolonged  chan []wire.HeldClaim
 	notes      chan wire.HeldClaim
-	logs       chan wire.HeldClaim // with what a job has printed
+	logs       chan wire.HeldClaim // with output of a job
 	completed  chan wire.Report
-	reports    chan int          // how many came at once
-	next       chan *wire.Wanted // what was asked for with them
+	reports    chan int          // number of reports in one request
+	next       chan *wire.Wanted // request for jobs that came with them
 	released   chan wire.GiveBack
 	left       chan string
-	paramsFor  chan string // tokens of those who asked for params
+	paramsFor  chan string // tokens of requests for params
 
 	mu       sync.Mutex
 	canceled []string
-	answers  map[string][]func(http.ResponseWriter) // to give first, by route
+	answers  map[string][]func(http.ResponseWriter) // answers to give first, by route
 }
 
-// registered is what a worker with an id told about itself.
+// registered is the registration of a worker with an id.
 type registered struct {
 	id string
 	wire.Registration
@@ -83,7 +83,7 @@ func newEngine(t testing.TB) *engine {
 	return e
 }
 
-// first makes the engine give other answers to a route before it works.
+// first makes the engine give these answers on a route before its own.
 func (e *engine) first(route string, answers ...func(http.ResponseWriter)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -111,7 +111,7 @@ func status(code int) func(http.ResponseWriter) {
 	}
 }
 
-// handle hands what arrives at a route to whoever hears it. Without an answer it is 204.
+// handle passes the body of each request on a route to hear. Without an answer the status is 204.
 func handle[T any](e *engine, mux *http.ServeMux, method, path, route, answer string, hear func(worker string, body T)) {
 	mux.HandleFunc(method+" /v1/workers/{worker}"+path, func(w http.ResponseWriter, r *http.Request) {
 		var body T
@@ -192,7 +192,7 @@ func (e *engine) poll(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(wire.ClaimedJobs{Jobs: jobs})
 }
 
-// report answers each report; "report" is the route of one of them.
+// report answers each report; "report" is the route of a single one.
 func (e *engine) report(w http.ResponseWriter, r *http.Request) {
 	var body wire.Reports
 	_ = json.NewDecoder(r.Body).Decode(&body)
@@ -213,7 +213,7 @@ func (e *engine) report(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// job as the engine's queue has it.
+// job returns a job of the engine's queue.
 func job(id, service string) wire.ClaimedJob {
 	return wire.ClaimedJob{ID: id, Task: "t", Flow: "f", Step: "sub/x", Place: wire.Place{Unit: 2, Attempt: 4}, Units: 3, Service: service, Token: "tok-" + id,
 		Input: json.RawMessage(`{"n":1}`), Params: json.RawMessage(`{"p":2}`), LeaseMS: 60_000}
@@ -232,7 +232,7 @@ func run(t *testing.T, w *worker.Worker) (stop func()) {
 	return stop
 }
 
-// config of a worker that is quick and quiet.
+// config returns the config of a worker with short intervals and no log.
 func config(e *engine) worker.Config {
 	return worker.Config{Server: e.URL, ID: "w1", Heartbeat: 20 * time.Millisecond, Wait: 5 * time.Second,
 		Logger: slog.New(slog.DiscardHandler)}

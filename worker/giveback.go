@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// cancelWaiting gives up the jobs that have not begun.
+// cancelWaiting cancels the jobs that have not begun and returns them.
 func (k *claimKeeper) cancelWaiting() (dropped []*claimedJob) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -27,14 +27,14 @@ func (k *claimKeeper) heldJobs() []*claimedJob {
 	return slices.Collect(maps.Values(k.held))
 }
 
-// endedJobs are those of a list whose handlers have come back.
+// endedJobs returns those of the given jobs whose handlers have returned.
 func (k *claimKeeper) endedJobs(list []*claimedJob) []*claimedJob {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.DeleteFunc(list, func(c *claimedJob) bool { return k.held[c.ID] == c })
 }
 
-// declineJobs gives back jobs that came when the worker takes no more.
+// declineJobs returns jobs to the engine that arrived when the worker accepts no more.
 func (k *claimKeeper) declineJobs(jobs []pulledJob) {
 	list := make([]*claimedJob, len(jobs))
 	for i, q := range jobs {
@@ -43,7 +43,8 @@ func (k *claimKeeper) declineJobs(jobs []pulledJob) {
 	k.giveBack(list)
 }
 
-// giveBack lets others have jobs at once. If that fails they get them when the claims have run out.
+// giveBack returns jobs to the engine, so that other workers get them at once. If that fails they
+// get them when the claims have expired.
 func (k *claimKeeper) giveBack(list []*claimedJob) {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()

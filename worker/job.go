@@ -12,43 +12,43 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// What a handler is told and what it says is the same as in package troupe, for a program with an
-// engine inside: see package job.
+// Handlers receive and return the same as in package troupe, for a program with an engine inside:
+// see package job.
 type (
-	// Job is something to be carried out.
+	// Job is a unit of work for a handler.
 	Job = job.Job
-	// Handler carries out a job. Its result becomes the job's output as JSON. An error makes the
-	// engine try again, if the flow says so and the error is not Fatal.
+	// Handler carries out a job. Its result becomes the job's output as JSON. After an error the
+	// engine tries again, if the flow allows it and the error is not Fatal.
 	Handler = job.Handler
 )
 
-// JobFrom is the job that a handler is called for, whose context ctx is.
+// JobFrom returns the job of a handler from its context.
 func JobFrom(ctx context.Context) Job { return job.From(ctx) }
 
-// Progress says in a few words how far the job of a handler's context is: whoever looks at the task
-// sees the last of them. Jobs of a push worker have nobody to tell.
+// Progress reports in a few words how far the job of a handler's context is. The task shows the
+// last text. Texts of a push worker's jobs are dropped.
 func Progress(ctx context.Context, text string) { job.Progress(ctx, text) }
 
-// Count tells a number of the job of a handler's context, such as how many rows it has read. All of
-// a name and the same labels are added up; they are kept with the attempt (`metrics`), whatever
-// becomes of it, and members count them by name (`troupe_job_metric`). Of a job up to 100 different
-// ones are kept.
+// Count reports a number for the job of a handler's context, such as the number of rows read.
+// Numbers of the same name and labels are summed. They are stored with the attempt (`metrics`),
+// whatever its result, and members count them by name (`troupe_job_metric`). Up to 100 different
+// ones per job are kept.
 func Count(ctx context.Context, name string, value float64, labels map[string]string) {
 	job.Count(ctx, name, value, labels)
 }
 
-// Stream is where to write what a program prints to "stdout" or "stderr" with a job whose Log is
-// given, so that its log tells them apart.
+// Stream returns a writer for what a program prints to "stdout" or "stderr", given the Log of its
+// job, so that the log separates the streams.
 func Stream(log io.Writer, name string) io.Writer { return job.Stream(log, name) }
 
-// Fatal marks an error: trying again is of no use.
+// Fatal marks an error as permanent: the engine does not try again.
 func Fatal(err error) error { return job.Fatal(err) }
 
-// Detailed gives an error details beside its text, any JSON, which are kept with the attempt.
+// Detailed adds details to an error, any JSON, which is stored with the attempt.
 func Detailed(err error, details any) error { return job.Detailed(err, details) }
 
-// callHandler runs a handler and makes an answer of what comes out of it, whatever that is.
-// progress passes on what it says of itself; nil = nobody hears it.
+// callHandler calls a handler and returns an answer for every outcome, including a panic. progress
+// receives the handler's progress texts; nil = they are dropped.
 func (w *Worker) callHandler(ctx context.Context, h Handler, j Job, progress func(context.Context, Job, string)) (answer wire.ExecAnswer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -69,13 +69,13 @@ func (w *Worker) callHandler(ctx context.Context, h Handler, j Job, progress fun
 	return wire.ExecAnswer{Result: raw}
 }
 
-// maxDetailBytes is how large details may be that the engine keeps. Larger ones would only keep it
-// from taking the error.
+// maxDetailBytes is the maximum size of details. The engine would refuse the error with larger
+// ones.
 const maxDetailBytes = 64 << 10
 
 func errorAnswer(err error) wire.ExecAnswer {
 	answer := wire.ExecAnswer{Error: err.Error(), Details: job.DetailsOf(err), Fatal: job.IsFatal(err)}
-	if answer.Error == "" { // it would mean success
+	if answer.Error == "" { // an empty error would mean success
 		answer.Error = "failed"
 	}
 	if size := len(answer.Details); size > maxDetailBytes {

@@ -13,11 +13,11 @@ import (
 
 var errNoParams = errors.New("the engine has not told the params")
 
-// maxParams is of how many steps a worker remembers large params.
+// maxParams is the number of steps whose large params a worker caches.
 const maxParams = 16
 
-// paramsCache are those that are too large to come along with each job, by their key. Jobs of one
-// step ask once.
+// paramsCache caches params that are too large to be sent with each job, by their key. The jobs of
+// one step fetch them once.
 type paramsCache struct {
 	mu    sync.Mutex
 	known map[string]*lazyParams
@@ -47,7 +47,7 @@ func (p *paramsCache) entryFor(key string) *lazyParams {
 	return l
 }
 
-// fetchParams gives a job its params. It is false when they are not to be had, or ctx ends.
+// fetchParams adds the params to a job. It returns false if they are not available, or ctx ends.
 func (w *Worker) fetchParams(ctx context.Context, c *claimedJob, job *Job) bool {
 	if c.paramsKey == "" {
 		return true
@@ -59,7 +59,8 @@ func (w *Worker) fetchParams(ctx context.Context, c *claimedJob, job *Job) bool 
 	for l.value == nil {
 		var answer wire.JobParams
 		err := w.server.callEngine(ctx, http.MethodGet, "/jobs/"+url.PathEscape(c.ID)+"/params?token="+url.QueryEscape(c.token), nil, &answer, requestTime)
-		if err == nil && (len(answer.Params) == 0 || string(answer.Params) == "null") { // large ones are neither
+		// large params are neither
+		if err == nil && (len(answer.Params) == 0 || string(answer.Params) == "null") {
 			err = errNoParams
 		}
 		if err == nil {

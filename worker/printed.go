@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-engine/troupe/internal/lines"
 )
 
-// partBytes is how much of what a job has printed is sent at once.
+// partBytes is the amount of a job's output that is sent at once.
 const partBytes = 128 << 10
 
-// printedLog is what a pulled job's handler has printed and the engine does not have yet.
+// printedLog is the output of a pulled job's handler that the engine has not confirmed.
 type printedLog struct {
 	lines.Buffer
 
 	mu             sync.Mutex
-	unconfirmed    []lines.Line // sent, perhaps in vain
-	confirmedLines int64        // how many lines were before those
+	unconfirmed    []lines.Line // sent, but perhaps not received
+	confirmedLines int64        // number of lines before those
 }
 
 func (p *printedLog) hasUnsent() bool {
@@ -26,7 +26,7 @@ func (p *printedLog) hasUnsent() bool {
 	return len(p.unconfirmed) > 0 || p.Waits()
 }
 
-// nextPart is what is to be sent next: the same as before, until that has arrived.
+// nextPart returns the next part to send: the same one until it is confirmed.
 func (p *printedLog) nextPart() wire.Said {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,7 +36,7 @@ func (p *printedLog) nextPart() wire.Said {
 	return toWireLines(p.unconfirmed, p.confirmedLines)
 }
 
-// confirmPart says that the engine has a part of so many lines.
+// confirmPart confirms that the engine has a part with the given number of lines.
 func (p *printedLog) confirmPart(sent int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +45,7 @@ func (p *printedLog) confirmPart(sent int) {
 	}
 }
 
-// closeAndTake is all that the engine may not have when the handler has returned.
+// closeAndTake returns all unconfirmed output after the handler has returned.
 func (p *printedLog) closeAndTake() wire.Said {
 	p.Close()
 	p.mu.Lock()

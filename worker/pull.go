@@ -10,12 +10,13 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// emptyPause spaces the polls of an engine that answers at once although it was asked to wait.
+// emptyPause is the pause between polls of an engine that answers at once although it was asked to
+// wait.
 const emptyPause = 200 * time.Millisecond
 
-// A job that begins while a poll waits for it is claimed as it begins, and one that nobody waits
-// for by a commit of its own. So a worker with many slots has two polls under way: while one of
-// them is answered the other one waits.
+// manySlots is the number of slots from which a worker has two polls in progress, so that one poll
+// waits while the other is answered. A job that begins while a poll waits is claimed in the same
+// commit; otherwise the claim needs a commit of its own.
 const manySlots = 8
 
 func (w *Worker) pollLoops() int {
@@ -25,16 +26,16 @@ func (w *Worker) pollLoops() int {
 	return 2
 }
 
-// pollBudget is how many jobs the polls under way may bring beside the first of each, which has its
-// slot.
+// pollBudget is the number of jobs that the polls in progress may bring beside the first job of
+// each, which has a slot.
 type pollBudget struct {
 	mu   sync.Mutex
 	jobs int
 }
 
-// reserveJobs is how many jobs a poll asks for that has a slot for the first: there are free slots
-// for the others, which no other poll asks for. No poll asks for more than its part of all slots,
-// so that there is something left to ask for.
+// reserveJobs returns how many jobs a poll with a slot for the first job may request. There are
+// free slots for the others, which no other poll counts on. No poll requests more than its part of
+// all slots, so that something is left for the others.
 func (w *Worker) reserveJobs() (n int) {
 	w.pollBudget.mu.Lock()
 	defer w.pollBudget.mu.Unlock()
@@ -50,7 +51,7 @@ func (w *Worker) releaseJobs(n int) {
 	w.pollBudget.jobs -= n - 1
 }
 
-// pollLoop asks for as many jobs as there are free slots until ctx ends, or the engine denies the
+// pollLoop requests as many jobs as there are free slots until ctx ends, or the engine denies the
 // worker. Jobs have a context of their own, which outlives ctx.
 func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) error {
 	var pause backoff
@@ -85,15 +86,15 @@ func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) error {
 	return nil
 }
 
-// pulledJob is a job as a poll's answer told it.
+// pulledJob is a job from the answer to a poll.
 type pulledJob struct {
 	Job
 	token     string
-	paramsKey string // names params that did not come along
+	paramsKey string // key of params that were not sent with the job
 	lease     time.Duration
 }
 
-// pollJobs asks for up to n jobs.
+// pollJobs requests up to n jobs.
 func (w *Worker) pollJobs(ctx context.Context, services []string, n int) ([]pulledJob, error) {
 	ask := wire.Poll{Wanted: w.wantedJobs(services, n), WaitMS: min(w.cfg.Wait, longestWait).Milliseconds()}
 	var answer wire.ClaimedJobs
@@ -103,7 +104,7 @@ func (w *Worker) pollJobs(ctx context.Context, services []string, n int) ([]pull
 	return pulledOf(answer.Jobs), nil
 }
 
-// wantedJobs are up to n jobs.
+// wantedJobs returns a request for up to n jobs.
 func (w *Worker) wantedJobs(services []string, n int) wire.Wanted {
 	return wire.Wanted{Services: services, Labels: w.cfg.Labels, Max: n}
 }
@@ -118,7 +119,7 @@ func pulledOf(claimed []wire.ClaimedJob) []pulledJob {
 	return jobs
 }
 
-// What an engine takes.
+// Limits of the engine.
 const (
 	maxJobs     = 1000
 	longestWait = time.Minute
@@ -131,8 +132,8 @@ func toLease(ms int64) time.Duration {
 	return time.Duration(min(ms, longestClaim.Milliseconds())) * time.Millisecond
 }
 
-// startPulled carries out a claimed job beside the others, in a slot that is held for it or the
-// next free one.
+// startPulled carries out a claimed job concurrently, in a slot reserved for it or the next free
+// one.
 func (w *Worker) startPulled(ctx context.Context, q pulledJob, hasSlot bool) {
 	w.load.Add(1)
 	c := w.claims.addJob(ctx, q)
@@ -154,7 +155,7 @@ func (w *Worker) startPulled(ctx context.Context, q pulledJob, hasSlot bool) {
 	})
 }
 
-// carryOut reports whether the job's slot has passed to another one.
+// carryOut carries out a job and reports whether its slot has passed to another job.
 func (w *Worker) carryOut(ctx context.Context, c *claimedJob) (passed bool) {
 	told := c.Job
 	told.Log = &c.printed
@@ -163,18 +164,19 @@ func (w *Worker) carryOut(ctx context.Context, c *claimedJob) (passed bool) {
 		h = func(context.Context, Job) (any, error) { return nil, errors.New("unknown service: " + c.Service) }
 	}
 	if !w.fetchParams(c.ctx, c, &told) {
-		return false // nobody waits for it any longer, or it is given up
+		return false // the job was canceled or abandoned
 	}
 	answer := w.callHandler(c.ctx, h, told, func(_ context.Context, _ Job, text string) { w.claims.setProgress(c, text) })
 	if c.ctx.Err() != nil {
-		// It was canceled, or it is given up at the end of the grace: then it is not ours to fail.
+		// It was canceled, or abandoned at the end of Grace; then the worker must not report it as
+		// failed.
 		return false
 	}
 	return w.deliverResult(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Details: answer.Details, Fatal: answer.Fatal, Numbers: wire.Numbers{Metrics: answer.Metrics}, Said: c.printed.closeAndTake()})
 }
 
-// deliverResult delivers a result until the engine has answered or ctx ends. It says whether the
-// job's slot has passed to another one.
+// deliverResult sends a result until the engine has answered or ctx ends. It reports whether the
+// job's slot has passed to another job.
 func (w *Worker) deliverResult(ctx context.Context, done wire.Report) (passed bool) {
 	var pause backoff
 	for {
@@ -183,7 +185,7 @@ func (w *Worker) deliverResult(ctx context.Context, done wire.Report) (passed bo
 		case err == nil:
 			return passed
 		case isPermanent(err) && done.Error == "" && isResultRefused(err):
-			// Unless told so, the engine would have the same done again in vain.
+			// Without this error the engine would have the same work done again for nothing.
 			done.Output, done.Error, done.Details, done.Fatal, done.Said = nil, "the result was refused: "+err.Error(), nil, true, wire.Said{}
 			continue
 		case isPermanent(err) && isFromEngine(err):

@@ -39,9 +39,9 @@ func TestAClaimIsProlongedUntilTheJobIsCanceled(t *testing.T) {
 	require.Empty(t, e.completed)
 }
 
-func TestAWorkerHearsSoonThatAJobIsCanceled(t *testing.T) {
+func TestAWorkerLearnsSoonThatAJobIsCanceled(t *testing.T) {
 	e := newEngine(t)
-	w := worker.New(config(e)) // which gives a sign of life every 20 ms
+	w := worker.New(config(e)) // with a heartbeat every 20 ms
 	canceled := make(chan struct{})
 	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
 		<-ctx.Done()
@@ -51,14 +51,15 @@ func TestAWorkerHearsSoonThatAJobIsCanceled(t *testing.T) {
 	run(t, w)
 	e.cancel("1")
 	begun := time.Now()
-	e.queue <- job("1", "s") // whose claim is prolonged every 20 s
+	e.queue <- job("1", "s") // its claim is renewed every 20 s
 	<-canceled
 	require.Less(t, time.Since(begun), 15*time.Second)
 }
 
 func TestAnOldAnswerDoesNotCancelTheSameJobThatCameAgain(t *testing.T) {
 	e, asked, again := newEngine(t), make(chan struct{}), make(chan struct{})
-	e.first("heartbeat", func(w http.ResponseWriter) { // about the first claim, which is lost meanwhile
+	// answers for the first claim, which is lost meanwhile
+	e.first("heartbeat", func(w http.ResponseWriter) {
 		close(asked)
 		<-again
 		_, _ = io.WriteString(w, `{"registered":true,"canceled":["1"]}`)
@@ -114,14 +115,14 @@ func TestAJobThatComesAgainEndsWhatWasBegunOfIt(t *testing.T) {
 	j.LeaseMS = time.Hour.Milliseconds()
 	e.queue <- j
 	soon(t, begun)
-	j.Token = "newer" // the claim had run out while the two did not hear of one another
+	j.Token = "newer" // the claim expired while the two were disconnected
 	e.queue <- j
 	require.EqualValues(t, 1, soon(t, canceled))
 	done := soon(t, e.completed)
 	require.Equal(t, []string{"newer", "2"}, []string{done.Token, string(done.Output)})
 }
 
-func TestClaimsThatAreNotProlongedAreToldOnce(t *testing.T) {
+func TestFailedRenewalsAreLoggedOnce(t *testing.T) {
 	e := newEngine(t)
 	e.first("heartbeat", slices.Repeat([]func(http.ResponseWriter){status(503)}, 10)...)
 	cfg, said := config(e), &lines{}
@@ -179,7 +180,7 @@ func TestClaimsAreProlongedTogether(t *testing.T) {
 	}
 }
 
-func TestOnlyLongJobsAreSaidToBeRunning(t *testing.T) {
+func TestOnlyLongJobsAreReportedAsRunning(t *testing.T) {
 	for name, tt := range map[string]struct {
 		after time.Duration
 		long  bool
@@ -203,7 +204,7 @@ func TestOnlyLongJobsAreSaidToBeRunning(t *testing.T) {
 	}
 }
 
-func TestWhatAHandlerSaysIsSentWhileItRuns(t *testing.T) {
+func TestOutputOfAHandlerIsSentWhileItRuns(t *testing.T) {
 	e := newEngine(t)
 	e.queue <- job("1", "s")
 	w := worker.New(config(e))

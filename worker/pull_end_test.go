@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// runUntilLeave runs a worker whose one job is done when it is told to leave.
+// runUntilLeave runs a worker whose only job ends when leave is closed.
 func runUntilLeave(t *testing.T, cfg worker.Config) (begun, leave chan struct{}, cancel func(), ended chan error) {
 	w := worker.New(cfg)
 	begun, leave = make(chan struct{}), make(chan struct{})
@@ -43,7 +43,7 @@ func TestJobsAtWorkMayFinish(t *testing.T) {
 
 func TestJobsThatHaveNotBegunAreGivenBack(t *testing.T) {
 	e := newEngine(t)
-	e.first("poll", func(w http.ResponseWriter) { // more than were asked for
+	e.first("poll", func(w http.ResponseWriter) { // more than requested
 		_ = json.NewEncoder(w).Encode(wire.ClaimedJobs{Jobs: []wire.ClaimedJob{job("1", "s"), job("2", "s"), job("3", "s")}})
 	})
 	cfg := config(e)
@@ -60,7 +60,7 @@ func TestJobsThatHaveNotBegunAreGivenBack(t *testing.T) {
 	go func() { ended <- w.Run(ctx) }()
 	first := <-begun
 	cancel()
-	released := (<-e.released).Claims // while the first job is at work
+	released := (<-e.released).Claims // while the first job is in progress
 	close(leave)
 	require.NoError(t, <-ended)
 	require.Equal(t, first, (<-e.completed).Job)

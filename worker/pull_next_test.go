@@ -43,8 +43,8 @@ func TestTheNextJobComesWithTheAnswerToAResult(t *testing.T) {
 	require.Equal(t, "4", (<-e.completed).Job, "then it is free again")
 }
 
-// An answer should bring no more jobs than were asked for, and a report that is to be sent again
-// keeps its slot.
+// An answer should bring no more jobs than requested, and a report that must be sent again keeps
+// its slot.
 func TestJobsWithoutASlotWaitForOne(t *testing.T) {
 	for name, answer := range map[string]wire.ReportedJobs{
 		"more than asked for":        {Items: make([]wire.Reported, 1)},
@@ -56,7 +56,7 @@ func TestJobsWithoutASlotWaitForOne(t *testing.T) {
 			answer.Jobs = []wire.ClaimedJob{job("2", "s"), job("3", "s")}
 			e.first("reports", func(w http.ResponseWriter) { _ = json.NewEncoder(w).Encode(answer) })
 			cfg := config(e)
-			cfg.Concurrency, cfg.Wait = 1, 20*time.Millisecond // a poll has a slot while it waits
+			cfg.Concurrency, cfg.Wait = 1, 20*time.Millisecond // a poll holds a slot while it waits
 			w := worker.New(cfg)
 			var at, most atomic.Int64
 			w.Handle("s", func(context.Context, worker.Job) (any, error) {
@@ -71,7 +71,7 @@ func TestJobsWithoutASlotWaitForOne(t *testing.T) {
 			}
 			require.EqualValues(t, 1, most.Load())
 			e.queue <- job("4", "s")
-			for (<-e.completed).Job != "4" { // else a slot got lost
+			for (<-e.completed).Job != "4" { // otherwise a slot would be lost
 			}
 		})
 	}

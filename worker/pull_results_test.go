@@ -40,9 +40,9 @@ func TestAResultIsDeliveredInTheEnd(t *testing.T) {
 	}
 }
 
-// A member keeps a job for a worker that lives, so a result must not be let go of because of what
-// something on the way says.
-func TestAResultOutlastsAnswersThatAreNoMembers(t *testing.T) {
+// A member keeps a job for a live worker, so the worker must not drop a result because of an answer
+// of a device in between.
+func TestAResultIsKeptAfterAnswersOfOtherServers(t *testing.T) {
 	page := func(code int) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
 			w.Header().Set("Location", "/login")
@@ -68,7 +68,7 @@ func TestAResultOutlastsAnswersThatAreNoMembers(t *testing.T) {
 	}
 }
 
-func TestAFailureOutlastsAnswersThatAreNoMembers(t *testing.T) {
+func TestAFailureIsKeptAfterAnswersOfOtherServers(t *testing.T) {
 	e := newEngine(t)
 	e.first("reports", status(413), status(413))
 	w := worker.New(config(e))
@@ -99,14 +99,14 @@ func refusedResult(t *testing.T, route string) {
 	require.True(t, done.Fatal)
 }
 
-// strange is an error of another package that tells details.
+// strange is an error of another package with details.
 type strange struct{ details string }
 
 func (strange) Error() string { return "it broke" }
 
 func (s strange) Details() json.RawMessage { return json.RawMessage(s.details) }
 
-func TestAnErrorIsToldWhateverItsDetailsAre(t *testing.T) {
+func TestAnErrorIsReportedWithAnyDetails(t *testing.T) {
 	e := newEngine(t)
 	w := worker.New(config(e))
 	w.Handle("s", func(_ context.Context, j worker.Job) (any, error) {
@@ -167,11 +167,12 @@ func TestResultsThatComeTogetherAreReportedTogether(t *testing.T) {
 	require.Greater(t, most, 1)
 }
 
-func TestOneResultThatIsNotTakenKeepsNoOther(t *testing.T) {
+func TestARefusedResultBlocksNoOther(t *testing.T) {
 	e := newEngine(t)
 	held := make(chan struct{})
 	hold := func(w http.ResponseWriter) { <-held; status(503)(w) }
-	e.first("reports", hold, hold, status(413), status(413)) // what waits then is refused together, and then one of it alone
+	// the waiting reports are refused together, and then one of them alone
+	e.first("reports", hold, hold, status(413), status(413))
 	w := worker.New(config(e))
 	var began atomic.Int32
 	w.Handle("s", func(context.Context, worker.Job) (any, error) { began.Add(1); return "fine", nil })

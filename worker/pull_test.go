@@ -39,7 +39,7 @@ func TestLargeParamsAreAskedForWithTheTokenOfTheClaim(t *testing.T) {
 	require.JSONEq(t, `{"p":3}`, string(<-got))
 }
 
-func TestLargeParamsOutlastAnswersThatAreNoEngines(t *testing.T) {
+func TestLargeParamsAreFetchedDespiteAnswersOfOtherServers(t *testing.T) {
 	e := newEngine(t)
 	for _, text := range []string{"", "{}", `{"params":null}`, "<html>"} {
 		e.first("params", func(w http.ResponseWriter) { _, _ = io.WriteString(w, text) })
@@ -65,12 +65,13 @@ func TestAPullWorkerRegistersAndGivesSignsOfLife(t *testing.T) {
 	w.Handle("a", nil)
 	run(t, w)
 	want := registered{"w1", wire.Registration{Services: []string{"a", "b"}}}
-	for range 3 { // until the engine takes it
+	for range 3 { // until the engine accepts it
 		require.Equal(t, want, <-e.registered)
 	}
 	require.Equal(t, wire.Heartbeat{}, <-e.beats)
 
-	e.first("heartbeat", func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"registered":false,"canceled":[]}`) }) // the engine has forgotten it
+	// the engine has lost its registration
+	e.first("heartbeat", func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"registered":false,"canceled":[]}`) })
 	require.Equal(t, want, <-e.registered)
 	<-e.beats
 }
@@ -251,7 +252,7 @@ func TestAWorkerWithManySlotsHasTwoPollsUnderWay(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsToldOnce(t *testing.T) {
+func TestAnOutageIsLoggedOnce(t *testing.T) {
 	e := newEngine(t)
 	e.first("poll", status(503), status(503), status(503), status(503))
 	cfg, said := config(e), &lines{}
@@ -268,7 +269,7 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(said.String(), "gives no jobs"), said.String())
 }
 
-// lines is what a logger has written.
+// lines collects the output of a logger.
 type lines struct {
 	mu sync.Mutex
 	bytes.Buffer

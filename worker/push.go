@@ -19,20 +19,20 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// errServing: the HTTP server of a push worker ended although nobody asked it to.
+// errServing reports that the HTTP server of a push worker ended unexpectedly.
 var errServing = errors.New("worker: serving jobs")
 
 // maxRequest bounds the body of a pushed job.
 const maxRequest = 16 << 20
 
-// pushServer is a push worker's HTTP server.
+// pushServer is the HTTP server of a push worker.
 type pushServer struct {
-	url      string // where the engine reaches it
+	url      string // its address for the engine
 	listener net.Listener
 	http     *http.Server
 }
 
-// openServer opens the port, and says in the worker's URL which one it got.
+// openServer opens the port and puts the actual port into the worker's URL.
 func (w *Worker) openServer() (*pushServer, error) {
 	u, err := parseAddress("url", w.cfg.URL)
 	if err != nil {
@@ -42,7 +42,7 @@ func (w *Worker) openServer() (*pushServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("worker: listen: %w", err)
 	}
-	if w.cfg.Listen == "" || u.Port() == "0" { // else the two may differ on purpose
+	if w.cfg.Listen == "" || u.Port() == "0" { // otherwise the two may differ on purpose
 		port := listener.Addr().(*net.TCPAddr).Port
 		u.Host = net.JoinHostPort(u.Hostname(), strconv.Itoa(port))
 	}
@@ -50,8 +50,8 @@ func (w *Worker) openServer() (*pushServer, error) {
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}}, nil
 }
 
-// openListener takes a free port when the one of the URL is taken. An address to listen on is meant
-// as it is.
+// openListener uses a free port if the one of the URL is in use. A configured Listen address is
+// used as it is.
 func (w *Worker) openListener(u *url.URL) (net.Listener, error) {
 	if w.cfg.Listen != "" {
 		return net.Listen("tcp", w.cfg.Listen)
@@ -69,7 +69,7 @@ func (w *Worker) openListener(u *url.URL) (net.Listener, error) {
 	return other, nil
 }
 
-// listenHost keeps a worker that is reached by loopback off the network.
+// listenHost keeps a worker with a loopback URL off the network.
 func listenHost(host string) string {
 	if addr, err := netip.ParseAddr(host); host == "localhost" || err == nil && addr.IsLoopback() {
 		return host
@@ -77,7 +77,7 @@ func listenHost(host string) string {
 	return ""
 }
 
-// serveJobs returns when the server was shut down (nil) or broke. Jobs end with their context.
+// serveJobs returns when the server was shut down (nil) or failed. Jobs end with their context.
 func (p *pushServer) serveJobs(jobs context.Context) error {
 	p.http.BaseContext = func(net.Listener) context.Context { return jobs }
 	if err := p.http.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -97,7 +97,7 @@ func (w *Worker) newMux() http.Handler {
 	return mux
 }
 
-// handleExec carries out one pushed job. Everything a handler may come to is answered with 200.
+// handleExec carries out one pushed job. Every outcome of a handler is answered with 200.
 func (w *Worker) handleExec(rw http.ResponseWriter, r *http.Request) {
 	service := r.PathValue("service")
 	h := w.handlerFor(service)
@@ -124,8 +124,8 @@ func (w *Worker) handleExec(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// callInSlot calls a handler, unless nobody waits for that any longer. Its slot is free before the
-// answer is sent: who takes that slowly, or not at all, keeps no job waiting.
+// callInSlot calls a handler in a slot, unless ctx ends before. It frees the slot before the answer
+// is sent, so a caller that reads slowly, or not at all, blocks no other job.
 func (w *Worker) callInSlot(ctx context.Context, h Handler, job Job) (said wire.ExecAnswer, begun bool) {
 	if !w.takeSlot(ctx) {
 		return said, false
@@ -134,11 +134,11 @@ func (w *Worker) callInSlot(ctx context.Context, h Handler, job Job) (said wire.
 	return w.callHandler(ctx, h, job, nil), true
 }
 
-// authorizeCaller refuses all but the engine.
+// authorizeCaller refuses all callers except the engine.
 func (w *Worker) authorizeCaller(rw http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.Header.Get("Origin") != "":
-		// Engines send none. Without this any web page could have jobs done by a local worker.
+		// Engines send no Origin. Without this check any web page could run jobs on a local worker.
 		http.Error(rw, "requests of web pages are refused", http.StatusForbidden)
 		return false
 	case !w.hasSecret(r.Header.Get("Authorization")):
@@ -153,7 +153,7 @@ func (w *Worker) hasSecret(authorization string) bool {
 	return subtle.ConstantTimeCompare([]byte(authorization), []byte("Bearer "+w.cfg.Secret)) == 1
 }
 
-// jobFromHeaders reads what the headers tell about a job.
+// jobFromHeaders returns the data of a job in the headers.
 func jobFromHeaders(h http.Header) Job {
 	text := func(name string) string {
 		if t, err := url.PathUnescape(h.Get(name)); err == nil {
@@ -162,7 +162,7 @@ func jobFromHeaders(h http.Header) Job {
 		return h.Get(name)
 	}
 	number := func(name string, least int) int {
-		n, _ := strconv.Atoi(h.Get(name)) // an engine may not tell
+		n, _ := strconv.Atoi(h.Get(name)) // the engine may not send it
 		return max(n, least)
 	}
 	return job.WithKey(h.Get(wire.HeaderKey), Job{ID: h.Get(wire.HeaderJob), Task: text(wire.HeaderTask), Flow: text(wire.HeaderFlow), Step: text(wire.HeaderStep), Trace: h.Get(wire.HeaderTrace),
@@ -171,5 +171,5 @@ func jobFromHeaders(h http.Header) Job {
 
 func writeAnswer(rw http.ResponseWriter, a wire.ExecAnswer) {
 	rw.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(rw).Encode(a) // a caller that is gone does not want it
+	_ = json.NewEncoder(rw).Encode(a) // fails only if the caller is gone
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// secret of the workers here.
+// secret is the secret of the workers in these tests.
 const secret = "s3cret"
 
 func pushConfig(e *engine) worker.Config {
@@ -25,7 +25,7 @@ func pushConfig(e *engine) worker.Config {
 	return cfg
 }
 
-// post sends a job to a push worker, as an engine does that it has registered with.
+// post sends a job to a push worker, like an engine that it has registered with.
 func post(t testing.TB, ctx context.Context, url, body string, header ...string) (int, string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestAPushedJobIsAnswered(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatNobodyReadsKeepsNoJobWaiting(t *testing.T) {
+func TestAnUnreadAnswerBlocksNoJob(t *testing.T) {
 	e := newEngine(t)
 	cfg := pushConfig(e)
 	cfg.Concurrency = 1
@@ -90,7 +90,7 @@ func TestAnAnswerThatNobodyReadsKeepsNoJobWaiting(t *testing.T) {
 	ended := make(chan struct{}, 2)
 	w.Handle("large", func(context.Context, worker.Job) (any, error) {
 		defer func() { ended <- struct{}{} }()
-		return strings.Repeat("x", 32<<20), nil // more than waits between the two
+		return strings.Repeat("x", 32<<20), nil // more than fits into the buffers in between
 	})
 	w.Handle("s", func(context.Context, worker.Job) (any, error) { return "done", nil })
 	stop := run(t, w)
@@ -129,7 +129,7 @@ func TestAPushedJobTellsWhereItComesFrom(t *testing.T) {
 	require.Equal(t, `{"result":["","","",0,1,0,""]}`+"\n", body, "an engine may not tell")
 }
 
-func TestAStrangerHasNothingDone(t *testing.T) {
+func TestRequestsOfStrangersAreNotCarriedOut(t *testing.T) {
 	e := newEngine(t)
 	cfg := pushConfig(e)
 	cfg.Secret, cfg.Listen = "", "0.0.0.0:0"
@@ -222,12 +222,12 @@ func TestJobsInProgressAreTheLoad(t *testing.T) {
 	awaitLoad := func(n int) {
 		require.Eventually(t, func() bool { return (<-e.beats).Load == n }, time.Minute, time.Millisecond)
 	}
-	awaitLoad(3) // those that wait for a slot count too
+	awaitLoad(3) // jobs that wait for a slot count, too
 	leave()
 	for range 3 {
 		<-gone
 	}
-	require.ErrorIs(t, <-left, context.Canceled) // a job hears that its caller has gone
+	require.ErrorIs(t, <-left, context.Canceled) // the context of a job ends with its caller
 	awaitLoad(0)
 }
 
@@ -242,7 +242,7 @@ func TestPushedJobsMayFinishToo(t *testing.T) {
 	}()
 	<-begun
 	cancel()
-	require.Eventually(t, func() bool { // nothing new is taken
+	require.Eventually(t, func() bool { // no new connections are accepted
 		c, err := net.Dial("tcp", strings.TrimPrefix(me.URL, "http://"))
 		if err == nil {
 			c.Close()
@@ -301,14 +301,15 @@ func BenchmarkPush(b *testing.B) {
 	<-ended
 }
 
-func TestAPushWorkerSaysGoodbyeBeforeItClosesItsDoor(t *testing.T) {
+func TestAPushWorkerDeregistersBeforeItClosesItsPort(t *testing.T) {
 	e := newEngine(t)
 	w := worker.New(pushConfig(e))
 	w.Handle("s", func(context.Context, worker.Job) (any, error) { return 1, nil })
 	registered := make(chan string, 1)
 	answered := make(chan int, 1)
 	e.first("forget", func(http.ResponseWriter) {
-		status, _ := post(t, context.Background(), <-registered+"/exec/s", `{}`) // the engine had just sent it
+		// sent by the engine just before
+		status, _ := post(t, context.Background(), <-registered+"/exec/s", `{}`)
 		http.DefaultClient.CloseIdleConnections()
 		answered <- status
 	})

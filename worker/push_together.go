@@ -13,20 +13,21 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// batchPosition is that of a job among those that came with one request.
+// batchPosition is the position of a job in the request that it came with.
 type batchPosition struct {
 	batch string
 	n     int
 }
 
 // handleExecBatch carries out several pushed jobs. Each is answered as soon as it has ended, by a
-// line: its place, a blank, and the answer.
+// line with its position, a blank, and the answer.
 func (w *Worker) handleExecBatch(rw http.ResponseWriter, r *http.Request) {
 	if !w.authorizeCaller(rw, r) {
 		return
 	}
 	rw.Header().Set(wire.HeaderBatch, "1")
-	rw.Header().Set("X-Accel-Buffering", "no") // a proxy that keeps answers back would have each job wait for the slowest
+	// a buffering proxy would make each job wait for the slowest
+	rw.Header().Set("X-Accel-Buffering", "no")
 	batch := r.Header.Get(wire.HeaderBatch)
 	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxRequest))
 	var jobs []wire.ExecJob
@@ -68,12 +69,13 @@ func readJobs(body []byte) (jobs []wire.ExecJob, err error) {
 	}
 }
 
-// writeAnswers sends what so many jobs have come to, those together that end together.
+// writeAnswers sends the answers of the given number of jobs; jobs that end together are sent
+// together.
 func (w *Worker) writeAnswers(rw http.ResponseWriter, ended <-chan []byte, jobs int) {
 	for ; jobs > 0; jobs-- {
-		_, _ = rw.Write(<-ended) // a caller that is gone does not want it
+		_, _ = rw.Write(<-ended) // fails only if the caller is gone
 		if len(ended) == 0 {
-			runtime.Gosched() // what is about to end goes along
+			runtime.Gosched() // lets answers that are about to follow join the write
 		}
 		if len(ended) == 0 {
 			_ = http.NewResponseController(rw).Flush()
@@ -81,7 +83,7 @@ func (w *Worker) writeAnswers(rw http.ResponseWriter, ended <-chan []byte, jobs 
 	}
 }
 
-// execOne is the line that answers a job. Without an answer in it the engine asks another worker.
+// execOne returns the line that answers a job. If it has no answer, the engine asks another worker.
 func (w *Worker) execOne(ctx context.Context, n int, req *wire.ExecJob) []byte {
 	line := append(strconv.AppendInt(nil, int64(n), 10), ' ')
 	w.load.Add(1)
@@ -98,7 +100,7 @@ func (w *Worker) execOne(ctx context.Context, n int, req *wire.ExecJob) []byte {
 	return append(append(line, text...), '\n')
 }
 
-// cancelPushed stops a job that nobody waits for any longer.
+// cancelPushed cancels a job whose result is no longer needed.
 func (w *Worker) cancelPushed(at batchPosition) {
 	if stop, ok := w.pushed.Load(at); ok {
 		stop.(context.CancelFunc)()

@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// registerPause is the most there is between two tries to register.
+// registerPause is the longest pause between two tries to register.
 const registerPause = 2 * time.Second
 
-// keepRegistered registers the worker and gives signs of life until ctx ends, or the engine denies
-// it. An engine that does not know the worker (any longer) is told again.
+// keepRegistered registers the worker and sends heartbeats until ctx ends, or the engine denies the
+// worker. It registers again if the engine does not know the worker (any longer).
 func (w *Worker) keepRegistered(ctx context.Context, me wire.Registration) error {
 	err := w.putRegistration(ctx, me)
 	for failing := false; err == nil && sleepContext(ctx, w.cfg.Heartbeat); {
@@ -29,10 +29,10 @@ func (w *Worker) keepRegistered(ctx context.Context, me wire.Registration) error
 	return err
 }
 
-// partingTime bounds how long a worker that ends tries to say so.
+// partingTime limits how long an ending worker tries to deregister.
 const partingTime = 2 * time.Second
 
-// deregister keeps the engine from sending jobs to a worker that ends, and from showing it.
+// deregister makes the engine stop sending jobs to an ending worker, and stop showing it.
 func (w *Worker) deregister() {
 	err := w.server.callEngine(context.Background(), http.MethodDelete, w.workerPath(""), nil, nil, partingTime)
 	if err != nil && statusOf(err) != http.StatusNotFound {
@@ -40,23 +40,23 @@ func (w *Worker) deregister() {
 	}
 }
 
-// minHeartbeatTimeout is what a sign of life may take at least: it is to come before the worker
-// counts as gone, which three missing ones make it.
+// minHeartbeatTimeout is the minimum timeout of a heartbeat. It has to arrive before the worker
+// counts as gone, which is after three missing ones.
 const minHeartbeatTimeout = time.Second
 
-// sendHeartbeat gives a sign of life, and prolongs claims.
+// sendHeartbeat sends a heartbeat, and renews claims.
 func (w *Worker) sendHeartbeat(ctx context.Context, claims []wire.HeldClaim, limit time.Duration) (answer wire.HeartbeatAnswer, err error) {
 	err = w.server.postJSON(ctx, w.workerPath("/heartbeat"), wire.Heartbeat{Load: int(w.load.Load()), Claims: claims}, &answer, min(limit, requestTime))
 	return answer, err
 }
 
-// workerPath of a route about this worker.
+// workerPath returns the path of a route of this worker.
 func (w *Worker) workerPath(route string) string {
 	return "/workers/" + url.PathEscape(w.cfg.ID) + route
 }
 
-// putRegistration tries until the engine has taken the registration, or denies the worker. Its
-// error says that, or that ctx ended first.
+// putRegistration tries until the engine has accepted the registration, or denies the worker. It
+// returns an error if the worker is denied, or if ctx ends first.
 func (w *Worker) putRegistration(ctx context.Context, me wire.Registration) error {
 	for failing := false; ; failing = true {
 		err := w.server.callEngine(ctx, http.MethodPut, w.workerPath(""), me, &wire.Registered{}, requestTime)

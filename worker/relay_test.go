@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// relay passes connections on to a server.
+// relay forwards connections to a server.
 type relay struct {
 	listener net.Listener
 	to       string
@@ -19,14 +19,14 @@ type relay struct {
 	over     sync.WaitGroup
 }
 
-// relayed is a connection. What is forgotten stays open, and nothing comes through any longer, as
-// with a firewall that knows it no more.
+// relayed is a forwarded connection. A forgotten one stays open, but forwards nothing any more, as
+// with a firewall that has dropped it.
 type relayed struct {
 	client, server net.Conn
 	forgotten      atomic.Bool
 }
 
-// relayTo gives the address of a relay in front of a server.
+// relayTo returns the address of a relay in front of a server.
 func relayTo(t *testing.T, server string) (r *relay, address string) {
 	u, err := url.Parse(server)
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func (c *relayed) pass(from, to net.Conn) {
 	}
 }
 
-// forget the connections there are.
+// forget stops forwarding on all current connections.
 func (r *relay) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

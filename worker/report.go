@@ -7,32 +7,33 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// What one request reports at most, unless one job alone has more.
+// Limits of one request, unless a single report is larger.
 const (
 	maxReports  = 200
 	reportBytes = 1 << 20
 )
 
-// senders is how many requests with reports are under way at once. What comes meanwhile gathers for
-// the next one.
+// senders is the number of requests with reports in progress at once. Reports that arrive meanwhile
+// are collected for the next one.
 const senders = 2
 
-// resultReporter tells the engine how jobs ended, many at once when many end, and takes the next
-// ones from its answer: each goes on in the slot of one that has ended.
+// resultReporter reports the results of jobs to the engine, many in one request if many end
+// together. It takes the next jobs from the answer: each continues in the slot of a job that has
+// ended.
 type resultReporter struct {
 	worker     *Worker
 	ended      chan *pendingReport
-	nextWanted func(jobs int) *wire.Wanted // what to ask for; nil = nothing
+	nextWanted func(jobs int) *wire.Wanted // returns the request for jobs; nil = none
 }
 
-// pendingReport is a report that somebody waits for the answer to.
+// pendingReport is a report with a caller that waits for its answer.
 type pendingReport struct {
 	report   wire.Report
 	answered chan deliveryResult
 }
 
-// deliveryResult is what became of a report, and whether the slot of its job has passed to another
-// one.
+// deliveryResult is the result of a report, and whether the slot of its job has passed to another
+// job.
 type deliveryResult struct {
 	err    error
 	passed bool
@@ -42,7 +43,7 @@ func newReporter(w *Worker) *resultReporter {
 	return &resultReporter{worker: w, ended: make(chan *pendingReport, maxReports)}
 }
 
-// deliverReport returns what the engine answered.
+// deliverReport sends a report and returns the engine's answer.
 func (r *resultReporter) deliverReport(ctx context.Context, report wire.Report) (passed bool, err error) {
 	d := &pendingReport{report, make(chan deliveryResult, 1)}
 	select {
@@ -58,7 +59,7 @@ func (r *resultReporter) deliverReport(ctx context.Context, report wire.Report) 
 	}
 }
 
-// runSenders works until ctx ends. While open lasts it asks for more jobs of the services.
+// runSenders sends reports until ctx ends. Until open ends it also requests jobs of the services.
 func (r *resultReporter) runSenders(ctx, open context.Context, services []string) {
 	r.nextWanted = func(jobs int) *wire.Wanted {
 		if open.Err() != nil {
@@ -85,7 +86,7 @@ func (r *resultReporter) sendReports(ctx context.Context) {
 	}
 }
 
-// collectBatch takes what else has ended.
+// collectBatch collects further reports that are ready.
 func (r *resultReporter) collectBatch(first *pendingReport) []*pendingReport {
 	batch := []*pendingReport{first}
 	for bytes := first.size(); len(batch) < maxReports && bytes < reportBytes; {
@@ -108,8 +109,8 @@ func (d *pendingReport) size() int {
 	return size
 }
 
-// sendBatch reports a batch. What is wrong with one report must not keep the others: when they are
-// refused together, each is sent alone.
+// sendBatch sends a batch of reports. One bad report must not block the others, so if the batch is
+// refused, each report is sent alone.
 func (r *resultReporter) sendBatch(ctx context.Context, batch []*pendingReport) {
 	reports := wire.Reports{Reports: make([]wire.Report, len(batch)), Next: r.nextWanted(len(batch))}
 	for i, d := range batch {
@@ -126,8 +127,8 @@ func (r *resultReporter) sendBatch(ctx context.Context, batch []*pendingReport) 
 	r.distributeAnswers(ctx, batch, &answer, err)
 }
 
-// distributeAnswers gives the batch its answers, and the slots of what is reported to the next
-// jobs.
+// distributeAnswers passes the answers to the callers of the batch, and the slots of the reported
+// jobs to the next jobs.
 func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pendingReport, answer *wire.ReportedJobs, err error) {
 	jobs, passed := pulledOf(answer.Jobs), 0
 	if r.nextWanted(1) == nil {
@@ -142,7 +143,8 @@ func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pending
 			passed++
 		}
 	}
-	for i, q := range jobs { // before the others end: somebody may wait until no job is in progress
+	// before the others end, because a caller may wait until no job is in progress
+	for i, q := range jobs {
 		r.worker.startPulled(ctx, q, i < passed)
 	}
 	for i, d := range batch {
@@ -150,10 +152,10 @@ func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pending
 	}
 }
 
-// isFinal reports whether a job has ended with that answer to its report.
+// isFinal reports whether the answer to a report ends its job.
 func isFinal(err error) bool { return err == nil || isPermanent(err) && !isResultRefused(err) }
 
-// errOf is what became of one report.
+// errOf returns the error of one report.
 func errOf(err error, items []wire.Reported, i int) error {
 	switch {
 	case err != nil:

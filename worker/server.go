@@ -25,13 +25,13 @@ const (
 	maxBody     = 64 << 20
 )
 
-// engineClient is the engine as a worker sees it: one of its members, until that one fails.
+// engineClient sends requests to the engine: to one of its members, until that one fails.
 type engineClient struct {
 	bases     []string
-	failovers atomic.Int64 // how often a member was left for the next
+	failovers atomic.Int64 // number of changes to the next member
 	token     string
 	client    *http.Client
-	trustErr  error // why the files that say whom to believe cannot be used
+	trustErr  error // error of the files of Config.Trust
 }
 
 func newEngineClient(cfg Config) *engineClient {
@@ -41,9 +41,9 @@ func newEngineClient(cfg Config) *engineClient {
 		s.trustErr = fmt.Errorf("worker: %w", err)
 		transport = &http.Transport{}
 	}
-	// By https requests share a connection. One that has been forgotten between the two would take
-	// all that come for as long as the system tries on; it is left when it was silent for as long
-	// as three signs of life take.
+	// Over https requests share a connection. If a device in between has silently dropped it, all
+	// requests would hang for as long as the system tries. So the connection is closed after it was
+	// silent for three heartbeat intervals.
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: cfg.Heartbeat, PingTimeout: max(2*cfg.Heartbeat, minHeartbeatTimeout)}
 	transport.MaxIdleConnsPerHost = cfg.Concurrency + 8 // polls and heartbeats beside the jobs
 	s.client = &http.Client{
@@ -55,24 +55,24 @@ func newEngineClient(cfg Config) *engineClient {
 
 func (s *engineClient) close() { s.client.CloseIdleConnections() }
 
-// statusError is any answer but 200 and 204.
+// statusError is any answer except 200 and 204.
 type statusError struct {
 	status     int
 	text       string
 	retryAfter time.Duration
-	fromEngine bool // by the engine, and not by something on the way to it
+	fromEngine bool // sent by the engine, not by a device in between
 }
 
 func (e *statusError) Error() string {
 	return fmt.Sprintf("the engine answered %d %s: %s", e.status, http.StatusText(e.status), e.text)
 }
 
-// ErrDenied is how Run ends when the engine does not take the worker's token, wants one, or wants
-// one of another role: trying on would be of no use.
+// ErrDenied is the error of Run when the engine rejects the worker's token, requires one, or
+// requires one with another role. Further tries would fail, too.
 var ErrDenied = errors.New("worker: the engine does not let this worker in")
 
-// deniedError reports whether the engine does not take the token, and then how the worker is to
-// end.
+// deniedError returns the error that ends the worker if the engine rejects its token, and nil
+// otherwise.
 func (s *engineClient) deniedError(err error) error {
 	switch status := statusOf(err); {
 	case status == http.StatusForbidden:
@@ -85,7 +85,7 @@ func (s *engineClient) deniedError(err error) error {
 	return fmt.Errorf("%w: the token is wrong", ErrDenied)
 }
 
-// statusOf is an answer's status, 0 for an error of another kind.
+// statusOf returns the status of an answer, 0 for any other error.
 func statusOf(err error) int {
 	var e *statusError
 	if errors.As(err, &e) {
@@ -94,9 +94,9 @@ func statusOf(err error) int {
 	return 0
 }
 
-// isPermanent says that the same request will be refused again. Something on the way to the engine
-// may send it elsewhere for a while, or not know the way; it is believed only that what is sent is
-// too large. Whether the worker is let in is found out by what it says of itself.
+// isPermanent reports whether the same request would be refused again. A device in between may
+// answer for a while instead of the engine; its answers count only if the request is too large.
+// Whether the worker is denied is decided by its registration and heartbeats.
 func isPermanent(err error) bool {
 	var e *statusError
 	if !errors.As(err, &e) || e.status < 400 || e.status >= 500 {
@@ -109,13 +109,13 @@ func isPermanent(err error) bool {
 	return e.fromEngine || e.status == http.StatusRequestEntityTooLarge
 }
 
-// isFromEngine reports whether it is the engine that has answered so.
+// isFromEngine reports whether the engine itself sent the answer.
 func isFromEngine(err error) bool {
 	var e *statusError
 	return errors.As(err, &e) && e.fromEngine
 }
 
-// isResultRefused says that it is the result which the engine did not like.
+// isResultRefused reports whether the engine refused the result itself.
 func isResultRefused(err error) bool {
 	status := statusOf(err)
 	return status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity
@@ -125,9 +125,9 @@ func (s *engineClient) postJSON(ctx context.Context, path string, in, out any, l
 	return s.callEngine(ctx, http.MethodPost, path, in, out, limit)
 }
 
-// callEngine sends in, if there is something, and reads the answer into out, unless there is none
-// (204). Whatever a worker says may be said again, so a member that fails is left for the next one,
-// as long as the limit lasts.
+// callEngine sends in, if it is not nil, and decodes the answer into out, unless the answer is
+// empty (204). Every request may be repeated, so after a failed member it tries the next one,
+// within the limit.
 func (s *engineClient) callEngine(ctx context.Context, method, path string, in, out any, limit time.Duration) error {
 	var body []byte
 	if in != nil {
@@ -144,14 +144,14 @@ func (s *engineClient) callEngine(ctx context.Context, method, path string, in, 
 		if err == nil || ctx.Err() != nil || !isUnreachable(err) {
 			return err
 		}
-		s.failovers.CompareAndSwap(turn, turn+1) // unless another call has left it already
+		s.failovers.CompareAndSwap(turn, turn+1) // unless another call has changed it already
 		if asked >= len(s.bases) || limited.Err() != nil {
 			return err
 		}
 	}
 }
 
-// isUnreachable reports whether a member could not be reached, or was not able to do its work.
+// isUnreachable reports whether a member could not be reached, or was unable to do its work.
 func isUnreachable(err error) bool {
 	var e *statusError
 	return !errors.As(err, &e) || e.status == http.StatusServiceUnavailable
@@ -180,8 +180,8 @@ func (s *engineClient) sendRequest(ctx context.Context, base, method, path strin
 	return readAnswer(resp, answer, out)
 }
 
-// asEncodingJSON reads an answer as encoding/json does, but once: that first looks through all of
-// it, and through each of its values again.
+// asEncodingJSON decodes answers with the rules of encoding/json, but in one pass: that package
+// first scans the whole text, and then each of its values again.
 var asEncodingJSON = jsonv1.DefaultOptionsV1()
 
 func readAnswer(resp *http.Response, answer []byte, out any) error {
@@ -207,7 +207,7 @@ func readRefusal(resp *http.Response, answer []byte) *statusError {
 	return &statusError{resp.StatusCode, p.Detail, time.Duration(min(seconds, math.MaxInt32)) * time.Second, known}
 }
 
-// backoff spaces tries: longer and longer, never in step with others.
+// backoff holds the pauses between tries: longer and longer, with random parts.
 type backoff struct{ next time.Duration }
 
 const (
@@ -215,7 +215,8 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// waitNext is false when ctx ended first. An engine that says when to come back is heeded.
+// waitNext waits for the next pause and returns false if ctx ended first. It respects the engine's
+// Retry-After.
 func (b *backoff) waitNext(ctx context.Context, err error) bool {
 	b.next = min(max(2*b.next, firstPause), maxPause)
 	pause := b.next/2 + rand.N(b.next/2)

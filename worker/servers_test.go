@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// soon is something that happens within a time in which no request would have been given up.
+// soon receives a value within a time that is shorter than the timeouts of requests.
 func soon[T any](t *testing.T, what <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -67,8 +67,7 @@ func TestAMemberThatCannotWorkIsLeftForTheNext(t *testing.T) {
 	soon(t, second.polls)
 }
 
-// A member that is frozen answers nothing, and must not keep a claim from being prolonged until it
-// has run out.
+// A frozen member answers nothing, and must not delay the renewal of a claim until it expires.
 func TestAHeartbeatWithoutAnAnswerIsFollowedByAnother(t *testing.T) {
 	e, thaw := newEngine(t), make(chan struct{})
 	t.Cleanup(func() { close(thaw) })

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-func TestAWorkerBelievesAPrivateAuthority(t *testing.T) {
+func TestAWorkerTrustsAPrivateAuthority(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
 	pair, err := tls.LoadX509KeyPair(own.Cert, own.Key)
@@ -33,14 +33,14 @@ func TestAWorkerBelievesAPrivateAuthority(t *testing.T) {
 	<-e.polls
 }
 
-func TestAWorkerThatCannotSayWhomToBelieveDoesNotRun(t *testing.T) {
+func TestAWorkerWithUnreadableCertificatesDoesNotRun(t *testing.T) {
 	w := worker.New(worker.Config{Trust: client.Trust{CA: "/nowhere.pem"}})
 	w.Handle("s", nil)
 	require.ErrorContains(t, w.Run(t.Context()), "worker: TLS: open /nowhere.pem")
 }
 
-// By https requests share a connection. One that is forgotten between the two stays open, and
-// nothing comes through.
+// Over https requests share a connection. A connection that a device in between has dropped stays
+// open, but no data arrives.
 func TestAWorkerLeavesASharedConnectionThatIsSilent(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
@@ -62,7 +62,7 @@ func TestAWorkerLeavesASharedConnectionThatIsSilent(t *testing.T) {
 	soon(t, e.beats)
 	soon(t, e.polls)
 	between.forget()
-	e.queue <- job("1", "s") // the poll on the forgotten connection may still be given one
+	e.queue <- job("1", "s") // the poll on the dropped connection may still receive one
 	e.queue <- job("2", "s")
 	require.Equal(t, "2", soon(t, e.completed).Job)
 }

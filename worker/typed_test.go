@@ -47,7 +47,7 @@ func TestAFunctionWithTypesIsRegisteredOnce(t *testing.T) {
 	})
 }
 
-func TestNumbersThatAHandlerTellsAreReportedWhateverBecomesOfIt(t *testing.T) {
+func TestNumbersAreReportedWithEveryResult(t *testing.T) {
 	e := newEngine(t)
 	w := worker.New(config(e))
 	w.Handle("s", func(ctx context.Context, j worker.Job) (any, error) {
@@ -64,7 +64,7 @@ func TestNumbersThatAHandlerTellsAreReportedWhateverBecomesOfIt(t *testing.T) {
 	}
 }
 
-func TestWhatAHandlerSaysOfItselfIsTold(t *testing.T) {
+func TestProgressOfAHandlerIsSent(t *testing.T) {
 	e := newEngine(t)
 	w := worker.New(config(e))
 	leave := make(chan struct{})

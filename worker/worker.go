@@ -16,16 +16,16 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Worker carries out jobs. It is run once.
+// Worker carries out jobs. It can run once.
 type Worker struct {
 	cfg        Config
 	handlers   map[string]Handler
 	server     *engineClient
-	slots      chan struct{} // one for each handler at work
+	slots      chan struct{} // one for each running handler
 	pollBudget pollBudget
-	outage     atomic.Bool  // the last poll had no answer, which was said
-	load       atomic.Int64 // jobs in progress
-	pushed     sync.Map     // of pushed jobs that came together, by place: how to stop each
+	outage     atomic.Bool  // the last poll got no answer, which was logged
+	load       atomic.Int64 // number of jobs in progress
+	pushed     sync.Map     // cancel functions of jobs pushed in batches, by position
 	claims     *claimKeeper
 	reports    *resultReporter
 	params     paramsCache
@@ -42,13 +42,13 @@ func New(cfg Config) *Worker {
 	return w
 }
 
-// Handle registers a function that carries out the jobs of a service. It is called before Run. Its
-// input is that of the node, or, where that is null, the node's params; its output is the node's,
-// and post.action_key says which field of it is the action, if one is (package job tells more). An
-// input that does not fit is a fatal error of the step. JobFrom tells fn which job it has.
+// Handle registers a function for the jobs of a service. Call it before Run. The function's input
+// is the node's input or, if that is null, the node's params. Its output is the node's output, and
+// post.action_key names the field with the action, if any (see package job). An input that does not
+// fit is a fatal error of the step. JobFrom returns the job to fn.
 //
-// It panics, as a mistake of the program, when the name is empty or was registered before, or when
-// JSON cannot hold what fn takes or gives.
+// It panics, as a mistake of the program, if the name is empty or was registered before, or if JSON
+// cannot represent the input or output of fn.
 func Handle[In, Out any](w *Worker, service string, fn func(ctx context.Context, in In) (Out, error)) {
 	h, err := job.Typed(service, fn)
 	if err != nil {
@@ -57,10 +57,10 @@ func Handle[In, Out any](w *Worker, service string, fn func(ctx context.Context,
 	w.Handle(service, h)
 }
 
-// Handle registers a handler that reads and writes JSON itself for the jobs of a service. It is
-// called before Run.
+// Handle registers a handler that reads and writes JSON itself for the jobs of a service. Call it
+// before Run.
 //
-// It panics, as a mistake of the program, when the service has a handler already.
+// It panics, as a mistake of the program, if the service has a handler already.
 func (w *Worker) Handle(service string, h Handler) {
 	if _, known := w.handlers[service]; known {
 		panic(fmt.Sprintf("worker: the function %q: there is a function of that name already", service))
@@ -68,8 +68,8 @@ func (w *Worker) Handle(service string, h Handler) {
 	w.handlers[service] = h
 }
 
-// Run works until ctx ends, and then for up to Grace on what it has begun. It returns nil when it
-// was asked to end, whatever became of the last jobs, and ErrDenied when the engine does not take
+// Run works until ctx ends, and then for up to Grace on the jobs that have begun. It returns nil
+// after ctx has ended, whatever the results of the last jobs, and ErrDenied if the engine rejects
 // its token.
 func (w *Worker) Run(ctx context.Context) error {
 	services, err := w.offeredServices()
@@ -119,10 +119,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	signs.Wait()
-	if !errors.Is(context.Cause(ctx), ErrDenied) { // else nobody would hear it
-		w.deregister() // while it still answers, so that no job meets a closed door
+	if !errors.Is(context.Cause(ctx), ErrDenied) { // a denied worker cannot deregister
+		w.deregister() // while it still answers, so that no job is sent to a closed port
 	}
-	polls.Wait() // so that all jobs have begun that ever will
+	polls.Wait() // no more jobs begin after this
 	w.drainJobs(push, abandon)
 	loops.Wait()
 	abandon()
@@ -133,14 +133,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// drainJobs gives back what has not begun, lets the jobs in progress finish within Grace, then
-// abandons them.
+// drainJobs returns the jobs that have not begun, lets the jobs in progress finish within Grace,
+// then abandons them.
 func (w *Worker) drainJobs(push *pushServer, abandon context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Grace)
 	defer cancel()
 	w.claims.giveBack(w.claims.cancelWaiting())
 	finished := make(chan struct{})
-	go func() { // it outlives Run only with a handler that never returns
+	go func() { // outlives Run only if a handler never returns
 		defer close(finished)
 		if push != nil {
 			push.shutdown(ctx)
@@ -158,14 +158,14 @@ func (w *Worker) drainJobs(push *pushServer, abandon context.CancelFunc) {
 	if push != nil {
 		push.close()
 	}
-	select { // handlers that heed their context come back at once
+	select { // handlers that respect their context return at once
 	case <-finished:
 	case <-time.After(time.Second):
 	}
 	w.claims.giveBack(w.claims.endedJobs(left))
 }
 
-// offeredServices it offers, sorted.
+// offeredServices returns the services to offer, sorted.
 func (w *Worker) offeredServices() ([]string, error) {
 	if len(w.cfg.Services) == 0 {
 		if len(w.handlers) == 0 {
@@ -183,7 +183,7 @@ func (w *Worker) offeredServices() ([]string, error) {
 	return all, checkNames("service", all)
 }
 
-// checkNames refuses names that no engine would take, and empty ones.
+// checkNames returns an error for names that no engine would accept, and for empty ones.
 func checkNames(what string, names []string) error {
 	for _, name := range names {
 		if name == "" || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
@@ -193,7 +193,7 @@ func checkNames(what string, names []string) error {
 	return nil
 }
 
-// handlerFor of a service that is offered.
+// handlerFor returns the handler of an offered service, or nil.
 func (w *Worker) handlerFor(service string) Handler {
 	if len(w.cfg.Services) > 0 && !slices.Contains(w.cfg.Services, service) {
 		return nil
@@ -201,12 +201,12 @@ func (w *Worker) handlerFor(service string) Handler {
 	return w.handlers[service]
 }
 
-// takeSlot waits for a free slot. It is false when ctx ended first, for then the job is not to
-// begin.
+// takeSlot waits for a free slot. It returns false if ctx ended first, because then the job must
+// not begin.
 func (w *Worker) takeSlot(ctx context.Context) bool {
 	select {
 	case w.slots <- struct{}{}:
-	default: // as it seldom is: a context's channel is made when it is asked for
+	default: // tried first without ctx, because ctx.Done allocates a channel
 		select {
 		case w.slots <- struct{}{}:
 		case <-ctx.Done():
@@ -220,7 +220,7 @@ func (w *Worker) takeSlot(ctx context.Context) bool {
 	return true
 }
 
-// tryTakeSlot takes one if it is free.
+// tryTakeSlot takes a slot if one is free.
 func (w *Worker) tryTakeSlot() bool {
 	select {
 	case w.slots <- struct{}{}:
@@ -232,7 +232,7 @@ func (w *Worker) tryTakeSlot() bool {
 
 func (w *Worker) freeSlot() { <-w.slots }
 
-// sleepContext waits. It is false when ctx ended first.
+// sleepContext sleeps and returns false if ctx ended first.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

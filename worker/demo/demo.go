@@ -1,4 +1,4 @@
-// Package demo has the services that examples and demonstrations use. All are pure functions.
+// Package demo provides the services that examples and demonstrations use. All are pure functions.
 package demo
 
 import (
@@ -28,10 +28,10 @@ var pushServices = []demoService{
 
 var pullServices = []demoService{{"async-transform", asyncTransform}, {"email-service", sendEmail}, {"assess", assessRisk}, {"clauses", splitClauses}}
 
-// PushServices are the names of the services of push workers.
+// PushServices returns the names of the services of push workers.
 func PushServices() []string { return serviceNames(pushServices) }
 
-// PullServices are the names of the services of pull workers.
+// PullServices returns the names of the services of pull workers.
 func PullServices() []string { return serviceNames(pullServices) }
 
 func serviceNames(services []demoService) []string {
@@ -49,14 +49,13 @@ func Push(w *worker.Worker) {
 	}
 }
 
-// Options of Pull.
+// Options configures Pull.
 type Options struct {
 	Services []string      // to offer; empty = PullServices
 	Delay    time.Duration // before each job's result
 }
 
-// Pull makes w offer pull services. A service that does not exist can be offered too: its jobs
-// fail.
+// Pull makes w offer pull services. An unknown service can be offered, too: its jobs fail.
 func Pull(w *worker.Worker, o Options) {
 	if len(o.Services) == 0 {
 		o.Services = PullServices()
@@ -113,7 +112,7 @@ func transformInput(_ context.Context, job worker.Job) (any, error) {
 	return nil, errors.New("bad input")
 }
 
-// sumNumbers adds up the numbers of an array, and the strings that are numbers.
+// sumNumbers returns the sum of an array's numbers and numeric strings.
 func sumNumbers(_ context.Context, job worker.Job) (any, error) {
 	list, ok := decodeValue(job.Input).([]any)
 	if !ok {
@@ -133,7 +132,7 @@ func sumNumbers(_ context.Context, job worker.Job) (any, error) {
 	return total, nil
 }
 
-// chooseRoute names the action to go on with.
+// chooseRoute returns the action to continue with.
 func chooseRoute(_ context.Context, job worker.Job) (any, error) {
 	action, _ := decodeObject(job.Params)["action"].(string)
 	if action == "" {
@@ -165,7 +164,7 @@ func sendEmail(_ context.Context, job worker.Job) (any, error) {
 }
 
 func decodeValue(raw json.RawMessage) (v any) {
-	_ = json.Unmarshal(raw, &v) // what is no JSON is no input
+	_ = json.Unmarshal(raw, &v) // invalid JSON counts as no input
 	return v
 }
 

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "s3cret"
 
-// post asks for a job as the engine does that the worker has registered with.
+// post requests a job like the engine that the worker has registered with.
 func post(t *testing.T, url, body string) *http.Response {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewBufferString(body))
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func post(t *testing.T, url, body string) *http.Response {
 	return resp
 }
 
-// start runs a push worker, so that its services can be asked one by one, and returns its URL.
+// start runs a push worker, so that its services can be called one by one, and returns its URL.
 func start(t *testing.T, offer func(*worker.Worker)) string {
 	urls := make(chan string, 100)
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

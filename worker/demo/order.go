@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// issueNumber answers with the number of something that an order has now.
+// issueNumber returns a handler that returns a new number of some kind for an order.
 func issueNumber(what, prefix string) worker.Handler {
 	return func(_ context.Context, job worker.Job) (any, error) {
 		order, ok := decodeObject(job.Input)["order"]
@@ -20,7 +20,7 @@ func issueNumber(what, prefix string) worker.Handler {
 	}
 }
 
-// takeBack answers with the number of what it has taken back.
+// takeBack returns a handler that returns the number that it has taken back.
 func takeBack(what, done string) worker.Handler {
 	return func(_ context.Context, job worker.Job) (any, error) {
 		number, ok := decodeObject(job.Input)[what]
@@ -31,7 +31,7 @@ func takeBack(what, done string) worker.Handler {
 	}
 }
 
-// refuseJob fails.
+// refuseJob fails with the reason in its params.
 func refuseJob(_ context.Context, job worker.Job) (any, error) {
 	reason, _ := decodeObject(job.Params)["reason"].(string)
 	if reason == "" {
@@ -40,7 +40,7 @@ func refuseJob(_ context.Context, job worker.Job) (any, error) {
 	return nil, worker.Fatal(errors.New(reason))
 }
 
-// assessRisk says how risky a contract is: {"run": {"amount": …}}.
+// assessRisk returns the risk of a contract: {"run": {"amount": …}}.
 func assessRisk(_ context.Context, job worker.Job) (any, error) {
 	run, _ := decodeObject(job.Input)["run"].(map[string]any)
 	amount, ok := run["amount"].(float64)
@@ -53,7 +53,7 @@ func assessRisk(_ context.Context, job worker.Job) (any, error) {
 	return map[string]string{"risk": "low"}, nil
 }
 
-// splitClauses takes a contract apart into sentences: {"run": {"text": …}}.
+// splitClauses splits a contract into sentences: {"run": {"text": …}}.
 func splitClauses(_ context.Context, job worker.Job) (any, error) {
 	run, _ := decodeObject(job.Input)["run"].(map[string]any)
 	text, ok := run["text"].(string)

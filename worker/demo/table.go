@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// readRows reads a table in CSV: an object for each line below the first one. What reads as a
-// number is one.
+// readRows reads a table in CSV and returns an object for each line below the header. Numeric cells
+// become numbers.
 func readRows(_ context.Context, job worker.Job) (any, error) {
 	text, ok := decodeValue(job.Input).(string)
 	if !ok {
@@ -44,7 +44,7 @@ func parseCell(text string) any {
 	return text
 }
 
-// addPrice adds to a row what its quantity costs.
+// addPrice adds the total price to a row.
 func addPrice(_ context.Context, job worker.Job) (any, error) {
 	row := decodeObject(job.Input)
 	quantity, ok := row["quantity"].(float64)
@@ -57,7 +57,7 @@ func addPrice(_ context.Context, job worker.Job) (any, error) {
 	return priced, nil
 }
 
-// countStored says how many members it has stored of an array.
+// countStored returns the number of elements of an array as stored.
 func countStored(_ context.Context, job worker.Job) (any, error) {
 	list, ok := decodeValue(job.Input).([]any)
 	if !ok {
