@@ -26,7 +26,7 @@ func TestJobsSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, jo
 func TestJobsPostgres(t *testing.T) { t.Parallel(); runChecks(t, postgresStore, jobChecks) }
 func TestJobsCluster(t *testing.T)  { t.Parallel(); runChecks(t, clusterStore, jobChecks) }
 
-// labeled registers a push worker anew, with labels.
+// labeled registers a push worker again, with labels.
 func (c *client) labeled(w *pushWorker, service string, labels ...string) {
 	c.Helper()
 	c.post("/workers/register", obj{"id": w.id, "url": w.URL, "services": []string{service}, "labels": labels})

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// all has a field of each kind that answers have.
+// all has a field of each kind that occurs in answers.
 type all struct {
 	embedded
 	Raw       json.RawMessage            `json:"raw"`
@@ -105,7 +105,7 @@ func TestWhatIsNoValueOfAUserIsWrittenByTheLibrary(t *testing.T) {
 	require.NotErrorIs(t, err, ErrGone)
 }
 
-// counter counts what it is given and keeps none of it.
+// counter counts bytes and stores none.
 type counter struct{ n, most int }
 
 func (c *counter) Write(b []byte) (int, error) {
@@ -122,7 +122,7 @@ func TestLargeValuesAreNotPutTogether(t *testing.T) {
 		shared[strings.Repeat("k", i+1)] = value
 	}
 	v := all{Map: shared, Text: Text{shared}, Rows: []row{{Output: value}}, Any: shared}
-	require.NoError(t, JSON(&counter{}, v, "")) // what is learned of types is learned
+	require.NoError(t, JSON(&counter{}, v, "")) // fills the cache of types
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	var c counter
@@ -132,7 +132,7 @@ func TestLargeValuesAreNotPutTogether(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(megabyte/4))
 }
 
-// failing takes some bytes.
+// failing fails after some bytes.
 type failing struct{ left int }
 
 var errFull = errors.New("full")
