@@ -1,4 +1,5 @@
-"""Tells what the functions of a file take and return, in the types of workflow files. Python 3.8 or newer, standard library only."""
+"""Prints the parameter and result types of a file's functions, as types of workflow files. Python
+3.8 or newer, standard library only."""
 
 import dataclasses
 import datetime
@@ -13,13 +14,13 @@ LISTS = ("list", "List", "Sequence", "Iterable", "Set", "set", "FrozenSet", "fro
 
 
 class Types:
-    """The types that have names: those of classes with fields."""
+    """The named types: those of classes with fields."""
 
     def __init__(self):
         self.named = {}
 
     def of(self, hint):
-        """A type as workflow files write it; None for what they have no word for."""
+        """Returns a type in the notation of workflow files; None if they have none for it."""
         if hint in SCALARS:
             return SCALARS[hint]
         origin, inside = typing.get_origin(hint), typing.get_args(hint)
@@ -52,13 +53,14 @@ class Types:
         if fields is None:
             return None
         if cls.__name__ not in self.named:
-            self.named[cls.__name__] = {}  # it may be a part of itself
+            self.named[cls.__name__] = {}  # it may contain itself
             self.named[cls.__name__] = {name: self.of(hint) for name, hint in fields.items()}
         return "types." + cls.__name__
 
 
 def fields_of(cls):
-    """The fields of a data class, a model of pydantic or a TypedDict, with their annotations; None for other classes."""
+    """Returns the annotated fields of a data class, a pydantic model or a TypedDict; None for other
+    classes."""
     hints = run_task.hints_of(cls)
     if dataclasses.is_dataclass(cls):
         return {f.name: hints.get(f.name) for f in dataclasses.fields(cls) if f.init}

@@ -1,4 +1,5 @@
-"""Calls ork_task_run of a shared library with a job's input. Python 3.8 or newer, standard library only."""
+"""Calls ork_task_run of a shared library with a job's input. Python 3.8 or newer, standard library
+only."""
 
 import ctypes
 import json
@@ -9,7 +10,7 @@ MARK = "ORK_OUTPUT:"
 
 
 class Failed(Exception):
-    """What the library has said, or not said."""
+    """An error reported by the library, or a missing or invalid result."""
 
 
 def read_input():
@@ -39,7 +40,8 @@ def refuse(word):
 
 
 def output(told):
-    """The JSON that a library has returned, in one line. An object with nothing but an error, and without the mark, tells that it failed."""
+    """Returns a library's JSON result as one line. An unmarked object with only an error means a
+    failure."""
     text = told.decode("utf-8", "replace").strip()
     marked = text.startswith(MARK)
     if marked:
@@ -56,7 +58,7 @@ def output(told):
 def main():
     path = os.environ["ORK_LIBRARY"]
     print("Loading library: " + path, flush=True)
-    said = os.fdopen(os.dup(1), "wb")  # what the library itself prints cannot be taken for its result
+    said = os.fdopen(os.dup(1), "wb")  # separates the library's own output from its result
     os.dup2(2, 1)
     try:
         line, code = MARK + output(call(path)), 0

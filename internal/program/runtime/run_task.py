@@ -1,4 +1,5 @@
-"""Calls a function of a file or module with a job's input and prints what it returns. Python 3.8 or newer, standard library only."""
+"""Calls a function of a file or module with a job's input and prints its result. Python 3.8 or
+newer, standard library only."""
 
 import collections.abc
 import dataclasses
@@ -21,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Out(io.TextIOWrapper):
-    """Standard output that knows whether a line has begun."""
+    """Standard output that knows whether a line is incomplete."""
 
     begun = False
 
@@ -32,7 +33,7 @@ class Out(io.TextIOWrapper):
 
 
 def say(mark, value):
-    """Prints a line that is meant for who started us."""
+    """Prints a line addressed to the runner."""
     text = json.dumps(value, allow_nan=False)
     if getattr(sys.stdout, "begun", False):
         sys.stdout.write("\n")
@@ -41,7 +42,7 @@ def say(mark, value):
 
 
 def read(name):
-    """A value that is in a variable or, when it is large, in a file."""
+    """Returns a value from a variable or, if it is large, from a file."""
     path = os.environ.get(name + "_FILE")
     if path:
         with open(path, encoding="utf-8") as file:
@@ -50,7 +51,7 @@ def read(name):
 
 
 def module():
-    """The module with the function that is to be called."""
+    """Returns the module of the function."""
     path, name = os.environ.get("ORK_TASK_FILE"), os.environ.get("ORK_TASK_MODULE")
     if not path:
         return importlib.import_module(name)
@@ -69,7 +70,7 @@ def module():
 
 
 def load(what="function"):
-    """The function or class that is to be called."""
+    """Returns the function or class to be called."""
     there = module()
     wanted = os.environ.get("ORK_TASK_FUNCTION") or "main"
     found = getattr(there, wanted, None)
@@ -87,7 +88,7 @@ def load(what="function"):
 def hints_of(function):
     try:
         return typing.get_type_hints(function)
-    except Exception:  # an annotation may name what is not there
+    except Exception:  # an annotation may use undefined names
         return dict(getattr(function, "__annotations__", {}))
 
 
@@ -106,7 +107,7 @@ def context():
 
 
 def arguments(function, value):
-    """How the function, or class, is called with an input: positional and named arguments."""
+    """Returns the positional and named arguments of the function or class for an input."""
     hints = hints_of(function.__init__ if inspect.isclass(function) else function)
     named, rest, args, kwargs = [], False, [], {}
     parameters = [p for p in inspect.signature(function).parameters.values()]
@@ -138,7 +139,7 @@ def arguments(function, value):
 
 
 def bind(parameters, rest, value):
-    """Which parameter gets what of an input."""
+    """Returns the parameters with their values from an input."""
     if not isinstance(value, dict):
         if not parameters or value is None and parameters[0].default is not inspect.Parameter.empty:
             return {}
@@ -154,7 +155,8 @@ def bind(parameters, rest, value):
 
 
 def convert(value, hint):
-    """A value as its annotation wants it; one that is not known how to make stays as it is."""
+    """Converts a value to the type of its annotation; values of unsupported types stay unchanged.
+    """
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Union or type(hint).__name__ == "UnionType":
         return convert_any(value, inside)
@@ -190,7 +192,7 @@ def convert_any(value, hints):
 
 
 def convert_to(value, hint):
-    """A value as an object of a class."""
+    """Converts a value to an object of a class."""
     if isinstance(value, hint):
         return value
     if hasattr(hint, "model_validate"):
@@ -217,7 +219,7 @@ def convert_to(value, hint):
 
 
 def plain(value):
-    """A result as JSON knows it."""
+    """Returns a result as JSON-compatible values."""
     if value is None or isinstance(value, (bool, str)) and not isinstance(value, enum.Enum):
         return value
     if isinstance(value, enum.Enum):
@@ -271,7 +273,7 @@ def deferred(value):
 
 
 def output(result):
-    """What is printed: work that goes on elsewhere is told as that."""
+    """Returns the output to be printed; external work is converted to its JSON form."""
     if deferrable(result):
         return {"deferred": [deferred(result)]}
     if isinstance(result, (list, tuple)) and result and all(deferrable(r) for r in result):
@@ -283,7 +285,7 @@ def output(result):
 
 
 def execute():
-    """Has an executor, a class, carry the task out. It is made with its configuration."""
+    """Runs the task with an executor, a class that is created with its configuration."""
     made, config = load("class"), json.loads(os.environ.get("ORK_EXECUTOR_CONFIG") or "{}")
     args, kwargs = arguments(made, config)
     executor = made(*args, **kwargs)
@@ -306,7 +308,7 @@ def execute():
 
 
 def prepare():
-    """Our own modules come last on the path: an installed one wins."""
+    """Our own modules come last on the path, so that installed ones take precedence."""
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
     sys.path.append(HERE)
 
@@ -315,7 +317,7 @@ def run():
     sys.stdout = Out(open(1, "wb", 0, closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True)
     result = execute() if os.environ.get("ORK_EXECUTOR") else call()
     if inspect.isawaitable(result):
-        import asyncio  # it takes as long as everything else here
+        import asyncio  # this import takes as long as everything else here
 
         result = asyncio.run(awaited(result))
     if result is not None:
@@ -343,7 +345,7 @@ def main():
         traceback.print_exc()
         if type(error).__name__ == "TaskError" and hasattr(error, "message"):
             say("ORK_ERROR:", {"message": str(error.message), "details": details(error)})
-        elif "\n" in str(error).strip():  # the last line alone, which is told otherwise, says little
+        elif "\n" in str(error).strip():  # the last line alone, which is reported separately, is not enough
             say("ORK_ERROR:", {"message": "%s: %s" % (type(error).__name__, str(error).strip())})
         sys.stderr.flush()
         sys.exit(1)

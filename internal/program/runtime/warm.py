@@ -1,11 +1,14 @@
-"""Keeps an interpreter ready for jobs: it forks itself for each of them when it is asked to on its standard input, a socket.
+"""Keeps an interpreter ready for jobs. On request over its standard input, a socket, it forks
+itself for a job.
 
-What is imported here, before a job is known, is the standard library as far as the runner uses it. What a task is made of, the packages that it
-uses and those of ours included, is imported by the process that was forked for it, so none of it is older than the job.
+Before a job is known, it imports only the part of the standard library that the runner uses. The
+task, its packages and our own packages are imported by the forked process, so none of them is older
+than the job.
 
-A process that was forked ends as an interpreter does: it waits for its threads, does what was registered for the end, lets go of what the task has
-imported, objects with finalizers among it, and writes out files that are still open. Only what was there before the fork is not taken apart, which
-is what the end of an interpreter takes longest for.
+A forked process ends like an interpreter: it waits for its threads, runs the registered exit
+functions, releases the modules of the task and their objects with finalizers, and flushes open
+files. Only the state from before the fork is not torn down, which is the slowest part of an
+interpreter's exit.
 """
 
 import atexit
@@ -23,15 +26,16 @@ import threading
 import time
 import traceback
 
-ASKED = struct.Struct("!cI")  # what for, and how many bytes follow
+ASKED = struct.Struct("!cI")  # kind of request, and number of following bytes
 TOLD = struct.Struct("!cqq")
-NUMBERS = struct.Struct("!QQ")  # of the request; the mark of the family
-MARKED = 10  # RLIMIT_LOCKS: what families are known by on Linux
+NUMBERS = struct.Struct("!QQ")  # number of the request, and mark of the family
+MARKED = 10  # RLIMIT_LOCKS, which identifies families on Linux
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def serve(main):
-    """Calls main in every process that is forked for a job. It never returns: the one that forks ends with its standard input."""
+    """Calls main in every process forked for a job. It never returns: the forking process ends with
+    its standard input."""
     zygote = Zygote()
     zygote.tell(b"H", 0, 0)
     while True:
@@ -43,7 +47,7 @@ def serve(main):
 
 
 def carried_out(main):
-    """The exit code of a process whose main function this is."""
+    """Returns the exit code of a process with this main function."""
     try:
         main()
     except SystemExit as ended:
@@ -62,7 +66,7 @@ def carried_out(main):
 
 
 def end(code, modules):
-    """Ends the process as an interpreter ends, but for what was there before the fork."""
+    """Ends the process like an interpreter, without tearing down the state from before the fork."""
     try:
         threading._shutdown()
         atexit._run_exitfuncs()
@@ -70,7 +74,7 @@ def end(code, modules):
         for name in [name for name in sys.modules if name not in modules]:
             sys.modules.pop(name, None)
         gc.collect()
-        write_out()  # what finalizers have written
+        write_out()  # output of finalizers
     except BaseException:
         traceback.print_exc()
     finally:
@@ -78,12 +82,12 @@ def end(code, modules):
 
 
 def write_out():
-    """Writes out files that are open. Those that were there before the fork are not looked at: nothing of them waits."""
+    """Flushes open files, except those from before the fork, which hold no unwritten data."""
     for thing in gc.get_objects():
         if isinstance(thing, io.IOBase):
             try:
                 thing.flush()
-            except Exception:  # it is closed, or not for writing
+            except Exception:  # it is closed, or read-only
                 pass
 
 
@@ -100,13 +104,14 @@ class Zygote:
         self.path = [p for p in sys.path if os.path.abspath(p or ".") not in inherited + [HERE]]
         self.modules = frozenset(sys.modules)
         gc.collect()
-        gc.freeze()  # what is there by now is shared by all, and stays so as long as nobody counts it
+        gc.freeze()  # existing objects stay in shared memory as long as their reference counts do not change
 
     def tell(self, what, one, two):
         self.control.sendall(TOLD.pack(what, one, two))
 
     def look(self):
-        """Tells of processes that have ended. Their ids are theirs until somebody has asked for them to be let go."""
+        """Reports processes that have ended. They are reaped only on request, so their ids stay
+        valid until then."""
         os.read(self.wake, 4096)
         for pid in self.running - self.ended:
             status = ended(pid)
@@ -115,7 +120,7 @@ class Zygote:
                 self.tell(b"X", pid, status)
 
     def obey(self):
-        """True in a process that was forked."""
+        """Handles a request. Returns True in a forked process."""
         head, fds = receive(self.control)
         if len(head) < ASKED.size:
             self.leave()
@@ -137,7 +142,7 @@ class Zygote:
         return b"".join(parts)
 
     def leave(self):
-        """Who asks is gone, and whatever is under way nobody waits for."""
+        """The requesting process is gone, so the running jobs are no longer needed."""
         for pid in self.running:
             kill(pid)
         os._exit(0)
@@ -163,7 +168,7 @@ class Zygote:
             os.close(fd)
         if pid > 0:
             try:
-                os.setpgid(pid, pid)  # both do, so that it is done whoever comes first
+                os.setpgid(pid, pid)  # both processes call it, so the order does not matter
             except OSError:
                 pass
             self.running.add(pid)
@@ -171,7 +176,7 @@ class Zygote:
         return False
 
     def become(self, mark, words, fds):
-        """Makes a process that was forked what it were if it had been started for its job."""
+        """Gives a forked process the state it would have if it had been started for its job."""
         os.setpgid(0, 0)
         if mark:
             import resource
@@ -198,7 +203,7 @@ class Zygote:
 
 
 def receive(control):
-    """The head of a request, and the files that came with it."""
+    """Receives the head of a request, and the files sent with it."""
     head, told, _, _ = control.recvmsg(ASKED.size, socket.CMSG_SPACE(3 * 4))
     fds = []
     for level, kind, data in told:
@@ -216,7 +221,7 @@ WAITS = hasattr(os, "waitid")
 
 
 def ended(pid):
-    """How a process has ended, as the system says it; None while it goes on."""
+    """Returns the exit status of a process; None while it is running."""
     if not WAITS:
         done, status = os.waitpid(pid, os.WNOHANG)
         return status if done else None

@@ -16,10 +16,10 @@ worker = Worker()
 
 @worker.handler("resize")
 def resize(job: Job) -> dict:
-    """Finds the size of a thumbnail. A plain function runs in a thread of its own."""
+    """Computes the size of a thumbnail. A plain function runs in a thread of its own."""
     width, height = job.input["width"], job.input["height"]
     if width <= 0 or height <= 0:
-        raise Fatal("an image has at least one pixel")  # trying again would not help
+        raise Fatal("an image has at least one pixel")  # retries would not help
     scale = LONGEST / max(width, height)
     job.log(f"scaled by {scale:g}")
     return {"width": int(width * scale), "height": int(height * scale)}
@@ -27,7 +27,8 @@ def resize(job: Job) -> dict:
 
 @worker.handler("describe")
 async def describe(job: Job) -> str:
-    """A coroutine runs in the worker's event loop. It is canceled when nobody waits for the job any longer."""
+    """A coroutine runs in the worker's event loop. It is canceled when the job is no longer needed.
+    """
     job.note("looking for words")
     await asyncio.sleep(0.01)
     return f"{job.input['width']} by {job.input['height']} pixels"
@@ -35,7 +36,8 @@ async def describe(job: Job) -> str:
 
 @worker.handler("pay")
 def pay(job: Job) -> dict:
-    """Asks a bank for money. The bank recognizes a repetition by the key, which is the same for all attempts; job.id is not."""
+    """Requests a payment from a bank. The bank recognizes a repetition by the key, which is the
+    same for all attempts; job.id is not."""
     return {"charged": job.input["amount"], "idempotency_key": job.key}
 
 

@@ -30,7 +30,8 @@ result: text
 def main(width: int, height: int) -> None:
     with Client() as client:
         client.publish("thumbnails-python", FLOW)
-        # With the same key it is the same task: a program that was killed can simply be started again.
+        # Starts with the same key are the same task, so a killed program can simply be started
+        # again.
         task = client.start("thumbnails-python", {"width": width, "height": height}, key=f"{width}x{height}")["id"]
         for event in client.watch(task):
             if event["type"] == "step_ended":

@@ -1,4 +1,4 @@
-"""A worker that begins a job, says so, and never ends it: the tests kill it."""
+"""A worker that begins a job, reports it, and never ends it: the tests kill it."""
 
 import sys
 import threading

@@ -1,4 +1,5 @@
-"""What the tests run against: a real member in a process of its own, and a relay in front of it that can be cut."""
+"""Test environment: a real member in a process of its own, and a relay in front of it that can be
+cut."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import tempfile
 import threading
 from typing import List, Optional
 
-PATIENCE = 60.0  # seconds that anything may take which is about to happen by itself
+PATIENCE = 60.0  # time limit in seconds for everything that should happen by itself
 
 
 class Member:
@@ -49,12 +50,13 @@ class Member:
 
 
 class Relay:
-    """Passes connections on to a port. Each of the first ones is cut off after so many bytes of its answers."""
+    """Relays connections to a port. Each of the first ones is cut off after the given number of
+    bytes of its answers."""
 
     def __init__(self, port: int, cut_after: Optional[List[int]] = None, listen: Optional[int] = None) -> None:
         self._port = port
         self.connections = 0
-        self.held = 0  # what came and is not passed on
+        self.held = 0  # received but not forwarded
         self._holding = False
         self._cuts = list(cut_after or [])
         self._open: "set[socket.socket]" = set()
@@ -65,7 +67,7 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def hold(self) -> None:
-        """Passes nothing on any longer, without a word."""
+        """Silently stops forwarding."""
         self._holding = True
 
     def close(self) -> None:
@@ -115,13 +117,13 @@ def _end(sock: socket.socket) -> None:
 
 
 def refused() -> str:
-    """An address that nobody listens at."""
+    """Returns an address without a listener."""
     return f"http://127.0.0.1:{free_port()}"
 
 
 def free_port() -> int:
-    """Looks below the ports that the kernel hands out by itself: there a client that dials while nobody listens may be given
-    the very port it dials, and connect to itself."""
+    """Returns a port below the kernel's ephemeral range. In that range a client that dials a closed
+    port may be assigned the same port and connect to itself."""
     for _ in range(100):
         port = random.randrange(20000, 32000)
         try:

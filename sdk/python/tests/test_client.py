@@ -21,7 +21,7 @@ edges:
   - {from: ask, action: default, to: more}
 """
 
-# A step per letter, so that there are many events.
+# One step per letter, so that there are many events.
 LOOP = """
 start: n0
 nodes:

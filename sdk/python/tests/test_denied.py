@@ -1,4 +1,4 @@
-"""Workers whose token is no member's."""
+"""Workers with a token that no member accepts."""
 
 from __future__ import annotations
 

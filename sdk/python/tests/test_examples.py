@@ -1,4 +1,4 @@
-"""The examples, as their readers run them."""
+"""The examples, run as by their readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Workers against something that is no member, or none at times: a proxy, say, or another program at its address."""
+"""Workers at a server that is not, or not always, a member: a proxy, or another program at its
+address."""
 
 from __future__ import annotations
 
@@ -24,48 +25,48 @@ JOB = {"id": "j", "key": "k", "token": "t", "task": "k", "service": "s", "input"
 
 
 class Page:
-    """What something on the way to a member may answer."""
+    """An answer that a proxy may give."""
 
     def __init__(self, status: int) -> None:
         self.status = status
 
 
 class Odd(ThreadingHTTPServer):
-    """Answers each kind of request in all odd ways before it does as a member would."""
+    """Answers each kind of request in unusual ways before it answers like a member."""
 
     daemon_threads = False  # they end with the connections, which the worker closes
 
     def __init__(self, odd: List[Any]) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
         self.odd = odd
-        self.prolonged = 0  # how often it was asked to prolong claims
-        self.hang = threading.Event()  # the first time is not answered before it is set
+        self.prolonged = 0  # number of requests to renew claims
+        self.hang = threading.Event()  # the first one is not answered before it is set
         self.lock = threading.Lock()
         self.asked: Dict[str, int] = {}
         self.given = False
         self.job: Dict[str, Any] = JOB
-        self.signs = 0  # of life
-        self.deaf = False  # the first of them is not answered
-        self.drips = False  # heartbeats are answered by a byte at a time
-        self.busy = False  # claims are not prolonged
-        self.mute = False  # nor by requests with lines
-        self.beats: List[bool] = []  # the requests to prolong claims meanwhile: did they have lines?
+        self.signs = 0  # number of heartbeats
+        self.deaf = False  # the first heartbeat is not answered
+        self.drips = False  # heartbeats are answered byte by byte
+        self.busy = False  # claims are not renewed
+        self.mute = False  # requests with lines do not renew claims either
+        self.beats: List[bool] = []  # whether each request to renew claims had lines
         self.largest = 0  # bytes of a heartbeat
-        self.lines: Dict[str, int] = {}  # how many each job has logged
-        self.again: List[Any] = []  # jobs that who polls later is given
-        self.params: List[str] = []  # answers to who asks for large ones
-        self.pages: List[int] = []  # that reports are answered with first
-        self.dislikes: Any = "bad"  # a result, with which nothing passes
-        self.filtered = 0  # requests with it
+        self.lines: Dict[str, int] = {}  # number of logged lines per job
+        self.again: List[Any] = []  # jobs for later polls
+        self.params: List[str] = []  # answers to requests for large params
+        self.pages: List[int] = []  # status codes of the first answers to reports
+        self.dislikes: Any = "bad"  # a result with which every request is rejected
+        self.filtered = 0  # number of requests with it
         self.reported = threading.Event()
         self.results: List[Any] = []
-        self.next: List[Any] = []  # jobs that come with the answer to reports which ask for some
-        self.before = lambda: None  # it answers those
-        self.left = threading.Event()  # the worker has said that it ends
+        self.next: List[Any] = []  # jobs to return with the answer to reports that request some
+        self.before = lambda: None  # called before it answers those
+        self.left = threading.Event()  # the worker has announced its end
         self.released: List[Any] = []
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who has not waited for an answer hears none."""
+        """A client that has disconnected hears no answer."""
 
     def answer(self, kind: str, body: Any) -> Any:
         if kind == "heartbeat" and "claims" not in body:
@@ -137,10 +138,10 @@ class Answers(BaseHTTPRequestHandler):
                 if self.server.hang.wait(0.02):  # type: ignore[attr-defined]
                     return
         except OSError:
-            pass  # it was given up
+            pass  # the client has given up
 
     def do_GET(self) -> None:
-        """Large params, which odd answers come before."""
+        """Large params, preceded by unusual answers."""
         odd = self.server.params  # type: ignore[attr-defined]
         self.reply(odd.pop(0) if odd else '{"params": {"by": 3}}')
 
@@ -166,7 +167,7 @@ class OddTest(unittest.TestCase):
     def setUp(self) -> None:
         logging.getLogger("troupe").addHandler(logging.NullHandler())
         logging.getLogger("troupe").propagate = False
-        self.done = threading.Event()  # has the handler return
+        self.done = threading.Event()  # lets the handler return
 
     def serve(self, odd: List[Any]) -> Odd:
         server = Odd(odd)
@@ -183,7 +184,7 @@ class OddTest(unittest.TestCase):
         return job.input * job.params.get("by", 2)
 
     def work(self, server: Odd, handler: Any = None, heartbeat: float = 0.02) -> Worker:
-        """Has a worker double the input of the job, once it may."""
+        """Runs a worker that doubles the input of the job once it may."""
         worker = Worker(f"http://127.0.0.1:{server.server_port}", id="w", heartbeat=heartbeat, wait=0)
         worker.handle("s", handler or self.double)
         running = threading.Thread(target=lambda: worker.run(signals=False))
@@ -261,7 +262,7 @@ class OddTest(unittest.TestCase):
 
         self.work(server, handler)
         self.assertTrue(begun.acquire(timeout=PATIENCE))
-        server.again = [{**JOB, "token": "newer", "deliveries": 1}]  # the claim had run out while the two did not hear of one another
+        server.again = [{**JOB, "token": "newer", "deliveries": 1}]  # the claim expired while worker and server were disconnected
         self.assertTrue(canceled.wait(PATIENCE / 2))
         self.assertTrue(server.reported.wait(PATIENCE))
         self.assertEqual([1], server.results)

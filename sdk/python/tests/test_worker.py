@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List
 from tests.member import PATIENCE, Member, Relay, refused
 from troupe_engine import Client, Failed, Fatal, Job, JobCanceled, ProblemError, Worker
 
-# Each test has a flow and a service of its own, with this name.
+# Each test has a flow and a service with this name.
 ONE = "start: a\nnodes:\n  a: {{exec_type: queue, service: {0}, prep: {{input_key: $params.it}}, post: {{output_key: out}}{1}}}\nresult: out\n"
 
 member: Member
@@ -216,7 +216,7 @@ result: total
     def logged(self, job: Job) -> str:
         try:
             return self.client.log(job.id)
-        except ProblemError:  # nothing has come yet
+        except ProblemError:  # none has arrived yet
             return ""
 
     def test_what_has_no_message_is_named(self) -> None:
@@ -532,7 +532,7 @@ class TestDrain(WorkerTest):
         job = begun.get(timeout=PATIENCE)
         self.until(lambda: all(j["state"] == "claimed" for j in self.client.jobs([self.name])))
         first.worker.stop()
-        self.work(lambda job: "second")  # gets them at once, and not when the claims run out in a minute
+        self.work(lambda job: "second")  # gets them at once, not when the claims expire after a minute
         results = [self.ended(task)["result"] for task in tasks if task != job.task]
         self.assertEqual(["second", "second"], results)
         leave.set()
@@ -555,7 +555,7 @@ class TestDrain(WorkerTest):
         self.assertTrue(begun.acquire(timeout=PATIENCE))
         first.stop()
         self.work(lambda job: job.attempt)
-        self.assertEqual(1, self.ended(task)["result"])  # it is no failed attempt
+        self.assertEqual(1, self.ended(task)["result"])  # it is not a failed attempt
 
     def test_sigterm_drains(self) -> None:
         root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -585,7 +585,7 @@ class TestDrain(WorkerTest):
         running = self.work(lambda job: None, servers=relay.url, grace=0.0)
         self.until(lambda: running.worker.id in [w["id"] for w in self.client.workers()])
         relay.hold()
-        self.until(lambda: relay.held > 0)  # a sign of life is on its way
+        self.until(lambda: relay.held > 0)  # a heartbeat is in flight
         begun = time.monotonic()
         running.stop()
         self.assertLess(time.monotonic() - begun, 15)

@@ -28,7 +28,7 @@ result: text
 const [width, height] = process.argv.slice(2).map(Number);
 const client = new Client();
 await client.publish("thumbnails-typescript", flow);
-// With the same key it is the same task: a program that was killed can simply be started again.
+// Starts with the same key are the same task, so a killed program can simply be started again.
 const { id } = await client.start("thumbnails-typescript", { params: { width, height }, key: `${width}x${height}` });
 for await (const event of client.watch(id)) {
   if (event.type === "step_ended") console.log(event.node, event.state);

@@ -20,7 +20,7 @@ const worker = new Worker();
 
 worker.handle<Size>("resize", (job) => {
   const { width, height } = job.input;
-  if (width <= 0 || height <= 0) throw new FatalError("an image has at least one pixel"); // trying again would not help
+  if (width <= 0 || height <= 0) throw new FatalError("an image has at least one pixel"); // retries would not help
   const scale = longest / Math.max(width, height);
   job.log("scaled by", scale);
   return { width: Math.floor(width * scale), height: Math.floor(height * scale) };
@@ -28,11 +28,12 @@ worker.handle<Size>("resize", (job) => {
 
 worker.handle<Size>("describe", async (job) => {
   job.note("looking for words");
-  await setTimeout(10, undefined, { signal: job.signal }); // ends when nobody waits for the job any longer
+  await setTimeout(10, undefined, { signal: job.signal }); // ends when the job is no longer needed
   return `${job.input.width} by ${job.input.height} pixels`;
 });
 
-// Asks a bank for money. The bank recognizes a repetition by the key, which is the same for all attempts; job.id is not.
+// Requests a payment from a bank. The bank recognizes a repetition by the key, which is the same
+// for all attempts; job.id is not.
 worker.handle<{ amount: number }>("pay", (job) => ({ charged: job.input.amount, idempotencyKey: job.key }));
 
 await worker.run(); // until SIGTERM or Ctrl-C

@@ -11,7 +11,7 @@ import { all, Member, oddErrors, patience, refused, Relay, Told, until } from ".
 let member: Member;
 let client: Client;
 let ends: (() => unknown)[] = [];
-let service = ""; // each test has a flow and a service of its own, with this name
+let service = ""; // each test has a flow and a service with this name
 let tests = 0;
 
 before(async () => {
@@ -26,7 +26,7 @@ afterEach(async () => {
 
 const silent = { info: () => {}, warn: () => {} };
 
-/** Has a worker attach; what is returned stops it. */
+/** Attaches a worker; the returned function stops it. */
 function work(handler: Handler, options: AttachedWorkerOptions = {}): () => Promise<void> {
   const worker = new AttachedWorker({ servers: member.url, logger: silent, ...options }).handle(service, handler);
   const ended = worker.run({ signals: false });
@@ -48,7 +48,7 @@ function flow(more = ""): string {
   return `start: a\nnodes:\n  a: {${node}}\nresult: out\n`;
 }
 
-/** Starts a task when a worker is there: a job that nobody may have fails. */
+/** Starts a task when a worker is attached, because a job without any worker fails. */
 async function start(it: unknown = null): Promise<string> {
   await until(async () => (await client.workers()).some((w) => w.services.includes(service)));
   return (await client.start(service, { params: { it } })).id;
@@ -58,7 +58,7 @@ function ended(id: string): Promise<Task> {
   return client.wait(id, { timeoutMs: patience });
 }
 
-/** Bytes that are in use. */
+/** Returns the bytes in use. */
 function memory(): number {
   setFlagsFromString("--expose-gc");
   runInNewContext("gc")();
@@ -78,7 +78,7 @@ describe("an attached worker", () => {
       told.put(job);
       return new RawJson(job.inputText);
     });
-    await ended(await start()); // so the worker is there
+    await ended(await start()); // so the worker is attached
     await told.take();
     const text = '{"z":12345678901234567890123}';
     const { id: task } = await client.start(service, { params: new RawJson(`{"it":${text}}`) });
@@ -231,7 +231,7 @@ describe("an attached worker", () => {
     const task = await start([0, 1, 2]);
     await until(() => calls.length === 3);
     relay.cut();
-    finish(); // so results end while there is no stream
+    finish(); // so results arrive while there is no stream
     assert.deepEqual(await result(task), [0, 1, 2]);
     assert.equal(calls.length, 3);
     assert.ok(relay.connections >= 2);
@@ -280,7 +280,7 @@ describe("an attached worker", () => {
     const handler: Handler = async (job) => {
       most = Math.max(most, ++atWork);
       told.put(job);
-      if (++calls === 1) await gate; // it does not heed that nobody waits for it
+      if (++calls === 1) await gate; // it ignores the cancellation
       atWork--;
       return calls;
     };
@@ -308,12 +308,12 @@ describe("an attached worker", () => {
     const gate = new Promise<void>((resolve) => (finish = resolve));
     work(async (job) => {
       told.put(job);
-      await gate; // it does not heed that nobody waits for it
+      await gate; // it ignores the cancellation
     }, { servers: relay.url, concurrency: 1 });
     await start();
     await told.take();
     relay.close();
-    const other = await Member.start(); // which knows nothing of the session
+    const other = await Member.start(); // it does not know the session
     ends.unshift(() => other.stop());
     const its = new Client({ servers: other.url });
     await its.publish(service, flow());
@@ -322,7 +322,7 @@ describe("an attached worker", () => {
     await until(async () => (await its.workers()).length > 0);
     const waitAndCancel = async (): Promise<void> => {
       const { id: task } = await its.start(service, { params: { it: "x".repeat(500_000) } });
-      await pause(100); // for the worker to have it
+      await pause(100); // until the worker has it
       await its.cancel(task);
       await its.wait(task, { timeoutMs: patience });
     };
@@ -336,7 +336,10 @@ describe("an attached worker", () => {
     assert.ok(more < 10_000_000, `${more} bytes`);
   });
 
-  /** What an attached worker warns of when so many streams break right after the welcome. */
+  /**
+   * Returns the warnings of an attached worker when that many streams break right after the
+   * welcome.
+   */
   async function breaking(streams: number, lagMs: number): Promise<unknown[][]> {
     await publish();
     const relay = await Relay.start(member.port);
@@ -358,7 +361,7 @@ describe("an attached worker", () => {
   });
 
   test("tells streams that break at once only once, however slow the line is", async () => {
-    const warned = await breaking(2, 1_100); // what it takes to be welcomed is no time that the stream has lasted
+    const warned = await breaking(2, 1_100); // the time until the welcome does not count as duration of the stream
     assert.equal(warned.length, 1, String(warned));
   });
 

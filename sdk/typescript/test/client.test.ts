@@ -123,7 +123,7 @@ describe("a client", () => {
     assert.equal(textOf(ended, "shared", "said", "z"), "12345678901234567890123");
     assert.equal(textOf(ended, "shared", "said", "1", 0, "a"), '"\\"]}"');
     assert.equal(textOf(ended, "shared", "nothing"), undefined);
-    // What JSON.parse makes of the same text:
+    // The result of JSON.parse for the same text:
     assert.equal(ended.shared["said"].z, 12345678901234567000000);
     assert.deepEqual(Object.keys(ended.shared["said"]), ["1", "2", "z"]);
     const signaled = (await all(client.events(id))).find((e) => e.key === "answer") as Event;

@@ -1,4 +1,7 @@
-/** What the tests run against: a real member in a process of its own, and a relay in front of it that can be cut. */
+/**
+ * Test environment: a real member in a process of its own, and a relay in front of it that can be
+ * cut.
+ */
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -11,7 +14,7 @@ import { inspect } from "node:util";
 
 import { FailedError } from "@troupe-engine/sdk";
 
-/** Errors that do not behave, and what is told of them. */
+/** Unusual thrown values, and the expected error texts. */
 export const oddErrors: Record<string, [error: unknown, told: string]> = {
   "no text": [Object.create(null), "failed"],
   "a number": [Object.assign(new Error(), { message: 7 }), "7"],
@@ -20,10 +23,10 @@ export const oddErrors: Record<string, [error: unknown, told: string]> = {
   "details not to be shown": [new FailedError("no row", { details: { n: 1n, [inspect.custom]: () => { throw new Error("no"); } } }), "no row"],
 };
 
-/** How long anything may take that is about to happen by itself. */
+/** Time limit for everything that should happen by itself. */
 export const patience = 60_000;
 
-/** A member, on a SQLite store of its own or beside others. */
+/** A member, on an SQLite store of its own or beside others. */
 export class Member {
   private constructor(
     readonly url: string,
@@ -35,7 +38,7 @@ export class Member {
     return Member.startOn(undefined, ...flags);
   }
 
-  /** Starts one on a store that may have others; undefined is a new one. */
+  /** Starts a member on a store that others may use; undefined means a new store. */
   static async startOn(store: string | undefined, ...flags: string[]): Promise<Member> {
     const binary = process.env["TROUPE_BINARY"];
     if (!binary) throw new Error("TROUPE_BINARY names no troupe: run the tests by 'go test ./sdk', or build ./cmd/troupe and set it");
@@ -55,7 +58,10 @@ export class Member {
     return Number(new URL(this.url).port);
   }
 
-  /** Ends it at once: one that is asked to end waits for connections that fetch has opened and not used yet. */
+  /**
+   * Kills it at once. A graceful end would wait for connections that fetch has opened and not used
+   * yet.
+   */
   async stop(): Promise<void> {
     await this.end("SIGKILL");
     rmSync(this.dir, { recursive: true });
@@ -70,12 +76,15 @@ export class Member {
   }
 }
 
-/** Passes connections on to a port. Each of the first ones is cut off after so many bytes of its answers. */
+/**
+ * Relays connections to a port. Each of the first ones is cut off after the given number of bytes
+ * of its answers.
+ */
 export class Relay {
   connections = 0;
-  /** What came and is not passed on. */
+  /** Number of received bytes that were not forwarded. */
   held = 0;
-  /** How long what is said to the member takes. */
+  /** Delay of data to the member. */
   lagMs = 0;
   #holding = false;
   readonly #open = new Set<Socket>();
@@ -124,31 +133,31 @@ export class Relay {
     });
   }
 
-  /** Passes nothing on any longer, without a word. */
+  /** Silently stops forwarding. */
   hold(): void {
     this.#holding = true;
   }
 
-  /** Ends all connections. */
+  /** Closes all connections. */
   cut(): void {
     for (const socket of this.#open) socket.destroy();
   }
 
-  /** Ends all connections, and refuses new ones. */
+  /** Closes all connections and refuses new ones. */
   close(): void {
     this.server.close();
     for (const socket of this.#open) socket.destroy();
   }
 }
 
-/** An address that nobody listens at. */
+/** Returns an address without a listener. */
 export async function refused(): Promise<string> {
   return `http://127.0.0.1:${await freePort()}`;
 }
 
 /**
- * Looks below the ports that the kernel hands out by itself: there a client that dials while nobody listens may be given the very port it dials, and
- * connect to itself.
+ * Returns a port below the kernel's ephemeral range. In that range a client that dials a closed
+ * port may be assigned the same port and connect to itself.
  */
 async function freePort(): Promise<number> {
   for (let i = 0; i < 100; i++) {
@@ -178,7 +187,7 @@ export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-/** Items that one part of a test tells another. */
+/** Items passed from one part of a test to another. */
 export class Told<T> {
   readonly #items: T[] = [];
   readonly #takers: ((item: T) => void)[] = [];

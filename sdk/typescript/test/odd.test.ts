@@ -1,4 +1,7 @@
-/** Workers against something that is no member, or none at times: a proxy, say, or another program at its address. */
+/**
+ * Workers at a server that is not, or not always, a member: a proxy, or another program at its
+ * address.
+ */
 
 import assert from "node:assert/strict";
 import { createServer, type ServerResponse } from "node:http";
@@ -20,26 +23,29 @@ after(async () => {
   for (const end of ends.reverse()) await end();
 });
 
-/** Answers each kind of request in odd ways before it does as a member would. The first heartbeat of a claim may never be answered. */
+/**
+ * Answers each kind of request in unusual ways before it answers like a member. The first heartbeat
+ * of a claim may never be answered.
+ */
 class Odd {
   readonly asked = new Map<string, number>();
   readonly results: unknown[] = [];
-  pages: number[] = []; // statuses that reports are answered with first, as something on the way to a member may
-  dislikes: unknown = "bad"; // a result, with which nothing passes on the way
-  filtered = 0; // requests with it
+  pages: number[] = []; // status codes of the first answers to reports, as from a proxy
+  dislikes: unknown = "bad"; // a result with which every request is rejected
+  filtered = 0; // number of requests with it
   job: object = job;
-  signs = 0; // of life
-  deaf = false; // the first of them is not answered
-  busy = false; // claims are not prolonged
-  mute = false; // nor by requests with lines
-  readonly beats: boolean[] = []; // the requests to prolong claims meanwhile: did they have lines?
+  signs = 0; // number of heartbeats
+  deaf = false; // the first heartbeat is not answered
+  busy = false; // claims are not renewed
+  mute = false; // requests with lines do not renew claims either
+  readonly beats: boolean[] = []; // whether each request to renew claims had lines
   largest = 0; // characters of a heartbeat
-  readonly lines = new Map<string, number>(); // how many each job has logged
-  again: object[] = []; // jobs that who polls later is given
-  params: string[] = []; // answers to who asks for large ones
+  readonly lines = new Map<string, number>(); // number of logged lines per job
+  again: object[] = []; // jobs for later polls
+  params: string[] = []; // answers to requests for large params
   prolonged = 0;
-  next: unknown[] = []; // jobs that come with the answer to reports which ask for some
-  before = (): Promise<void> => Promise.resolve(); // it answers those
+  next: unknown[] = []; // jobs to return with the answer to reports that request some
+  before = (): Promise<void> => Promise.resolve(); // called before it answers those
   readonly released: unknown[] = [];
   #given = false;
   readonly #server = createServer((request, response) => {
@@ -111,7 +117,7 @@ class Odd {
   }
 }
 
-/** Has a worker double the input of the job, once it may. */
+/** Runs a worker that doubles the input of the job once it may. */
 function work(server: string, done: Promise<void>): Worker {
   const worker = new Worker({ servers: server, id: "w", heartbeatMs: 20, waitMs: 0, logger: { info: () => {}, warn: () => {} } });
   worker.handle<number>("s", async (j) => {
@@ -190,7 +196,7 @@ test("a job that comes again ends what was begun of it", async () => {
   const ended = worker.run({ signals: false });
   ends.push(() => ended, () => worker.stop());
   await until(() => begun);
-  server.again = [{ ...job, token: "newer", deliveries: 1 }]; // the claim had run out while the two did not hear of one another
+  server.again = [{ ...job, token: "newer", deliveries: 1 }]; // the claim expired while worker and server were disconnected
   await until(() => canceled && server.results.length > 0);
   assert.deepEqual(server.results, [1]);
 });

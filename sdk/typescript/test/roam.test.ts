@@ -12,10 +12,10 @@ nodes:
 result: out
 `;
 
-let one: Member; // the worker begins with it
+let one: Member; // the worker uses it first
 let two: Member;
 let client: Client;
-let relay: Relay; // between the worker and the first one
+let relay: Relay; // between the worker and the first member
 
 before(() => assert.ok(store, "TROUPE_TEST_STORE names no PostgreSQL database: run the tests by 'go test ./sdk', or set it"));
 beforeEach(async () => {
@@ -28,7 +28,7 @@ afterEach(async () => {
   await Promise.all([one.stop(), two.stop()]);
 });
 
-/** A worker whose handlers wait until they are let go. */
+/** A worker with handlers that wait until they are released. */
 class Roamer {
   readonly calls: number[] = [];
   readonly said: string[] = [];

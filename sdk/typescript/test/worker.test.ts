@@ -14,7 +14,7 @@ import { all, Member, oddErrors, patience, refused, Relay, Told, until } from ".
 let member: Member;
 let client: Client;
 let running: Running[] = [];
-let service = ""; // each test has a flow and a service of its own, with this name
+let service = ""; // each test has a flow and a service with this name
 let tests = 0;
 
 before(async () => {
@@ -29,7 +29,7 @@ afterEach(async () => {
 
 const silent = { info: () => {}, warn: () => {} };
 
-/** A worker at work. */
+/** A running worker. */
 class Running {
   readonly ended: Promise<void>;
   constructor(readonly worker: Worker) {
@@ -415,7 +415,7 @@ describe("the end", () => {
     const job = await begun.take();
     await until(async () => (await all(client.jobs([service]))).every((j) => j.state === "claimed"));
     first.worker.stop();
-    work(() => "second"); // gets them at once, and not when the claims run out in a minute
+    work(() => "second"); // gets them at once, not when the claims expire after a minute
     const others = tasks.filter((task) => task !== job.task);
     assert.deepEqual(await Promise.all(others.map(result)), ["second", "second"]);
     leave.put();
@@ -439,7 +439,7 @@ describe("the end", () => {
     await begun.take();
     await first.stop();
     work((job) => job.attempt);
-    assert.equal(await result(task), 1); // it is no failed attempt
+    assert.equal(await result(task), 1); // it is not a failed attempt
   });
 
   test("SIGTERM drains", async () => {
@@ -463,7 +463,7 @@ describe("the end", () => {
     await start();
     await begun.take();
     relay.hold();
-    await until(() => relay.held > 1); // a sign of life and a heartbeat of the job are on their way
+    await until(() => relay.held > 1); // a heartbeat of the worker and one of the job are in flight
     const stopped = performance.now();
     await lonely.stop();
     assert.ok(performance.now() - stopped < 15_000);

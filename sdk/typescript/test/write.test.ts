@@ -1,4 +1,4 @@
-/** What values become that are sent. */
+/** The encoding of values to be sent. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

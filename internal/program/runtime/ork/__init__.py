@@ -1,4 +1,5 @@
-"""What functions that are tasks may use: task, executor, Context, TaskError, and the module deferrables."""
+"""Names for functions that are tasks: task, executor, Context, TaskError, and the module
+deferrables."""
 
 from dataclasses import dataclass, field
 import json
@@ -11,7 +12,7 @@ __all__ = ["Context", "TaskError", "executor", "task"]
 
 
 class TaskError(Exception):
-    """A failure in the task's own words. Details may be any JSON."""
+    """A failure reported by the task. Details may be any JSON."""
 
     def __init__(self, message: str, details: Any = None):
         super().__init__(message)
@@ -20,12 +21,12 @@ class TaskError(Exception):
 
 
 def task(function=None, **options):
-    """Marks a function as a task; it stays what it is."""
+    """Marks a function as a task and returns it unchanged."""
     return _marked("__ork_task__", function, options)
 
 
 def executor(cls=None, **options):
-    """Marks a class as an executor; it stays what it is."""
+    """Marks a class as an executor and returns it unchanged."""
     return _marked("__ork_executor__", cls, options)
 
 
@@ -38,7 +39,7 @@ def _marked(name, what, options):
 
 
 class Metrics:
-    """Numbers that are told beside the output."""
+    """Metrics reported beside the output."""
 
     def record(self, name: str, value: float, labels: Optional[Mapping[str, str]] = None, **more: str) -> None:
         labels = {**(labels or {}), **more}
@@ -52,7 +53,7 @@ def _number(name: str) -> Optional[int]:
 
 @dataclass
 class Context:
-    """Which job a task is called for."""
+    """Information about the job for which a task is called."""
 
     task_id: str = ""
     run_id: str = ""

@@ -1,4 +1,4 @@
-"""The same as in the package ork_sdk."""
+"""Same as in the package ork_sdk."""
 
 from ork_sdk.deferrables import BigQueryJob, CloudRunJob, CustomHttp, DataprocJob, Deferrable
 

@@ -1,4 +1,4 @@
-"""Work that goes on elsewhere, for tasks written with the package of this name."""
+"""External work, for tasks written with the package of this name."""
 
 from .deferrables import BigQueryJob, CloudRunJob, CustomHttp, DataprocJob, Deferrable
 

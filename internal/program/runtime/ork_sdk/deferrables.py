@@ -1,4 +1,5 @@
-"""Work that goes on elsewhere: a task returns one of these, or a list of them, and is done when they are."""
+"""External work: a task returns one of these, or a list of them, and completes when they are done.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
@@ -11,11 +12,11 @@ class Deferrable(ABC):
 
     @abstractmethod
     def service_type(self) -> str:
-        """Which service it is a job of."""
+        """Returns the service of the job."""
 
     @abstractmethod
     def tracking_id(self) -> str:
-        """What that service calls it."""
+        """Returns the id of the job in that service."""
 
     def to_dict(self) -> Dict[str, Any]:
         fields = {"service_type": self.service_type(), "job_id": self.tracking_id()}
