@@ -152,7 +152,7 @@ ui:
 ui-check:
 	@scripts/ui.sh check
 
-## The pictures of the pages in docs/ui.
+## The pictures of the pages in docs/images.
 ui-shots:
 	@scripts/ui.sh shots
 
@@ -176,12 +176,12 @@ bench-compare: postgres
 bench-guard: postgres
 	@base=$${BASE:-$$(scripts/base.sh)}; [ -z "$$base" ] || QUICK=1 BEYOND=$(BEYOND) scripts/beside.sh "$$base" $(ROUNDS)
 
-## The cost of a step as work grows, measured and drawn in docs/performance in a quarter of an hour;
+## The cost of a step as work grows, measured and drawn in docs/explanation/performance in a quarter of an hour;
 ## QUICK=1 takes about two minutes.
 curves: postgres
 	@QUICK=$(QUICK) scripts/curves.sh
 
-## The parts of a step's time, as the tables of docs/performance.md.
+## The parts of a step's time, as the tables of docs/explanation/performance.md.
 where: postgres
 	@QUICK=$(QUICK) scripts/where.sh
 

@@ -237,9 +237,9 @@ func TestACanceledTaskLeavesTheQueueOfItsKey(t *testing.T) {
 	require.Empty(t, openKeys(t, th.store))
 }
 
-// TestTheExamplesOfTheKeysPageRun runs every flow of docs/keys.md.
+// TestTheExamplesOfTheKeysPageRun runs every flow of docs/how-to/limits.md.
 func TestTheExamplesOfTheKeysPageRun(t *testing.T) {
-	page, err := os.ReadFile("../docs/keys.md")
+	page, err := os.ReadFile("../docs/how-to/limits.md")
 	require.NoError(t, err)
 	blocks := strings.Split(string(page), "```yaml\n# params: ")[1:]
 	require.Len(t, blocks, strings.Count(string(page), "```yaml"))

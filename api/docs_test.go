@@ -13,7 +13,7 @@ import (
 
 // Routes for viewers are not listed individually.
 func TestTheDocumentationListsThePermissionsOfRoles(t *testing.T) {
-	text, err := os.ReadFile("../docs/access.md")
+	text, err := os.ReadFile("../docs/how-to/access.md")
 	require.NoError(t, err)
 	told := map[string][]api.Role{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|.*$").FindAllStringSubmatch(string(text), -1) {

@@ -13,7 +13,7 @@ import (
 
 // TestEveryEventIsDocumented reads the event types from the source, so that no type is missed.
 func TestEveryEventIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/events.md")
+	page, err := os.ReadFile("../docs/reference/events.md")
 	require.NoError(t, err)
 	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
 	require.NoError(t, err)

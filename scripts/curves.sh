@@ -3,12 +3,12 @@
 #
 # Measures the cost of a step as work grows: over tasks in flight, nodes, units, bytes, history and
 # members, each run on a temporary PostgreSQL of its own. It writes the lines of cmd/bench to
-# FOLDER/curves.jsonl and draws them as pictures beside it; the default FOLDER is docs/performance.
+# FOLDER/curves.jsonl and draws them as pictures beside it; the default FOLDER is docs/explanation/performance.
 # It takes a quarter of an hour; QUICK=1 takes about two minutes. PART=5 does a fifth of the work at
 # each point. CURVES="in-flight payload" measures only those and keeps the lines of the others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-folder=${1:-docs/performance}
+folder=${1:-docs/explanation/performance}
 mkdir -p "$folder"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -4,7 +4,7 @@
 #   build   builds api/ui/dist from the sources
 #   check   checks that dist matches the sources, that its sizes are within their limits,
 #           and that the pages work in a browser
-#   shots   takes the pictures in docs/ui
+#   shots   takes the pictures in docs/images
 #   bench   measures the cost of large tasks in a browser
 #
 # It needs node (20.19 or newer) with npm. The build tools come in the versions and with the hashes
@@ -94,7 +94,7 @@ check)
   ;;
 shots)
   node_there; packages; browser_there; binary
-  node test/browser/shots.mjs ../../docs/ui
+  node test/browser/shots.mjs ../../docs/images
   ;;
 bench)
   node_there; packages; browser_there; binary

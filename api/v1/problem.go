@@ -89,7 +89,7 @@ func (s *service) toProblem(ctx context.Context, err error) *problem {
 	}
 	var settings hook.Problems
 	if errors.As(err, &settings) {
-		p.Where, p.What, p.Hint = "body."+settings[0].Where, settings[0].What, "docs/hooks.md tells what a hook may say"
+		p.Where, p.What, p.Hint = "body."+settings[0].Where, settings[0].What, "docs/how-to/hooks.md lists the fields of a hook"
 		p.Faults = hookFaults(settings)
 	}
 	var timetable schedule.Faults

@@ -14,7 +14,7 @@ func TestFlagsOfThePagesAreTheProgramsOwn(t *testing.T) {
 	for _, command := range []string{"serve", "worker", "health", "task cancel"} {
 		known += output(t, program, append(strings.Fields(command), "--help")...)
 	}
-	for _, page := range []string{"../../docs/operating.md", "../README.md"} {
+	for _, page := range []string{"../../docs/how-to/operate.md", "../README.md"} {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, flag := range regexp.MustCompile("`(?:troupe [a-z ]+)?(--[a-z-]+[a-z])\\b").FindAllStringSubmatch(string(text), -1) {

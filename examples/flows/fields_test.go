@@ -29,7 +29,7 @@ func TestTheTablesOfFieldsAreUpToDate(t *testing.T) {
 	require.True(t, found)
 	made := head + tablesBegin + "\n" + nodeTable() + "\n" + flowTable() + "\n" + overrideTable() + "\n" + tablesEnd + tail
 	if *update {
-		require.NoError(t, os.WriteFile("README.md", []byte(made), 0o644))
+		require.NoError(t, os.WriteFile("../../docs/reference/flows.md", []byte(made), 0o644))
 		return
 	}
 	require.Equal(t, made, text, "the tables of fields are out of date: run go generate")

@@ -2,6 +2,7 @@ package flows_test
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -15,7 +16,7 @@ import (
 )
 
 func reference(t *testing.T) string {
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile("../../docs/reference/flows.md")
 	require.NoError(t, err)
 	return string(text)
 }
@@ -35,9 +36,9 @@ func TestDefinitionsInTheReferenceHaveNoProblems(t *testing.T) {
 
 // pages returns the pages about fields to which the reference links.
 func pages(t *testing.T) (text string) {
-	for _, page := range []string{"docs/executors.md", "docs/deferred.md"} {
-		require.Contains(t, reference(t), "../../"+page)
-		b, err := os.ReadFile("../../" + page)
+	for _, page := range []string{"reference/executors.md", "how-to/outside-work.md"} {
+		require.Contains(t, reference(t), filepath.Base(page)+")")
+		b, err := os.ReadFile("../../docs/" + page)
 		require.NoError(t, err)
 		text += string(b)
 	}
@@ -74,6 +75,6 @@ func TestTheReferenceNamesEveryField(t *testing.T) {
 func TestTheReferenceListsEveryExample(t *testing.T) {
 	text := reference(t)
 	for _, file := range examples(t) {
-		require.Contains(t, text, "["+file+"]("+file+")")
+		require.Contains(t, text, "["+file+"](../../examples/flows/"+file+")")
 	}
 }

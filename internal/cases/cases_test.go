@@ -289,7 +289,7 @@ func written(t *testing.T, page, with string) string {
 }
 
 func TestTheCasesThatPagesShowPass(t *testing.T) {
-	for _, page := range []string{"../../README.md", "../../docs/testing.md"} {
+	for _, page := range []string{"../../README.md", "../../docs/how-to/test-flows.md"} {
 		dir := example(t, "", "")
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "order.test.yaml"), []byte(written(t, page, "name: a card that is declined twice")), 0o644))
 		f, err := cases.Open(filepath.Join(dir, "order.test.yaml"), "")

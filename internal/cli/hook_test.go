@@ -80,11 +80,11 @@ func TestAHookIsReadFromAFileAndItsSecretFromAnother(t *testing.T) {
 	require.Contains(t, unknown.stderr, `unknown field "signl"`)
 }
 
-// The commands of docs/hooks.md are run.
+// The commands of docs/how-to/hooks.md are run.
 func TestTheDeliveriesOfTheDocumentationAreTaken(t *testing.T) {
 	url := startServe(t)
 	require.Zero(t, call(t, "flow", "apply", write(t, "order.yaml", "start: x\nnodes:\n  x: {kind: choice, default_action: done}\n"), "--server", url).code)
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "hooks.md"))
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "how-to", "hooks.md"))
 	require.NoError(t, err)
 	deliver := func(shell []string, block, secret string) string {
 		cmd := exec.Command(shell[0], append(shell[1:], block)...)

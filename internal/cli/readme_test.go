@@ -153,7 +153,7 @@ func TestTheSameFlowInThreeDialectsGivesTheSame(t *testing.T) {
 
 func TestTheDocumentationContainsTermsOperatorsSearchFor(t *testing.T) {
 	text := readme(t)
-	for _, page := range []string{"docs/operating.md", "deploy/README.md"} {
+	for _, page := range []string{"docs/how-to/operate.md", "deploy/README.md"} {
 		b, err := os.ReadFile(filepath.Join(repository, page))
 		require.NoError(t, err)
 		require.Contains(t, text, "("+page+")", "README leads to it")
