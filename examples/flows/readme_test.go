@@ -73,8 +73,9 @@ func TestTheReferenceNamesEveryField(t *testing.T) {
 }
 
 func TestTheReferenceListsEveryExample(t *testing.T) {
-	text := reference(t)
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
 	for _, file := range examples(t) {
-		require.Contains(t, text, "["+file+"](../../examples/flows/"+file+")")
+		require.Contains(t, string(text), "["+file+"]("+file+")")
 	}
 }

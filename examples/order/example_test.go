@@ -44,7 +44,7 @@ func TestTheProgramIsShort(t *testing.T) {
 func TestTheReadmeShowsTheProgram(t *testing.T) {
 	text, err := os.ReadFile("main.go")
 	require.NoError(t, err)
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../docs/how-to/embed.md")
 	require.NoError(t, err)
 	_, program, _ := strings.Cut(string(text), "type order")
 	program, _, _ = strings.Cut(program, "func main()")

@@ -66,8 +66,8 @@ func TestTheSchemaKnowsTheFieldsThatTheReaderKnows(t *testing.T) {
 func TestTheSchemaAcceptsCaseFilesAndRejectsMistakes(t *testing.T) {
 	s := schemaOf(t)
 	for name, text := range map[string]string{
-		"the example": readText(t, "../../examples/ordertest/order.test.yaml"), "README": written(t, "../../README.md", "name: a card that is declined twice"),
-		"docs": written(t, "../../docs/how-to/test-flows.md", "name: a card that is declined twice"), "graph": graphCases, "happy": happy + "expect: {took: {min: 1d, max: 2w3d}}\nalways: state == 'completed'\n",
+		"the example": readText(t, "../../examples/ordertest/order.test.yaml"),
+		"docs":        written(t, "../../docs/how-to/test-flows.md", "name: a card that is declined twice"), "graph": graphCases, "happy": happy + "expect: {took: {min: 1d, max: 2w3d}}\nalways: state == 'completed'\n",
 	} {
 		require.NoError(t, s.Validate(value(t, text)), name)
 	}

@@ -16,21 +16,19 @@ import (
 // repository is the folder of README.md.
 const repository = "../.."
 
-func readme(t *testing.T) string {
+// readDocument returns the text of a document, named from the root of the repository.
+func readDocument(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	text, err := os.ReadFile(filepath.Join(repository, path))
 	require.NoError(t, err)
 	return string(text)
 }
 
-// shellBlocks returns the command blocks of a section, in order.
-func shellBlocks(t *testing.T, section string) []string {
+// shellBlocks returns the blocks of commands of a document, in order.
+func shellBlocks(t *testing.T, path string) []string {
 	t.Helper()
-	_, text, found := strings.Cut(readme(t), "\n## "+section+"\n")
-	require.True(t, found, "README has no section %s", section)
-	text, _, _ = strings.Cut(text, "\n## ")
 	var blocks []string
-	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(readDocument(t, path), -1) {
 		blocks = append(blocks, block[1])
 	}
 	require.NotEmpty(t, blocks)
@@ -59,10 +57,10 @@ func newNewcomer(t *testing.T) *newcomer {
 // staying matches commands that run until they are stopped.
 var staying = regexp.MustCompile(`^troupe (dev|worker --)`)
 
-func (n *newcomer) types(block string) (said string) {
+func (n *newcomer) runBlock(block string) (printed string) {
 	n.Helper()
 	if staying.MatchString(block) {
-		return n.leavesRunning(block)
+		return n.startCommand(block)
 	}
 	if n.server != "" { // the address in README may be in use on this machine
 		block = strings.ReplaceAll(block, "http://127.0.0.1:8070", n.server)
@@ -78,7 +76,7 @@ func (n *newcomer) types(block string) (said string) {
 	return string(out)
 }
 
-func (n *newcomer) leavesRunning(command string) string {
+func (n *newcomer) startCommand(command string) string {
 	n.Helper()
 	cmd := exec.Command("bash", "-c", "exec "+strings.TrimSpace(command))
 	cmd.Dir, cmd.Env = n.dir, n.env
@@ -102,44 +100,67 @@ func (n *newcomer) leavesRunning(command string) string {
 	return line
 }
 
-func TestEveryCommandOfTheQuickStartWorks(t *testing.T) {
-	n := newNewcomer(t)
-	var said []string
-	for _, block := range shellBlocks(t, "Quick start") {
-		said = append(said, n.types(block))
+// runBlocks runs all blocks of a document and returns what they print.
+func (n *newcomer) runBlocks(path string) string {
+	n.Helper()
+	var printed []string
+	for _, block := range shellBlocks(n.T, path) {
+		printed = append(printed, n.runBlock(block))
 	}
-	all := strings.Join(said, "\n")
-	require.Contains(t, all, "tasks ended as they should")
-	require.Contains(t, all, "order.yaml: valid")
-	require.Regexp(t, `completed after 2 steps`, all)
-	require.Contains(t, all, "T-1")
-	for _, block := range shellBlocks(t, "HTTP") {
-		said = append(said, n.types(block))
-	}
-	require.Contains(t, said[len(said)-1], "event: end")
+	return strings.Join(printed, "\n")
 }
 
-func TestEveryDialectWorksAsTheReadmeShows(t *testing.T) {
+func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
 	n := newNewcomer(t)
-	for _, block := range shellBlocks(t, "Quick start") {
-		if block == "go install ./cmd/troupe\n" || block == "troupe dev\n" {
-			n.types(block)
-		}
-	}
-	blocks := shellBlocks(t, "Three dialects")
+	printed := n.runBlocks("README.md")
+	require.Contains(t, printed, "tasks ended as they should")
+	require.Contains(t, printed, "order.yaml: valid")
+	require.Regexp(t, `completed after 2 steps`, printed)
+	require.Regexp(t, `"result":\{"tracking":"T-1"\}`, printed)
+}
+
+func TestEveryCommandOfTheTutorialWorks(t *testing.T) {
+	n := newNewcomer(t)
+	require.Contains(t, n.runBlocks("docs/tutorial/1-first-flow.md"), "Result: 24")
+	printed := n.runBlocks("docs/tutorial/2-first-worker.md")
+	require.Contains(t, printed, `Result: {"tracking":"T-1"}`)
+	require.Contains(t, printed, "shipping for")
+	printed = n.runBlocks("docs/tutorial/3-failure-and-retry.md")
+	require.Contains(t, printed, "attempt 3 of unit 0 failed: the warehouse is closed (exit code 1)")
+	require.Regexp(t, `completed after 3 steps`, printed)
+	printed = n.runBlocks("docs/tutorial/4-approval.md")
+	require.Contains(t, printed, "Ship this order?")
+	require.Regexp(t, `completed after 3 steps`, printed)
+}
+
+func TestEveryCommandOfTheHTTPReferenceWorks(t *testing.T) {
+	n := newNewcomer(t)
+	n.startServer()
+	require.Contains(t, n.runBlocks("docs/reference/http.md"), "event: end")
+}
+
+// startServer installs the program and starts troupe dev.
+func (n *newcomer) startServer() {
+	n.Helper()
+	n.runBlock("go install ./cmd/troupe\n")
+	n.runBlock("troupe dev\n")
+}
+
+func TestEveryDialectWorksAsItsPageShows(t *testing.T) {
+	n := newNewcomer(t)
+	n.startServer()
+	blocks := shellBlocks(t, "docs/reference/dialects.md")
 	require.Len(t, blocks, 3)
-	require.Regexp(t, `(?m)task completed$`, n.types(blocks[0]))
-	require.Contains(t, n.types(blocks[1]), `"output":{"numbers":[2,4,6],"text":"HELLO"}`)
-	said := n.types(blocks[2])
-	require.Regexp(t, `(?m)^clean_up +completed`, said)
-	require.Regexp(t, `(?m)^add_up +completed +1 +3 `, said)
-	require.Contains(t, said, `"status":"pending"`)
+	require.Regexp(t, `(?m)task completed$`, n.runBlock(blocks[0]))
+	require.Contains(t, n.runBlock(blocks[1]), `"output":{"numbers":[2,4,6],"text":"HELLO"}`)
+	printed := n.runBlock(blocks[2])
+	require.Regexp(t, `(?m)^clean_up +completed`, printed)
+	require.Regexp(t, `(?m)^add_up +completed +1 +3 `, printed)
+	require.Contains(t, printed, `"status":"pending"`)
 }
 
 func TestTheSameFlowInThreeDialectsGivesTheSame(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repository, "ARCHITECTURE.md"))
-	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(readDocument(t, "docs/explanation/which-flow.md"), -1)
 	require.Len(t, blocks, 3)
 	url := startServe(t, "--allow-scripts")
 	for i, head := range []string{"(graph)", "(dag, profile pgflow", "(dag, profile ork"} {
@@ -151,17 +172,9 @@ func TestTheSameFlowInThreeDialectsGivesTheSame(t *testing.T) {
 	}
 }
 
-func TestTheDocumentationContainsTermsOperatorsSearchFor(t *testing.T) {
-	text := readme(t)
-	for _, page := range []string{"docs/how-to/operate.md", "deploy/README.md"} {
-		b, err := os.ReadFile(filepath.Join(repository, page))
-		require.NoError(t, err)
-		require.Contains(t, text, "("+page+")", "README leads to it")
-		text += string(b)
-	}
-	top := readme(t)
+func TestTheReadmeContainsTermsOperatorsSearchFor(t *testing.T) {
+	text := readDocument(t, "README.md")
 	for _, word := range []string{"Backup", "Upgrade", "systemd", "Docker", "Prometheus", "Kubernetes", "Logs"} {
-		require.Regexp(t, `(?i)\b`+word+`\b`, top, "README itself")
 		require.Regexp(t, `(?i)\b`+word+`\b`, text)
 	}
 }
