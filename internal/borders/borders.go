@@ -128,6 +128,7 @@ var table = []importRow{
 	{"internal/protogen", nil},
 	{"internal/testprogress", nil},
 	{"internal/tidy", nil},
+	{"internal/docgen", []string{"api", "internal/cli"}},
 	{"internal/words", []string{"internal/cli"}},
 	{"internal/pgtest", []string{"internal/ports"}},
 	{"internal/e2e", nil}, // tests only

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// CommandReference describes a command for the reference.
+type CommandReference struct {
+	Name      string // with those it is below, such as "troupe flow run"
+	Usage     string // the name with its arguments
+	Help      string
+	Detail    string
+	Runs      bool // false = it only holds others
+	Arguments []FlagReference
+	Flags     []FlagReference
+}
+
+// FlagReference describes a flag or an argument of a command.
+type FlagReference struct {
+	Name      string
+	Short     string
+	Value     string // what stands for its value; "" = it takes none
+	Group     string
+	Variables []string
+	Default   string
+	Help      string
+}
+
+// CommandReferences returns all commands that help lists, each before those below it.
+func CommandReferences() []CommandReference {
+	e := programVariant{name: "troupe"}
+	return appendReferences(nil, e.newParser(e.newCommandTree()).Model.Node)
+}
+
+func appendReferences(list []CommandReference, n *kong.Node) []CommandReference {
+	if n.Hidden {
+		return list
+	}
+	c := CommandReference{Name: n.FullPath(), Usage: n.FullPath(), Help: n.Help, Detail: n.Detail, Runs: n.Leaf()}
+	for _, p := range n.Positional {
+		c.Usage += " " + p.Summary()
+		c.Arguments = append(c.Arguments, referenceOf(p))
+	}
+	for _, f := range n.Flags {
+		if f.Hidden || f.Name == "help" {
+			continue
+		}
+		flag := referenceOf(f.Value)
+		flag.Variables, flag.Value = f.Envs, f.PlaceHolder
+		if f.Group != nil {
+			flag.Group = f.Group.Title
+		}
+		if f.Short != 0 {
+			flag.Short = string(f.Short)
+		}
+		switch {
+		case f.Enum != "":
+			flag.Value = strings.ReplaceAll(f.Enum, ",", "|")
+		case !f.IsBool() && flag.Value == "":
+			flag.Value = f.FormatPlaceHolder()
+		}
+		c.Flags = append(c.Flags, flag)
+	}
+	list = append(list, c)
+	for _, child := range n.Children {
+		list = appendReferences(list, child)
+	}
+	return list
+}
+
+func referenceOf(v *kong.Value) FlagReference {
+	return FlagReference{Name: v.Name, Default: v.Default, Help: v.Help}
+}
