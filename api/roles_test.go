@@ -144,8 +144,8 @@ var (
 	starts    = regexp.MustCompile(`/runs$`)
 )
 
-// promised returns the roles that docs/how-to/access.md promises for a route outside /v1. It is derived
-// from the path alone, independently of the server's table.
+// promised returns the roles that docs/how-to/access.md promises for a route outside /v1. It is
+// derived from the path alone, independently of the server's table.
 func promised(method, path string) api.Need {
 	reads := method == "GET" || method == "HEAD"
 	switch {
