@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
@@ -31,6 +32,9 @@ func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any
 	local, err := e.localMember(ctx)
 	if err != nil {
 		return "", err
+	}
+	if err := engine.CheckStore(local); err != nil {
+		return "", toTypedError(err)
 	}
 	n, err := e.newTask(ctx, name, params, options)
 	if err != nil {

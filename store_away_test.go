@@ -1,6 +1,11 @@
 package troupe
 
 import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,5 +47,39 @@ func TestAMemberWithBlockedWritesIsNotReadyAndRejectsNewWork(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return member.Ready() == nil }, time.Minute, time.Millisecond)
 	_, err = e.Start(t.Context(), "f", nil, WithKey("k"))
+	require.NoError(t, err)
+}
+
+func TestAStartIsRefusedWithoutReadingAStoreThatIsKnownToBeAway(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	e := serving(t, Config{Store: dsn, IdleAfter: time.Hour})
+	require.NoError(t, e.Publish(t.Context(), "f", waitsFor("a")))
+	task, err := e.Start(t.Context(), "f", nil)
+	require.NoError(t, err)
+
+	conn, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	_, err = conn.Exec(t.Context(), "BEGIN; LOCK TABLE troupe.task_events, troupe.flows, troupe.flow_versions IN ACCESS EXCLUSIVE MODE")
+	require.NoError(t, err)
+	require.ErrorIs(t, e.Signal(t.Context(), task, "ok", json.RawMessage("true")), ErrBusy)
+
+	const refused = ": nothing was done; try again in a moment"
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err = e.Start(ctx, "f", nil)
+	require.ErrorIs(t, err, ErrBusy)
+	require.ErrorContains(t, err, refused)
+	_, err = e.StartTx(ctx, nil, "f", nil)
+	require.ErrorIs(t, err, ErrBusy)
+	require.ErrorContains(t, err, refused)
+	resp, err := http.Post("http://"+e.cfg.Listen+"/workflows/f/runs", "application/json", strings.NewReader("{}"))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), refused)
+	_, err = conn.Exec(t.Context(), "ROLLBACK")
 	require.NoError(t, err)
 }

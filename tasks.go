@@ -45,6 +45,9 @@ func (e *Engine) Start(ctx context.Context, name string, params any, options ...
 	if err != nil {
 		return "", err
 	}
+	if err := engine.CheckStore(member); err != nil {
+		return "", toTypedError(err)
+	}
 	n, err := e.newTask(ctx, name, params, options)
 	if err != nil {
 		return "", err

@@ -296,43 +296,36 @@ func (m *Member) runBackground(f func()) {
 // Ready returns nil if the member can work: it is running and its writes reach the store. Else it
 // returns the reason.
 func (m *Member) Ready() error {
-	reason, err := m.unavailableReason()
-	if reason != "" {
+	if m.stopping.Load() {
+		return errStopping
+	}
+	held := m.lease.isHeld()
+	if !held {
+		m.watchdog.checkHealth()
+	}
+	if reason, _ := m.watchdog.awayState(); reason != "" {
 		return errStoreAway(reason)
 	}
-	return err
+	if !held {
+		return errOutOfTouch
+	}
+	return nil
 }
 
 var errStopping = flow.Errorf(flow.Busy, "the member is shutting down")
 
 // checkAvailable returns why the member takes no requests, or nil if it does.
 func (m *Member) checkAvailable() error {
-	reason, err := m.unavailableReason()
-	if reason != "" {
-		return errNotBegun(reason)
+	err := m.Ready()
+	if errors.Is(err, engine.ErrUnavailable) {
+		return engine.NotBegun(err)
 	}
 	return err
 }
 
-// unavailableReason returns why the store is unavailable ("" if it is not), or another error that
-// prevents the member's work.
-func (m *Member) unavailableReason() (reason string, err error) {
-	if m.stopping.Load() {
-		return "", errStopping
-	}
-	held := m.lease.isHeld()
-	if !held {
-		m.watchdog.checkHealth()
-	}
-	if reason, _ = m.watchdog.awayState(); reason == "" && !held {
-		err = errOutOfTouch
-	}
-	return reason, err
-}
-
 // errOutOfTouch is the answer of a member without a lease. Other members may be able to do the
 // work.
-var errOutOfTouch = engine.Unable(flow.Errorf(flow.Busy, "the member has lost its lease on the store: ask another one, or again in a moment"))
+var errOutOfTouch = engine.Unable(flow.Errorf(flow.Busy, "the member has lost its lease on the store"))
 
 // Held returns how long the member has held its lease without a failed or late renewal. After an
 // outage of the store, other members get at least that long before they count as dead.

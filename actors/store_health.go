@@ -149,11 +149,6 @@ func errStoreAway(reason string) error {
 	return engine.Unable(flow.Errorf(flow.Busy, "the store is not available, because %s", reason))
 }
 
-// errNotBegun returns the error for a request that was not started because of that.
-func errNotBegun(reason string) error {
-	return engine.Unable(flow.Errorf(flow.Busy, "the store is not available, because %s: nothing was done; try again in a moment", reason))
-}
-
 var errNoConfirmation = errors.New("it has not said whether it was done")
 
 // errUnknown returns the error for a request that was in progress when the store became

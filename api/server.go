@@ -176,7 +176,7 @@ func (s *Server) withTimeLimit(next http.Handler) http.Handler {
 
 // outageTimeout is how long a request may take while the store is unavailable, and how often
 // requests under way check for that.
-const outageTimeout = time.Second
+const outageTimeout = 800 * time.Millisecond
 
 // repeatingTimer is a timer that fires again until it is stopped.
 type repeatingTimer struct {

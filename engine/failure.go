@@ -21,6 +21,20 @@ func Unable(err error) error { return unableError{err} }
 func (u unableError) Unwrap() error        { return u.error }
 func (u unableError) Is(target error) bool { return target == ErrUnavailable }
 
+// NotBegun returns the error for a request that was not started because of err.
+func NotBegun(err error) error {
+	return Unable(flow.Errorf(flow.Busy, "%v: nothing was done; try again in a moment", err))
+}
+
+// CheckStore returns an error if the member knows that its store is unavailable. Requests that store
+// something check it before their first read, since such a store may not answer.
+func CheckStore(e Engine) error {
+	if err := e.Ready(); errors.Is(err, ErrUnavailable) {
+		return NotBegun(err)
+	}
+	return nil
+}
+
 // Refusal is the answer to a request that the member did not carry out. It carries an error to
 // another member.
 type Refusal struct{ Err error }

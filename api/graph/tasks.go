@@ -66,6 +66,9 @@ func (g *graph) createTask(w http.ResponseWriter, r *http.Request) error {
 	if !isObject(params) {
 		return badRequest("params_json must be the text of a JSON object")
 	}
+	if err := engine.CheckStore(g.Engine); err != nil {
+		return err
+	}
 	version, err := g.versionFor(r.Context(), b)
 	if err != nil {
 		return err

@@ -156,6 +156,9 @@ type startedRun struct {
 }
 
 func (d *dialect) beginRun(w http.ResponseWriter, r *http.Request, name string, q startRequest, by string, status int) error {
+	if err := engine.CheckStore(d.Engine); err != nil {
+		return err
+	}
 	f, err := d.findFlow(r.Context(), name)
 	if err != nil {
 		return err

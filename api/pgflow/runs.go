@@ -31,6 +31,9 @@ func (p *pgflow) startRun(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeBody(r, &q); err != nil {
 		return err
 	}
+	if err := engine.CheckStore(p.engine); err != nil {
+		return err
+	}
 	_, v, err := p.newestVersion(r.Context(), r.PathValue("slug"))
 	if err != nil {
 		return err

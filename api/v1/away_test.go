@@ -3,12 +3,16 @@ package v1_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/faulty"
 )
@@ -61,4 +65,115 @@ func TestRequestsGetTheReasonOfAnOutage(t *testing.T) {
 	require.Eventually(s, func() bool { return s.send("GET", "/readyz", nil).status == 200 }, deadline, time.Millisecond)
 	s.call(201, "POST", "/v1/tasks", obj{"flow": slug})
 	s.get("/v1/tasks/" + id)
+}
+
+// silentStore notes what is read of it for starts while it is away.
+type silentStore struct {
+	persistence.Store
+	away *atomic.Bool
+	mu   sync.Mutex
+	read []string
+}
+
+func (s *silentStore) note(name string) {
+	if s.away.Load() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.read = append(s.read, name)
+	}
+}
+
+func (s *silentStore) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
+	s.note("Flow")
+	return s.Store.Flow(ctx, id)
+}
+
+func (s *silentStore) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
+	s.note("FlowBySlug")
+	return s.Store.FlowBySlug(ctx, slug)
+}
+
+func (s *silentStore) Version(ctx context.Context, id string) (*persistence.Version, error) {
+	s.note("Version")
+	return s.Store.Version(ctx, id)
+}
+
+func (s *silentStore) FindVersion(ctx context.Context, flow string, number int) (*persistence.Version, error) {
+	s.note("FindVersion")
+	return s.Store.FindVersion(ctx, flow, number)
+}
+
+func (s *silentStore) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
+	s.note("Task")
+	return s.Store.Task(ctx, id)
+}
+
+func (s *silentStore) Schedule(ctx context.Context, name string) (*persistence.Schedule, error) {
+	s.note("Schedule")
+	return s.Store.Schedule(ctx, name)
+}
+
+func (s *silentStore) Hook(ctx context.Context, name string) (*persistence.Hook, error) {
+	s.note("Hook")
+	return s.Store.Hook(ctx, name)
+}
+
+func (s *silentStore) CreateFlow(ctx context.Context, f persistence.Flow) error {
+	s.note("CreateFlow")
+	return s.Store.CreateFlow(ctx, f)
+}
+
+// knowingEngine knows that its store is away.
+type knowingEngine struct {
+	engine.Engine
+	away *atomic.Bool
+}
+
+func (e knowingEngine) Ready() error {
+	if e.away.Load() {
+		return engine.Unable(flow.Errorf(flow.Busy, "the store is not available, because it does not answer"))
+	}
+	return e.Engine.Ready()
+}
+
+func TestStartsAreRefusedWithoutReadingAStoreThatIsKnownToBeAway(t *testing.T) {
+	store := &silentStore{away: &atomic.Bool{}}
+	s := start(t, func(set *settings) {
+		set.wrap = func(of persistence.Store) persistence.Store { store.Store = of; return store }
+		set.asked = func(of engine.Engine) engine.Engine { return knowingEngine{of, store.away} }
+	})
+	slug := s.publish(waits)
+	task := s.call(201, "POST", "/v1/tasks", obj{"flow": slug})["id"].(string)
+	s.call(201, "PUT", "/v1/schedules/nightly", obj{"flow": slug, "cron": "0 3 * * *"})
+	hook := s.hook(obj{"flow": slug})
+	s.call(201, "PUT", "/v1/flows/"+slug+"-dag", obj{"profile": "pgflow", "nodes": obj{"a": obj{"func": "mul"}}})
+	day := obj{"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
+
+	store.away.Store(true)
+	for _, start := range []struct {
+		path    string
+		body    any
+		headers []string
+	}{
+		{path: "/v1/tasks", body: obj{"flow": slug}},
+		{path: "/v1/tasks", body: obj{"flow": slug, "version": 1}},
+		{path: "/v1/tasks/" + task + "/rerun", body: obj{}},
+		{path: "/v1/tasks/" + task + "/fork", body: obj{}},
+		{path: "/v1/try", body: obj{"definition": atOnce}},
+		{path: "/v1/schedules/nightly/trigger", body: obj{}},
+		{path: "/v1/schedules/nightly/backfill", body: day},
+		{path: hook, body: `{}`, headers: standard(key, "a", time.Now(), `{}`)},
+		{path: "/tasks", body: obj{"flow_id": slug}},
+		{path: "/flows/" + slug + "-dag/runs", body: obj{}},
+	} {
+		answer := s.send("POST", start.path, start.body, start.headers...)
+		require.Equal(s, 503, answer.status, "%s: %s", start.path, answer.body)
+		require.Contains(s, string(answer.body), "the store is not available, because it does not answer: nothing was done", start.path)
+	}
+	several := s.call(200, "POST", "/v1/tasks/starts", obj{"starts": []obj{{"flow": slug}}})
+	require.Contains(s, fmt.Sprint(several), "nothing was done")
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	require.Empty(s, store.read)
+	store.away.Store(false)
 }

@@ -69,6 +69,9 @@ func (s *service) acceptDelivery(w http.ResponseWriter, r *http.Request) (*wire.
 	if err != nil {
 		return nil, bodyReadError(err)
 	}
+	if err := engine.CheckStore(s.Engine); err != nil {
+		return nil, err
+	}
 	h, signed, err := s.signedFor(sent, r.PathValue("hook"), text)
 	if err != nil {
 		return nil, err

@@ -22,6 +22,9 @@ type forkInput struct {
 // forkTask starts a task that reuses the history of another one as far as possible. In a dry run it
 // only reports how far that is.
 func (s *service) forkTask(ctx context.Context, in *forkInput) (*statusResponse[wire.Forked], error) {
+	if err := checkStore(s.Engine, in.Body.DryRun); err != nil {
+		return nil, err
+	}
 	row, err := s.Store.Task(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)

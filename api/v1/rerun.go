@@ -28,6 +28,9 @@ func (s *service) rerunTask(ctx context.Context, in *rerunInput) (*statusRespons
 	if in.Body != nil {
 		ask = *in.Body
 	}
+	if err := checkStore(s.Engine, ask.DryRun); err != nil {
+		return nil, err
+	}
 	row, err := s.Store.Task(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)

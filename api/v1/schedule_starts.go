@@ -29,6 +29,9 @@ func (s *service) triggerSchedule(ctx context.Context, in *triggerInput) (*start
 	if err != nil {
 		return nil, err
 	}
+	if err := engine.CheckStore(s.Engine); err != nil {
+		return nil, err
+	}
 	found, n, err := s.startOf(ctx, in.Schedule)
 	if err != nil {
 		return nil, err
@@ -67,6 +70,9 @@ type backfillInput struct {
 }
 
 func (s *service) backfillSchedule(ctx context.Context, in *backfillInput) (*bodyResponse[wire.Backfilled], error) {
+	if err := checkStore(s.Engine, in.Body.DryRun); err != nil {
+		return nil, err
+	}
 	found, n, err := s.startOf(ctx, in.Schedule)
 	if err != nil {
 		return nil, err

@@ -101,6 +101,9 @@ func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, 
 	if n.Params, err = paramsOf(&in.Body); err != nil {
 		return n, err
 	}
+	if err := checkStore(s.Engine, in.Body.DryRun); err != nil {
+		return n, err
+	}
 	f, err := s.flowBy(ctx, "body.flow", in.Body.Flow)
 	if err != nil {
 		return n, err
@@ -111,6 +114,15 @@ func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, 
 	}
 	n.VersionID, n.Newest = v.ID, in.Body.Version == 0
 	return n, nil
+}
+
+// checkStore returns an error for a start, except a dry run, if the store is known to be
+// unavailable.
+func checkStore(e engine.Engine, dry bool) error {
+	if dry {
+		return nil
+	}
+	return engine.CheckStore(e)
 }
 
 // paramsOf returns the params of a start, from either field. White space is removed, so that it

@@ -38,6 +38,9 @@ func (s *service) tryFlow(ctx context.Context, in *tryInput) (*statusResponse[wi
 	if err != nil {
 		return nil, err
 	}
+	if err := engine.CheckStore(s.Engine); err != nil {
+		return nil, err
+	}
 	p := s.toPublication(&sentDefinition{slug: in.Body.Slug, text: definitionText(in.Body.Definition), strict: in.Strict || in.Body.Strict})
 	p.Now = s.Engine.Now().UnixMilli()
 	v, warnings, err := persistence.Try(ctx, s.Store, p, n.Key)
