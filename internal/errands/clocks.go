@@ -26,18 +26,26 @@ var testSchedules = []testSchedule{
 }
 
 // Clocks are schedules with a task for each slot, including slots that were handled late.
-type Clocks struct{ from, until time.Time }
+type Clocks struct {
+	from, until time.Time
+	first       map[string]time.Time // the first slot after the creation of each schedule
+}
 
 // startClocks creates the schedules, which start firing soon.
 func startClocks(ctx context.Context, c *Client) (*Clocks, error) {
-	k := &Clocks{from: time.Now().Add(4 * time.Second).Truncate(3 * time.Second)}
+	k := &Clocks{from: time.Now().Add(4 * time.Second).Truncate(3 * time.Second), first: map[string]time.Time{}}
 	for _, clock := range testSchedules {
 		spec, on := clock.spec, true
 		spec.Enabled, spec.CatchUp, spec.Overlap, spec.Start = &on, "all", "allow", wire.Time{Time: k.from}
 		spec.Params = json.RawMessage(`{"n": 21}`)
-		if err := c.Insist(ctx, Request{Method: "PUT", Path: "/v1/schedules/" + clock.name, Body: spec}, &wire.SetSchedule{}); err != nil {
+		var set wire.SetSchedule
+		if err := c.Insist(ctx, Request{Method: "PUT", Path: "/v1/schedules/" + clock.name, Body: spec}, &set); err != nil {
 			return nil, err
 		}
+		if set.Next.IsZero() {
+			return nil, fmt.Errorf("the schedule %s has no next slot", clock.name)
+		}
+		k.first[clock.name] = set.Next.Time
 	}
 	return k, nil
 }
@@ -94,7 +102,7 @@ func (k *Clocks) checkSlots(t *testing.T, f Figures) (slots int) {
 	t.Helper()
 	for _, clock := range testSchedules {
 		tasks := f.slots[clock.name]
-		for slot := k.from; !slot.After(k.until); slot = slot.Add(clock.step) {
+		for slot := k.first[clock.name]; !slot.After(k.until); slot = slot.Add(clock.step) {
 			slots++
 			assert.Len(t, tasks[slot.UTC().Format(time.RFC3339)], 1, "tasks of schedule %s for its slot %v", clock.name, slot)
 		}

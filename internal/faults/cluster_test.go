@@ -29,7 +29,8 @@ type testCluster struct {
 	t       *testing.T
 	dir     string // folder of the logs
 	log     *chronicle
-	server  *pgtest.Server
+	server  *pgtest.Server // the store
+	front   *storeFront    // what leads members to it; nil = they reach it directly
 	members []*member
 	client  *errands.Client
 	world   *errands.World
@@ -42,6 +43,24 @@ const database = "troupe"
 
 // newTestCluster prepares a cluster without members and workers.
 func newTestCluster(t *testing.T, members int) *testCluster {
+	c := newStore(t)
+	c.addHosts(members, samePort(c.server.Port()))
+	return c
+}
+
+// newMovableCluster does the same, with a front that can lead members to other servers.
+func newMovableCluster(t *testing.T, members int) *testCluster {
+	c := newStore(t)
+	var err error
+	c.front, err = newStoreFront(members, c.server)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.front.close()) })
+	c.addHosts(members, c.front.port)
+	return c
+}
+
+// newStore sets up the store of a cluster.
+func newStore(t *testing.T) *testCluster {
 	c := &testCluster{t: t, visibility: 5 * time.Second}
 	var err error
 	c.dir, err = os.MkdirTemp("", "troupe-faults-")
@@ -49,10 +68,18 @@ func newTestCluster(t *testing.T, members int) *testCluster {
 	t.Cleanup(c.clear)
 	c.log, err = newChronicle(filepath.Join(c.dir, "faults.log"))
 	require.NoError(t, err)
-	c.server, err = pgtest.StartServer(t.Context(), "")
+	server, err := pgtest.StartServer(t.Context(), "")
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.server.Stop()) })
-	c.hosts, err = newHosts(members, c.server.Port())
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	c.server = server
+	return c
+}
+
+// addHosts sets up hosts, and all else that their members need.
+func (c *testCluster) addHosts(members int, storePort portOf) {
+	t := c.t
+	var err error
+	c.hosts, err = newHosts(members, storePort)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.hosts.close()) })
 	c.world = errands.NewWorld(t, c.dir, c.site(0).workers)
@@ -67,14 +94,13 @@ func newTestCluster(t *testing.T, members int) *testCluster {
 	t.Cleanup(c.client.HTTP.CloseIdleConnections)
 	require.NoError(t, os.WriteFile(c.path("gossip.key"), []byte("K2w5bHl0dXJ0bGVzYWxsdGhld2F5ZG93bjEyMzQ1Njc=\n"), 0o600))
 	require.NoError(t, os.WriteFile(c.path("secret"), []byte("between members of the cluster alone\n"), 0o600))
-	return c
 }
 
 // openStore makes the store listen where hosts reach it, and creates the database.
 func (c *testCluster) openStore() {
 	host, _, err := net.SplitHostPort(c.site(0).store)
 	require.NoError(c.t, err)
-	if !c.site(0).loopback {
+	if c.front == nil && !c.site(0).loopback {
 		require.NoError(c.t, c.server.ListenOn(host))
 		require.NoError(c.t, c.server.Restart(c.t.Context()))
 	}

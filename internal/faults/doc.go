@@ -6,11 +6,11 @@
 // The faults are drawn from a seed, and each kind occurs once before any repeats:
 // - A member is killed, or frozen for longer than its lease.
 // - A member is cut off from the others, from the store, or from both.
-// - The store crashes, is restarted, or stops answering.
+// - The store crashes, is restarted, or stops answering, or all packets to it are dropped.
 // - All members are restarted, one after the other.
 //
 // A member that exits by itself is restarted, as by a service manager. Every change has to pass
-// seven faults: all kinds except two of those that have a test of their own here (killed, frozen,
+// seven faults: all kinds except three of those that have a test of their own here (killed, frozen,
 // cut off from the others, rolling restart).
 //
 // The test checks:
@@ -21,12 +21,15 @@
 //     (errands.World).
 //
 // Further tests check single faults:
-// - After a SIGKILL the tasks of that member continue elsewhere.
-// - Members that leave and return cause no error for any caller, and no job runs twice.
-// - A member that only the other members cannot reach keeps its shards.
-// - All members notice a backup restored under them, and no task gets stuck.
-// - While the store does not answer, members that know it refuse new tasks after a second.
-// - Writes that a frozen member had in flight are refused after it was fenced.
+//   - After a SIGKILL the tasks of that member continue elsewhere.
+//   - Members that leave and return cause no error for any caller, and no job runs twice.
+//   - A member that only the other members cannot reach keeps its shards.
+//   - All members notice a backup restored under them, and no task gets stuck.
+//   - While the store does not answer, members that know it refuse new tasks at once.
+//   - Members go on with a standby that was behind. Led back to the old primary by an address that
+//     moves (storeFront), they refuse, write nothing there, and lose no task of the newer one.
+//   - Members that are restarted on the old primary continue where it was.
+//   - Writes that a frozen member had in flight are refused after it was fenced.
 //
 // At the end the test reports its measurements, one per line. They are compared with bounds if
 // TROUPE_FAULTS is set.

@@ -44,6 +44,7 @@ var faultKinds = []kind{
 	{name: "the store crashes", to: 3 * time.Second, happen: storeCrashes},
 	{name: "the store is restarted", happen: storeRestarts},
 	{name: "the store is silent", happen: storeIsSilent},
+	{name: "packets to the store vanish", happen: packetsVanish},
 	{name: "all are restarted in turn", happen: allRestart, alone: true},
 }
 
@@ -141,8 +142,24 @@ func storeIsSilent(ctx context.Context, c *testCluster, _ fault) error {
 	if err := c.server.Freeze(); err != nil {
 		return err
 	}
-	err := each(len(c.members), func(i int) error { return c.refusesSoon(ctx, c.members[i]) })
-	return errors.Join(err, c.server.Thaw())
+	return errors.Join(c.checkRefusals(ctx), c.server.Thaw())
+}
+
+// packetsVanish has all packets vanish between members and the store, whose connections stay open,
+// until every member knows, and has each refuse what it cannot store.
+func packetsVanish(ctx context.Context, c *testCluster, _ fault) error {
+	err := each(len(c.members), func(i int) error { return c.cut(i, store) })
+	err = errors.Join(err, c.checkRefusals(ctx))
+	return errors.Join(err, each(len(c.members), func(i int) error { return c.heal(i, store) }))
+}
+
+// checkRefusals returns an error unless every member refuses a task soon after it knows that the
+// store is away.
+func (c *testCluster) checkRefusals(ctx context.Context) error {
+	return each(len(c.members), func(i int) error {
+		_, err := c.refusesSoon(ctx, c.members[i])
+		return err
+	})
 }
 
 // allRestart restarts the members gracefully, one after the other.

@@ -55,9 +55,14 @@ func (s site) gossips() string { return net.JoinHostPort(s.bind, strconv.Itoa(s.
 
 func (s site) seed() string { return net.JoinHostPort(s.name, strconv.Itoa(s.gossip)) }
 
-// newHosts creates the best permitted kind of hosts. The store listens on storePort of all our
-// addresses.
-func newHosts(n, storePort int) (hosts, error) {
+// portOf returns the port at which a host reaches the store, on every address of ours.
+type portOf func(host int) int
+
+// samePort has all hosts reach the store at one port.
+func samePort(port int) portOf { return func(int) int { return port } }
+
+// newHosts creates the best permitted kind of hosts.
+func newHosts(n int, storePort portOf) (hosts, error) {
 	if inside() {
 		return newNamespaces(n, storePort)
 	}

@@ -54,7 +54,7 @@ func permitted(attr *syscall.SysProcAttr) error {
 
 // trial is the check that runs in that process.
 func trial() error {
-	ns, err := newNamespaces(1, 1)
+	ns, err := newNamespaces(1, samePort(1))
 	if err != nil {
 		return err
 	}

@@ -85,6 +85,19 @@ func (m *member) take() *process.Process {
 	return m.process
 }
 
+// resume ends what take began: the process is started again if it has ended.
+func (m *member) resume() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = false
+	select {
+	case <-m.process.Done():
+		return m.launch()
+	default:
+		return nil
+	}
+}
+
 func (m *member) running() *process.Process {
 	m.mu.Lock()
 	defer m.mu.Unlock()

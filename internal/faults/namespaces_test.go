@@ -18,7 +18,7 @@ import (
 // are ports of three bridges here: between hosts, to the store, and to callers. Cutting a link
 // removes its port from the bridge: packets vanish without an error at either end.
 type namespaces struct {
-	storePort int
+	storePort portOf
 	nets      []*os.File
 }
 
@@ -32,7 +32,7 @@ var bridges = [...]struct {
 // front is the link that is never cut.
 const front link = 2
 
-func newNamespaces(n, storePort int) (*namespaces, error) {
+func newNamespaces(n int, storePort portOf) (*namespaces, error) {
 	ns := &namespaces{storePort: storePort}
 	var script strings.Builder
 	for i, b := range bridges {
@@ -76,7 +76,7 @@ func (ns *namespaces) kind() string { return "network namespaces" }
 func (ns *namespaces) site(i int) site {
 	at := func(l link, n int) string { return fmt.Sprint(bridges[l].network, n) }
 	return site{bind: "0.0.0.0", name: at(peers, 11+i), front: at(front, 11+i), workers: at(front, 1),
-		store: fmt.Sprintf("%s:%d", at(store, 1), ns.storePort), api: 8070, gossip: 8071}
+		store: fmt.Sprintf("%s:%d", at(store, 1), ns.storePort(i)), api: 8070, gossip: 8071}
 }
 
 func (ns *namespaces) start(i int, dir, name string, cmd *exec.Cmd) (*process.Process, error) {

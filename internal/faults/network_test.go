@@ -70,13 +70,13 @@ func meanwhile(do func() error) <-chan error {
 	return done
 }
 
-type maker = func(n, storePort int) (hosts, error)
+type maker = func(n int, storePort portOf) (hosts, error)
 
 // kinds returns all permitted kinds of hosts.
 func kinds() []maker {
-	all := []maker{func(n, port int) (hosts, error) { return newRelays(n, port) }}
+	all := []maker{func(n int, port portOf) (hosts, error) { return newRelays(n, port) }}
 	if inside() {
-		all = append(all, func(n, port int) (hosts, error) { return newNamespaces(n, port) })
+		all = append(all, func(n int, port portOf) (hosts, error) { return newNamespaces(n, port) })
 	}
 	return all
 }
@@ -92,7 +92,7 @@ func placeProbers(t *testing.T, place maker) (hosts, *places) {
 	require.NoError(t, err)
 	t.Cleanup(func() { storage.Close() })
 	go echo(storage)
-	h, err := place(3, storage.Addr().(*net.TCPAddr).Port)
+	h, err := place(3, samePort(storage.Addr().(*net.TCPAddr).Port))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.close()) })
 	p := &places{hosts: h}

@@ -21,7 +21,7 @@ import (
 type relays struct {
 	block     int // x
 	ports     [2]int
-	storePort int
+	storePort portOf
 	gates     [][2]*gate
 	pids      []atomic.Int64
 	packets   []*net.UDPConn
@@ -29,7 +29,7 @@ type relays struct {
 	conns     sync.WaitGroup
 }
 
-func newRelays(n, storePort int) (*relays, error) {
+func newRelays(n int, storePort portOf) (*relays, error) {
 	first := 20000 + rand.IntN(5900)*2 // below the kernel's ephemeral ports
 	r := &relays{block: 1 + rand.IntN(250), ports: [2]int{first, first + 1}, storePort: storePort, pids: make([]atomic.Int64, n)}
 	for range n { // all exist before the first use
@@ -60,7 +60,7 @@ func (r *relays) add(i int) error {
 		return err
 	}
 	r.packets = append(r.packets, packets)
-	target := net.JoinHostPort("127.0.0.1", strconv.Itoa(r.storePort))
+	target := net.JoinHostPort("127.0.0.1", strconv.Itoa(r.storePort(i)))
 	return r.listen(r.site(i).store, target, func(net.Addr) []*gate { return []*gate{r.gates[i][store]} })
 }
 

@@ -17,44 +17,49 @@ import (
 )
 
 // refusedWithin returns the time limit for refusing a task while the store is known to be
-// unavailable: reads wait 1 s, then an answer is due. Outside the long form other tests use the
-// processors, so the limit is higher.
+// unavailable, since that needs no read. Outside the long form other tests use the processors, so
+// the limit is higher.
 func refusedWithin() time.Duration {
 	if strict() {
-		return 1500 * time.Millisecond
+		return time.Second
 	}
 	return 4 * time.Second
 }
 
-// refusesSoon waits until a member is not ready, and returns an error unless it then refuses a task
-// soon.
-func (c *testCluster) refusesSoon(ctx context.Context, m *member) error {
-	away := func(context.Context) error {
-		if m.ready() == nil {
-			return errors.New("it is ready")
-		}
-		return nil
-	}
-	if err := c.await(ctx, m.name+" knows that the store is silent", away); err != nil {
-		return err
-	}
-	begun := time.Now()
+// refusesSoon waits until a member knows that its store is away, and returns how long it takes to
+// refuse a task then. An error says that it does not, or not soon.
+func (c *testCluster) refusesSoon(ctx context.Context, m *member) (took time.Duration, err error) {
 	client := errands.NewClient(m.site().base())
 	defer client.HTTP.CloseIdleConnections()
-	status, answer, err := client.Send(ctx, errands.Request{Method: "POST", Path: "/v1/tasks", Body: map[string]any{"flow": "choice", "params": map[string]any{"n": 1}}})
-	took := time.Since(begun)
-	var dial *net.OpError
+	knows := func(ctx context.Context) error { return checkRefusal(ctx, client, "no-such-flow") }
+	if err := c.await(ctx, m.name+" knows that the store is away", knows); err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	err = checkRefusal(ctx, client, "choice")
+	took = time.Since(begun)
 	switch {
-	// it has exited, and listens only after the store answers
-	case errors.As(err, &dial) && dial.Op == "dial":
 	case err != nil:
-		return fmt.Errorf("a task is to be refused by %s while the store is silent: %w", m.name, err)
-	case status != http.StatusServiceUnavailable && status != http.StatusTooManyRequests:
-		return fmt.Errorf("a task is to be refused by %s while the store is silent: %d %.300s", m.name, status, answer)
+		return took, fmt.Errorf("a task is to be refused by %s while the store is away: %w", m.name, err)
+	case took > refusedWithin():
+		return took, fmt.Errorf("%s has refused a task after %v, while the store was away", m.name, took)
 	}
 	c.log.write("%s has refused a task after %v", m.name, took)
-	if took > refusedWithin() {
-		return fmt.Errorf("%s has refused a task after %v, while the store was silent", m.name, took)
+	return took, nil
+}
+
+// checkRefusal returns an error unless a start is refused because the store is known to be away. A
+// member that has ended, and does not listen before the store answers, refuses it, too.
+func checkRefusal(ctx context.Context, client *errands.Client, flow string) error {
+	status, answer, err := client.Send(ctx, errands.Request{Method: "POST", Path: "/v1/tasks", Body: map[string]any{"flow": flow, "params": map[string]any{"n": 1}}})
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return nil
+	case err != nil:
+		return err
+	case status != http.StatusServiceUnavailable || !strings.Contains(string(answer), "nothing was done"):
+		return fmt.Errorf("%d %.300s", status, answer)
 	}
 	return nil
 }
@@ -118,4 +123,28 @@ func (m *member) hasNoticed() error {
 		return fmt.Errorf("%s has not noticed: %d", m.name, resp.StatusCode)
 	}
 	return nil
+}
+
+func TestAMemberThatKnowsThatPacketsToTheStoreVanishRefusesAtOnce(t *testing.T) {
+	c := newTestCluster(t, theMembers)
+	c.open(t.Context())
+	tickers := c.startTickers(t.Context(), manyTickers)
+	require.NoError(t, c.await(t.Context(), "every member owns tasks", func(ctx context.Context) error { return c.spread(ctx, tickers) }))
+	require.NoError(t, each(len(c.members), func(i int) error { return c.cut(i, store) }))
+	cut := time.Now()
+	var slowest time.Duration
+	for _, m := range c.members {
+		took, err := c.refusesSoon(t.Context(), m)
+		require.NoError(t, err)
+		slowest = max(slowest, took)
+	}
+	known := time.Since(cut)
+	require.NoError(t, each(len(c.members), func(i int) error { return c.heal(i, store) }))
+	require.NoError(t, c.settle(t.Context()))
+	before, err := c.lengths(t.Context(), tickers)
+	require.NoError(t, err)
+	require.NoError(t, c.await(t.Context(), "all tasks move again", func(ctx context.Context) error { return c.haveGrown(ctx, before) }))
+	c.stopTickers(t.Context(), tickers)
+	c.leave()
+	c.figure(map[string]any{"figure": "packets to the store vanish: a member that knows refuses a task", "all_refused_after_ms": known.Milliseconds(), "refused_ms": slowest.Milliseconds()})
 }
