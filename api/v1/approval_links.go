@@ -25,19 +25,19 @@ const (
 	linkLasts  = 24 * time.Hour
 )
 
-func (s *service) approvalLinkRoutes() {
-	registerOperation(s, apiOperation{id: "link-approval", method: http.MethodPost, path: "/v1/approvals/{approval}/link", tag: "approvals",
-		summary: "Make a link by which somebody may answer an approval", text: "Whoever has the link may read and answer this one approval until it expires, with the name it was made for, and nothing else."}, s.linkApproval)
-	registerOperation(s, apiOperation{id: "get-linked-approval", method: http.MethodGet, path: linkedPath, tag: "approvals",
-		summary: "Read an approval by a link", text: "No token is needed: the header Troupe-Link has that of the link."}, s.getLinked)
-	registerOperation(s, apiOperation{id: "answer-linked-approval", method: http.MethodPost, path: linkedPath, tag: "approvals",
-		summary: "Answer an approval by a link", text: "As answer-approval does, with the name of the link."}, s.answerLinked)
+func (h *approvalHandler) addApprovalLinkRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "link-approval", method: http.MethodPost, path: "/v1/approvals/{approval}/link", tag: "approvals",
+		summary: "Make a link by which somebody may answer an approval", text: "Whoever has the link may read and answer this one approval until it expires, with the name it was made for, and nothing else."}, h.linkApproval)
+	registerOperation(rt, apiOperation{id: "get-linked-approval", method: http.MethodGet, path: linkedPath, tag: "approvals",
+		summary: "Read an approval by a link", text: "No token is needed: the header Troupe-Link has that of the link."}, h.getLinked)
+	registerOperation(rt, apiOperation{id: "answer-linked-approval", method: http.MethodPost, path: linkedPath, tag: "approvals",
+		summary: "Answer an approval by a link", text: "As answer-approval does, with the name of the link."}, h.answerLinked)
 }
 
 // mountLinks adds the routes that accept a link instead of a token.
-func (s *service) mountLinks(shell *api.Server) {
+func (h *approvalHandler) mountLinks(shell *api.Server) {
 	for _, way := range []string{"GET ", "POST "} {
-		shell.MountOpen(way+linkedPath, api.ForPages(shell.FromOutside(s, maxLinked)))
+		shell.MountOpen(way+linkedPath, api.ForPages(shell.FromOutside(h.router, maxLinked)))
 	}
 }
 
@@ -51,18 +51,18 @@ type linkTerms struct {
 }
 
 // linkKey returns the key that signs links.
-func (s *service) linkKey(ctx context.Context) ([]byte, error) {
-	if key := s.links.Load(); key != nil {
+func (h *approvalHandler) linkKey(ctx context.Context) ([]byte, error) {
+	if key := h.links.Load(); key != nil {
 		return *key, nil
 	}
 	// the secret never changes; reading it takes a turn at the store, which strangers must not
 	// cause at will
-	secret, err := s.Store.Secret(ctx)
+	secret, err := h.store.Secret(ctx)
 	if err != nil {
 		return nil, err
 	}
 	key := signText([]byte(secret), "links to approvals")
-	s.links.Store(&key)
+	h.links.Store(&key)
 	return key, nil
 }
 
@@ -94,8 +94,8 @@ type linkApprovalInput struct {
 	Body wire.NewLink
 }
 
-func (s *service) linkApproval(ctx context.Context, in *linkApprovalInput) (*bodyResponse[wire.Link], error) {
-	row, err := s.approvalRow(ctx, in.Approval)
+func (h *approvalHandler) linkApproval(ctx context.Context, in *linkApprovalInput) (*bodyResponse[wire.Link], error) {
+	row, err := h.approvalRow(ctx, in.Approval)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s *service) linkApproval(ctx context.Context, in *linkApprovalInput) (*bod
 	if lasts == 0 {
 		lasts = linkLasts
 	}
-	key, err := s.linkKey(ctx)
+	key, err := h.linkKey(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +119,8 @@ func (s *service) linkApproval(ctx context.Context, in *linkApprovalInput) (*bod
 }
 
 // verifyLink returns the name of the person that a link lets answer an approval.
-func (s *service) verifyLink(ctx context.Context, approval, token string) (name string, err error) {
-	key, err := s.linkKey(ctx)
+func (h *approvalHandler) verifyLink(ctx context.Context, approval, token string) (name string, err error) {
+	key, err := h.linkKey(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -132,7 +132,7 @@ func (s *service) verifyLink(ctx context.Context, approval, token string) (name 
 	case time.Now().UnixMilli() >= t.Until:
 		why = "the link has expired"
 	default:
-		if good, err := s.goodToken(ctx, t.Token); good || err != nil {
+		if good, err := h.goodToken(ctx, t.Token); good || err != nil {
 			return t.Name, err
 		}
 		why = "the token by which the link was made is good no longer"
@@ -141,11 +141,11 @@ func (s *service) verifyLink(ctx context.Context, approval, token string) (name 
 	return "", &locatedError{where: "header.Troupe-Link", hint: "ask whoever sent the link for a new one", err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: why}}
 }
 
-func (s *service) goodToken(ctx context.Context, id string) (bool, error) {
-	if id == "" || s.shell == nil {
+func (h *approvalHandler) goodToken(ctx context.Context, id string) (bool, error) {
+	if id == "" || h.router.shell == nil {
 		return true, nil
 	}
-	return s.shell.KnowsToken(ctx, id)
+	return h.router.shell.KnowsToken(ctx, id)
 }
 
 // LinkHeader carries the token of a link.
@@ -159,12 +159,12 @@ type getLinkedInput struct {
 	Values
 }
 
-func (s *service) getLinked(ctx context.Context, in *getLinkedInput) (*bodyResponse[wire.Question], error) {
-	name, err := s.verifyLink(ctx, in.Approval, in.Link)
+func (h *approvalHandler) getLinked(ctx context.Context, in *getLinkedInput) (*bodyResponse[wire.Question], error) {
+	name, err := h.verifyLink(ctx, in.Approval, in.Link)
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.getApproval(ctx, &getApprovalInput{in.ApprovalPath, in.Values})
+	q, err := h.getApproval(ctx, &getApprovalInput{in.ApprovalPath, in.Values})
 	if err == nil {
 		q.Body.Name = name
 	}
@@ -177,11 +177,11 @@ type answerLinkedInput struct {
 	Body wire.Answer
 }
 
-func (s *service) answerLinked(ctx context.Context, in *answerLinkedInput) (*bodyResponse[wire.Answered], error) {
-	name, err := s.verifyLink(ctx, in.Approval, in.Link)
+func (h *approvalHandler) answerLinked(ctx context.Context, in *answerLinkedInput) (*bodyResponse[wire.Answered], error) {
+	name, err := h.verifyLink(ctx, in.Approval, in.Link)
 	if err != nil {
 		return nil, err
 	}
 	in.Body.By = name
-	return s.answerOf(ctx, in.Approval, &in.Body)
+	return h.answerOf(ctx, in.Approval, &in.Body)
 }

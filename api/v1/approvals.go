@@ -8,23 +8,38 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/types"
+	"github.com/troupe-engine/troupe/internal/payload"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) approvalRoutes() {
-	registerOperation(s, apiOperation{id: "list-approvals", method: http.MethodGet, path: "/v1/approvals", tag: "approvals",
-		summary: "List what tasks ask people for", text: "Of the open ones those first that have waited longest, of others those that began last. A task that asks several people has several."}, s.listApprovals)
-	registerOperation(s, apiOperation{id: "get-approval", method: http.MethodGet, path: "/v1/approvals/{approval}", tag: "approvals",
-		summary: "Read an approval, with what whoever decides has to know"}, s.getApproval)
-	registerOperation(s, apiOperation{id: "answer-approval", method: http.MethodPost, path: "/v1/approvals/{approval}", tag: "approvals",
-		summary: "Answer an approval", text: "The first answer counts. Every later one is told who gave that, and changes nothing, so a request may be sent again."}, s.answerApproval)
-	s.approvalLinkRoutes()
+// approvalHandler serves approvals and the links to them.
+type approvalHandler struct {
+	router  *apiRouter
+	catalog *flowCatalog
+
+	store    api.Store
+	reader   api.Reader
+	engine   engine.Engine
+	payloads *payload.Store
+	// key that signs links to approvals; nil until it is needed
+	links atomic.Pointer[[]byte]
+}
+
+func (h *approvalHandler) addApprovalRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "list-approvals", method: http.MethodGet, path: "/v1/approvals", tag: "approvals",
+		summary: "List what tasks ask people for", text: "Of the open ones those first that have waited longest, of others those that began last. A task that asks several people has several."}, h.listApprovals)
+	registerOperation(rt, apiOperation{id: "get-approval", method: http.MethodGet, path: "/v1/approvals/{approval}", tag: "approvals",
+		summary: "Read an approval, with what whoever decides has to know"}, h.getApproval)
+	registerOperation(rt, apiOperation{id: "answer-approval", method: http.MethodPost, path: "/v1/approvals/{approval}", tag: "approvals",
+		summary: "Answer an approval", text: "The first answer counts. Every later one is told who gave that, and changes nothing, so a request may be sent again."}, h.answerApproval)
+	h.addApprovalLinkRoutes(rt)
 }
 
 // ApprovalPath identifies an approval.
@@ -40,7 +55,7 @@ type listApprovalsInput struct {
 	Text  string `query:"q" maxLength:"256" doc:"what the title says, or the id of the task begins with"`
 }
 
-func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*bodyResponse[wire.Page[wire.Approval]], error) {
+func (h *approvalHandler) listApprovals(ctx context.Context, in *listApprovalsInput) (*bodyResponse[wire.Page[wire.Approval]], error) {
 	at, continued, err := in.parseCursor()
 	if err != nil {
 		return nil, err
@@ -50,16 +65,16 @@ func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*b
 		f.After = persistence.Spot{CreatedAt: at.at, ID: at.name}
 	}
 	if in.Flow != "" {
-		of, err := s.flowBy(ctx, "query.flow", in.Flow)
+		of, err := h.catalog.flowBy(ctx, "query.flow", in.Flow)
 		if err != nil {
 			return nil, err
 		}
 		f.FlowID = of.ID
 	}
-	if f.Through, err = s.searchBound(ctx, f); err != nil {
+	if f.Through, err = h.searchBound(ctx, f); err != nil {
 		return nil, err
 	}
-	rows, err := s.Store.ListApprovals(ctx, f)
+	rows, err := h.store.ListApprovals(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +82,7 @@ func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*b
 	page := wire.Page[wire.Approval]{Items: make([]wire.Approval, len(rows))}
 	slugs := map[string]string{}
 	for i := range rows {
-		if page.Items[i], err = s.toApproval(ctx, &rows[i], slugs); err != nil {
+		if page.Items[i], err = h.toApproval(ctx, &rows[i], slugs); err != nil {
 			return nil, err
 		}
 	}
@@ -82,12 +97,12 @@ func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*b
 
 // searchBound returns the last approval that a text search reads; the zero Spot if it reads all
 // that are left.
-func (s *service) searchBound(ctx context.Context, f persistence.ApprovalFilter) (persistence.Spot, error) {
+func (h *approvalHandler) searchBound(ctx context.Context, f persistence.ApprovalFilter) (persistence.Spot, error) {
 	if f.Text == "" || f.Task != "" {
 		return persistence.Spot{}, nil
 	}
 	f.Text, f.Limit, f.Offset = "", 1, searchedTasks-1
-	rows, err := s.Store.ListApprovals(ctx, f)
+	rows, err := h.store.ListApprovals(ctx, f)
 	if err != nil || len(rows) == 0 {
 		return persistence.Spot{}, err
 	}
@@ -95,9 +110,9 @@ func (s *service) searchBound(ctx context.Context, f persistence.ApprovalFilter)
 }
 
 // toApproval converts a row, and reads the slug of its flow unless slugs has it.
-func (s *service) toApproval(ctx context.Context, r *persistence.ApprovalRow, slugs map[string]string) (wire.Approval, error) {
+func (h *approvalHandler) toApproval(ctx context.Context, r *persistence.ApprovalRow, slugs map[string]string) (wire.Approval, error) {
 	if slugs[r.FlowID] == "" {
-		f, err := s.Store.Flow(ctx, r.FlowID)
+		f, err := h.store.Flow(ctx, r.FlowID)
 		switch {
 		case api.Missing(err): // the flow is just being deleted
 			slugs[r.FlowID] = r.FlowID
@@ -111,8 +126,8 @@ func (s *service) toApproval(ctx context.Context, r *persistence.ApprovalRow, sl
 		Since: wire.Millis(r.Since), Until: wire.Millis(r.Due), EndedAt: wire.Millis(r.EndedAt), By: r.By, Comment: r.Comment, Action: r.Action}, nil
 }
 
-func (s *service) approvalRow(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
-	row, err := s.Store.Approval(ctx, id)
+func (h *approvalHandler) approvalRow(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
+	row, err := h.store.Approval(ctx, id)
 	if errors.Is(err, persistence.ErrNotFound) {
 		return nil, newNotFoundError("path.approval", "GET /v1/approvals lists those that are open; they go with their task", "there is no approval %.300q", id)
 	}
@@ -124,12 +139,12 @@ type getApprovalInput struct {
 	Values
 }
 
-func (s *service) getApproval(ctx context.Context, in *getApprovalInput) (*bodyResponse[wire.Question], error) {
-	row, err := s.approvalRow(ctx, in.Approval)
+func (h *approvalHandler) getApproval(ctx context.Context, in *getApprovalInput) (*bodyResponse[wire.Question], error) {
+	row, err := h.approvalRow(ctx, in.Approval)
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.toQuestion(ctx, row, &in.Values)
+	q, err := h.toQuestion(ctx, row, &in.Values)
 	if err != nil {
 		return nil, err
 	}
@@ -137,12 +152,12 @@ func (s *service) getApproval(ctx context.Context, in *getApprovalInput) (*bodyR
 }
 
 // toQuestion returns the approval with everything needed to decide it.
-func (s *service) toQuestion(ctx context.Context, row *persistence.ApprovalRow, values *Values) (*wire.Question, error) {
-	told, err := s.toApproval(ctx, row, map[string]string{})
+func (h *approvalHandler) toQuestion(ctx context.Context, row *persistence.ApprovalRow, values *Values) (*wire.Question, error) {
+	told, err := h.toApproval(ctx, row, map[string]string{})
 	if err != nil || row.State != flow.ApprovalOpen {
 		return &wire.Question{Approval: told}, err
 	}
-	view, err := s.Reader.View(ctx, row.Task)
+	view, err := h.reader.View(ctx, row.Task)
 	if err != nil {
 		return nil, noTask(row.Task, err)
 	}
@@ -150,7 +165,7 @@ func (s *service) toQuestion(ctx context.Context, row *persistence.ApprovalRow, 
 	open, _ := view.State.Question(row.Address)
 	q := wire.Question{Approval: told, Text: open.Text, Form: open.Form.Schema(), Assignees: open.Assignees, Actions: open.Actions}
 	for _, v := range open.Show {
-		values.cutValues(s.Payloads, &v.Value)
+		values.cutValues(h.payloads, &v.Value)
 		q.Show = append(q.Show, wire.ShownValue{Name: v.Name, Ref: v.Ref, Value: v.Value})
 	}
 	return &q, nil
@@ -161,35 +176,35 @@ type answerApprovalInput struct {
 	Body wire.Answer
 }
 
-func (s *service) answerApproval(ctx context.Context, in *answerApprovalInput) (*bodyResponse[wire.Answered], error) {
+func (h *approvalHandler) answerApproval(ctx context.Context, in *answerApprovalInput) (*bodyResponse[wire.Answered], error) {
 	in.Body.By = api.Signer(ctx, in.Body.By)
-	return s.answerOf(ctx, in.Approval, &in.Body)
+	return h.answerOf(ctx, in.Approval, &in.Body)
 }
 
 // answerOf records an answer, unless there is one already. The task recognizes an answer it has
 // accepted, so the same one may be sent twice.
-func (s *service) answerOf(ctx context.Context, id string, a *wire.Answer) (*bodyResponse[wire.Answered], error) {
-	row, err := s.approvalRow(ctx, id)
+func (h *approvalHandler) answerOf(ctx context.Context, id string, a *wire.Answer) (*bodyResponse[wire.Answered], error) {
+	row, err := h.approvalRow(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if row.State == flow.ApprovalOpen {
-		if err := s.fitsForm(ctx, row, a); err != nil {
+		if err := h.fitsForm(ctx, row, a); err != nil {
 			return nil, err
 		}
 	}
-	_, refused := s.Engine.Do(ctx, engine.Order{Task: row.Task, Request: answerID(row, a),
+	_, refused := h.engine.Do(ctx, engine.Order{Task: row.Task, Request: answerID(row, a),
 		Command: flow.Answer{Address: row.Address, Action: a.Action, Value: a.Value, By: a.By, Comment: a.Comment}})
 	if refused != nil && flow.ErrorKindOf(refused) != flow.Conflict {
 		return nil, answerProblem(row.Task, refused)
 	}
-	if row, err = s.approvalRow(ctx, id); err != nil {
+	if row, err = h.approvalRow(ctx, id); err != nil {
 		return nil, err
 	}
 	if row.State != flow.ApprovalAnswered {
 		return nil, &locatedError{where: "path.approval", hint: "GET /v1/tasks/" + row.Task + " tells what became of the task", err: flow.Errorf(flow.Conflict, "nobody waits for this decision any longer, and nobody has made it")}
 	}
-	told, err := s.toApproval(ctx, row, map[string]string{})
+	told, err := h.toApproval(ctx, row, map[string]string{})
 	return &bodyResponse[wire.Answered]{wire.Answered{Approval: told, Counts: refused == nil}}, err
 }
 
@@ -225,11 +240,11 @@ func (e *badAnswer) listFaults() (list []wire.Fault) {
 }
 
 // fitsForm checks a value before its task does, to report all faults with their places.
-func (s *service) fitsForm(ctx context.Context, row *persistence.ApprovalRow, a *wire.Answer) error {
+func (h *approvalHandler) fitsForm(ctx context.Context, row *persistence.ApprovalRow, a *wire.Answer) error {
 	if a.Action != "" {
 		return nil
 	}
-	view, err := s.Reader.View(ctx, row.Task)
+	view, err := h.reader.View(ctx, row.Task)
 	if err != nil {
 		return noTask(row.Task, err)
 	}

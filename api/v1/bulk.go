@@ -17,10 +17,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) bulkRoutes() {
-	registerOperation(s, apiOperation{id: "bulk-tasks", method: http.MethodPost, path: "/v1/tasks/bulk", tag: "tasks", summary: "Retry, cancel, pause, resume, rerun or fork many tasks",
+func (h *startHandler) addBulkRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "bulk-tasks", method: http.MethodPost, path: "/v1/tasks/bulk", tag: "tasks", summary: "Retry, cancel, pause, resume, rerun or fork many tasks",
 		text: "Up to 1,000 at once; next says whether there are more. Each task takes the command or refuses it by itself, as it would alone, and refusals say why. " +
-			"A request with an id may be sent again: it has its effect once on each task. Rerun and fork take up to 100 at once, and a filter with created_to, so that the tasks they start are none of those it picks."}, s.runBulk)
+			"A request with an id may be sent again: it has its effect once on each task. Rerun and fork take up to 100 at once, and a filter with created_to, so that the tasks they start are none of those it picks."}, h.runBulk)
 }
 
 type bulkInput struct {
@@ -35,7 +35,7 @@ const (
 	bulkTime = 20 * time.Second
 )
 
-func (s *service) runBulk(ctx context.Context, in *bulkInput) (*bodyResponse[wire.BulkDone], error) {
+func (h *startHandler) runBulk(ctx context.Context, in *bulkInput) (*bodyResponse[wire.BulkDone], error) {
 	if err := checkBulk(&in.Body); err != nil {
 		return nil, err
 	}
@@ -47,25 +47,25 @@ func (s *service) runBulk(ctx context.Context, in *bulkInput) (*bodyResponse[wir
 	ids := in.Body.IDs
 	switch {
 	case in.Body.Filter != nil && in.Body.DryRun:
-		err = s.countBulk(ctx, &in.Body, &done)
+		err = h.countBulk(ctx, &in.Body, &done)
 	case in.Body.Filter != nil:
-		ids, done.Next, err = s.pickBulk(ctx, &in.Body)
+		ids, done.Next, err = h.pickBulk(ctx, &in.Body)
 	case in.Body.DryRun:
-		err = s.countIDs(ctx, ids, &done)
+		err = h.countIDs(ctx, ids, &done)
 	}
 	if err != nil || in.Body.DryRun {
 		return &bodyResponse[wire.BulkDone]{done}, err
 	}
 	request = orElse(request, in.Body.Action+":"+crand.Text())
 	if startsAnew(&in.Body) {
-		err = s.startAnew(ctx, ids, &in.Body, request, &done)
+		err = h.startAnew(ctx, ids, &in.Body, request, &done)
 	} else {
-		err = s.commandAll(ctx, ids, bulkCommand(&in.Body), request, &done)
+		err = h.commandAll(ctx, ids, bulkCommand(&in.Body), request, &done)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.Logger.Info("many tasks were given a command", "action", done.Action, "tasks", len(ids), "by", api.Who(ctx).Name)
+	h.logger.Info("many tasks were given a command", "action", done.Action, "tasks", len(ids), "by", api.Who(ctx).Name)
 	return &bodyResponse[wire.BulkDone]{done}, nil
 }
 
@@ -123,8 +123,8 @@ func bulkCommand(b *wire.Bulk) flow.Command {
 }
 
 // bulkFilter returns the store's filter for a list with the same parameters.
-func (s *service) bulkFilter(ctx context.Context, b *wire.Bulk) (persistence.TaskFilter, error) {
-	f, err := s.filterOf(ctx, pickOf(b.Filter))
+func (h *startHandler) bulkFilter(ctx context.Context, b *wire.Bulk) (persistence.TaskFilter, error) {
+	f, err := h.finder.filterOf(ctx, pickOf(b.Filter))
 	if err != nil {
 		return f, inBody(err, "filter.")
 	}
@@ -179,12 +179,12 @@ func relocateError(err error, what string) error {
 	return &locatedError{where: what + strings.TrimPrefix(l.where, "query."), hint: l.hint, err: l.err}
 }
 
-func (s *service) countBulk(ctx context.Context, b *wire.Bulk, done *wire.BulkDone) error {
-	f, err := s.bulkFilter(ctx, b)
+func (h *startHandler) countBulk(ctx context.Context, b *wire.Bulk, done *wire.BulkDone) error {
+	f, err := h.bulkFilter(ctx, b)
 	if err != nil {
 		return err
 	}
-	found, err := s.countFiltered(ctx, f, nil)
+	found, err := h.finder.countFiltered(ctx, f, nil)
 	if err != nil {
 		return err
 	}
@@ -193,12 +193,12 @@ func (s *service) countBulk(ctx context.Context, b *wire.Bulk, done *wire.BulkDo
 }
 
 // pickBulk returns the tasks of a call, and the cursor for the next call.
-func (s *service) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, next string, err error) {
+func (h *startHandler) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, next string, err error) {
 	at, continued, err := (&Paging{Cursor: b.Cursor}).parseCursor()
 	if err != nil {
 		return nil, "", inBody(err, "")
 	}
-	f, err := s.bulkFilter(ctx, b)
+	f, err := h.bulkFilter(ctx, b)
 	if err != nil {
 		return nil, "", err
 	}
@@ -211,10 +211,10 @@ func (s *service) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, nex
 	if continued {
 		f.Before = persistence.Spot{CreatedAt: at.at, ID: at.name}
 	}
-	if f.Through, err = s.searchedThrough(ctx, f); err != nil {
+	if f.Through, err = h.finder.searchedThrough(ctx, f); err != nil {
 		return nil, "", err
 	}
-	rows, err := s.Store.ListTasks(ctx, f)
+	rows, err := h.store.ListTasks(ctx, f)
 	if err != nil {
 		return nil, "", err
 	}
@@ -232,9 +232,9 @@ func (s *service) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, nex
 }
 
 // countIDs counts the tasks that exist.
-func (s *service) countIDs(ctx context.Context, ids []string, done *wire.BulkDone) error {
+func (h *startHandler) countIDs(ctx context.Context, ids []string, done *wire.BulkDone) error {
 	for _, id := range ids {
-		_, err := s.Store.Task(ctx, id)
+		_, err := h.store.Task(ctx, id)
 		switch {
 		case api.Missing(err):
 			addRefusal(done, id, noTask(id, err))
@@ -248,14 +248,14 @@ func (s *service) countIDs(ctx context.Context, ids []string, done *wire.BulkDon
 }
 
 // commandAll sends a command to tasks. A repeated request has its effect on each task once.
-func (s *service) commandAll(ctx context.Context, ids []string, cmd flow.Command, request string, done *wire.BulkDone) error {
+func (h *startHandler) commandAll(ctx context.Context, ids []string, cmd flow.Command, request string, done *wire.BulkDone) error {
 	orders := make(engine.Orders, len(ids))
 	for i, id := range ids {
 		orders[i] = engine.Order{Task: id, Command: cmd, Request: request}
 	}
 	ctx, cancel := context.WithTimeout(ctx, bulkTime)
 	defer cancel()
-	outcomes, err := s.Engine.DoAll(ctx, orders)
+	outcomes, err := h.engine.DoAll(ctx, orders)
 	if err != nil {
 		return err
 	}

@@ -13,14 +13,14 @@ func startsAnew(b *wire.Bulk) bool { return b.Action == "rerun" || b.Action == "
 // startAnew starts a new task for each of ids. Its idempotency key follows from the request and the
 // old task, so a repeated request starts no second one, even after a restart. Tasks that do not fit
 // into the time are refused as busy; the same request sent again continues with them.
-func (s *service) startAnew(ctx context.Context, ids []string, b *wire.Bulk, request string, done *wire.BulkDone) error {
-	ctx, begins, cancel := s.beginSpan(ctx)
+func (h *startHandler) startAnew(ctx context.Context, ids []string, b *wire.Bulk, request string, done *wire.BulkDone) error {
+	ctx, begins, cancel := h.beginSpan(ctx)
 	defer cancel()
 	done.Tasks = len(ids)
 	for _, id := range ids {
 		made, created, err := "", false, error(flow.Errorf(flow.Busy, "there was no time left for it: send the same request again"))
 		if begins() {
-			made, created, err = s.startFor(ctx, id, b, request+":"+id)
+			made, created, err = h.startFor(ctx, id, b, request+":"+id)
 		}
 		switch {
 		case err != nil:
@@ -36,16 +36,16 @@ func (s *service) startAnew(ctx context.Context, ids []string, b *wire.Bulk, req
 	return nil
 }
 
-func (s *service) startFor(ctx context.Context, id string, b *wire.Bulk, key string) (made string, created bool, err error) {
+func (h *startHandler) startFor(ctx context.Context, id string, b *wire.Bulk, key string) (made string, created bool, err error) {
 	of := TaskPath{Task: id}
 	if b.Action == "fork" {
-		forked, err := s.forkTask(ctx, &forkInput{TaskPath: of, Body: wire.Fork{From: b.From, Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
+		forked, err := h.forkTask(ctx, &forkInput{TaskPath: of, Body: wire.Fork{From: b.From, Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
 		if err != nil {
 			return "", false, err
 		}
 		return forked.Body.ID, forked.Body.Created, nil
 	}
-	reran, err := s.rerunTask(ctx, &rerunInput{TaskPath: of, Body: &wire.Rerun{Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
+	reran, err := h.rerunTask(ctx, &rerunInput{TaskPath: of, Body: &wire.Rerun{Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
 	if err != nil {
 		return "", false, err
 	}

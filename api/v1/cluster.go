@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -22,31 +23,39 @@ type Cluster interface {
 	Drain(ctx context.Context, member string, drains bool) (*wire.Member, error)
 }
 
-func (s *service) clusterRoutes() {
-	if s.Cluster == nil {
-		return
-	}
-	registerOperation(s, apiOperation{id: "list-members", method: http.MethodGet, path: "/v1/cluster/members", tag: "cluster",
-		summary: "List the members of the cluster", text: "It says the same on every member: it is read from the store, which decides. Tasks are counted, which takes longer the more there are that have not ended."}, s.listMembers)
-	registerOperation(s, apiOperation{id: "list-shards", method: http.MethodGet, path: "/v1/cluster/shards", tag: "cluster",
-		summary: "List who owns which shards, and which moved"}, s.getShards)
-	registerOperation(s, apiOperation{id: "drain-member", method: http.MethodPost, path: "/v1/cluster/members/{member}/drain", tag: "cluster",
-		summary: "Have a member hand its tasks over",
-		text:    "It lives on and answers requests, and takes no tasks until it is started again, or DELETE says that it stays. Any member may be asked. A second time changes nothing."}, s.drainMember)
-	registerOperation(s, apiOperation{id: "undrain-member", method: http.MethodDelete, path: "/v1/cluster/members/{member}/drain", tag: "cluster",
-		summary: "Have a member take tasks again"}, s.undrainMember)
+// clusterHandler serves the members of the cluster and the settings of this one.
+type clusterHandler struct {
+	router  *apiRouter
+	engine  engine.Engine
+	cluster Cluster
+	info    wire.Info // of this member, without the time
 }
 
-func (s *service) listMembers(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Cluster], error) {
-	return toResponse(s.Cluster.Members(ctx))
+func (h *clusterHandler) addClusterRoutes(rt *apiRouter) {
+	if h.cluster == nil {
+		return
+	}
+	registerOperation(rt, apiOperation{id: "list-members", method: http.MethodGet, path: "/v1/cluster/members", tag: "cluster",
+		summary: "List the members of the cluster", text: "It says the same on every member: it is read from the store, which decides. Tasks are counted, which takes longer the more there are that have not ended."}, h.listMembers)
+	registerOperation(rt, apiOperation{id: "list-shards", method: http.MethodGet, path: "/v1/cluster/shards", tag: "cluster",
+		summary: "List who owns which shards, and which moved"}, h.getShards)
+	registerOperation(rt, apiOperation{id: "drain-member", method: http.MethodPost, path: "/v1/cluster/members/{member}/drain", tag: "cluster",
+		summary: "Have a member hand its tasks over",
+		text:    "It lives on and answers requests, and takes no tasks until it is started again, or DELETE says that it stays. Any member may be asked. A second time changes nothing."}, h.drainMember)
+	registerOperation(rt, apiOperation{id: "undrain-member", method: http.MethodDelete, path: "/v1/cluster/members/{member}/drain", tag: "cluster",
+		summary: "Have a member take tasks again"}, h.undrainMember)
+}
+
+func (h *clusterHandler) listMembers(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Cluster], error) {
+	return toResponse(h.cluster.Members(ctx))
 }
 
 type shardsInput struct {
 	Task string `query:"task" maxLength:"256" doc:"id of a task: only its shard is told"`
 }
 
-func (s *service) getShards(ctx context.Context, in *shardsInput) (*bodyResponse[wire.Shards], error) {
-	return toResponse(s.Cluster.Shards(ctx, in.Task))
+func (h *clusterHandler) getShards(ctx context.Context, in *shardsInput) (*bodyResponse[wire.Shards], error) {
+	return toResponse(h.cluster.Shards(ctx, in.Task))
 }
 
 // MemberPath identifies a member.
@@ -54,16 +63,16 @@ type MemberPath struct {
 	Member string `path:"member" minLength:"1" maxLength:"256" doc:"name or incarnation of the member"`
 }
 
-func (s *service) drainMember(ctx context.Context, in *MemberPath) (*bodyResponse[wire.Member], error) {
-	return s.setDraining(ctx, in.Member, true)
+func (h *clusterHandler) drainMember(ctx context.Context, in *MemberPath) (*bodyResponse[wire.Member], error) {
+	return h.setDraining(ctx, in.Member, true)
 }
 
-func (s *service) undrainMember(ctx context.Context, in *MemberPath) (*bodyResponse[wire.Member], error) {
-	return s.setDraining(ctx, in.Member, false)
+func (h *clusterHandler) undrainMember(ctx context.Context, in *MemberPath) (*bodyResponse[wire.Member], error) {
+	return h.setDraining(ctx, in.Member, false)
 }
 
-func (s *service) setDraining(ctx context.Context, member string, drains bool) (*bodyResponse[wire.Member], error) {
-	m, err := toResponse(s.Cluster.Drain(ctx, member, drains))
+func (h *clusterHandler) setDraining(ctx context.Context, member string, drains bool) (*bodyResponse[wire.Member], error) {
+	m, err := toResponse(h.cluster.Drain(ctx, member, drains))
 	switch {
 	case api.Missing(err):
 		return nil, newNotFoundError("path.member", "GET /v1/cluster/members lists them", "no member %.80q lives in this cluster", member)

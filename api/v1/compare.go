@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) compareRoutes() {
-	registerOperation(s, apiOperation{id: "compare-tasks", method: http.MethodGet, path: "/v1/tasks/{task}/compare/{other}", tag: "tasks",
+func (h *historyHandler) addCompareRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "compare-tasks", method: http.MethodGet, path: "/v1/tasks/{task}/compare/{other}", tag: "tasks",
 		summary: "Compare two tasks node by node",
-		text:    "Such as one that failed and its fork, or a slow one and a quick one; they may be of two versions, or of two flows. It costs what both histories do."}, s.compareTasks)
+		text:    "Such as one that failed and its fork, or a slow one and a quick one; they may be of two versions, or of two flows. It costs what both histories do."}, h.compareTasks)
 }
 
 type compareInput struct {
@@ -22,12 +22,12 @@ type compareInput struct {
 	Other string `path:"other" maxLength:"200" doc:"id of the task to compare it with"`
 }
 
-func (s *service) compareTasks(ctx context.Context, in *compareInput) (*bodyResponse[wire.Comparison], error) {
-	a, one, err := s.readVisits(ctx, in.Task)
+func (h *historyHandler) compareTasks(ctx context.Context, in *compareInput) (*bodyResponse[wire.Comparison], error) {
+	a, one, err := h.readVisits(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	b, other, err := s.readVisits(ctx, in.Other)
+	b, other, err := h.readVisits(ctx, in.Other)
 	if err != nil {
 		return nil, inPath(noTask(in.Other, err), "other")
 	}
@@ -43,17 +43,17 @@ func (s *service) compareTasks(ctx context.Context, in *compareInput) (*bodyResp
 }
 
 // readVisits reads a task and all its visits.
-func (s *service) readVisits(ctx context.Context, task string) (*persistence.TaskRow, *flow.Visits, error) {
-	row, err := s.Store.Task(ctx, task)
+func (h *historyHandler) readVisits(ctx context.Context, task string) (*persistence.TaskRow, *flow.Visits, error) {
+	row, err := h.store.Task(ctx, task)
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := s.Reader.Plan(ctx, row.VersionID)
+	plan, err := h.reader.Plan(ctx, row.VersionID)
 	if err != nil {
 		return nil, nil, err
 	}
 	v := flow.NewVisits(task, plan)
-	return row, v, s.readJournal(ctx, task, v.Apply)
+	return row, v, h.readJournal(ctx, task, v.Apply)
 }
 
 // inPath changes the parameter that an error about the task in a path refers to.

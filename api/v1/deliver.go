@@ -29,10 +29,10 @@ const deliveryPath = "/v1/hooks/{hook}"
 // maxDelivery is the greatest size of a delivery in bytes. The sender is unknown while it is read.
 const maxDelivery = 1 << 20
 
-func (s *service) deliveryRoute() {
-	s.mux.HandleFunc("POST "+deliveryPath, s.handleDelivery)
-	schemas := s.huma.OpenAPI().Components.Schemas
-	s.huma.OpenAPI().AddOperation(&huma.Operation{
+func (hh *hookHandler) addDeliveryRoute(rt *apiRouter) {
+	rt.mux.HandleFunc("POST "+deliveryPath, hh.handleDelivery)
+	schemas := rt.huma.OpenAPI().Components.Schemas
+	rt.huma.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "deliver", Method: http.MethodPost, Path: deliveryPath, Tags: []string{"hooks"}, Security: []map[string][]string{{}},
 		Summary: "Deliver something to a hook",
 		Description: "Starts a task, or signals one, as the hook says. No token is needed: a delivery is signed by HMAC-SHA256 with the hook's secret, " +
@@ -42,17 +42,17 @@ func (s *service) deliveryRoute() {
 		Parameters: []*huma.Param{{Name: "hook", In: "path", Required: true, Description: "name of the hook", Schema: &huma.Schema{Type: huma.TypeString}}},
 		RequestBody: &huma.RequestBody{Description: "JSON, a form or a text, of 1 MiB at most", Content: map[string]*huma.MediaType{
 			"application/json": {Schema: &huma.Schema{Description: "any JSON"}}}},
-		Responses: map[string]*huma.Response{"default": s.problemResponse(),
+		Responses: map[string]*huma.Response{"default": rt.problemResponse(),
 			"200": {Description: "OK", Content: map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.Delivered](schemas)}}},
 			"201": {Description: "Created: a task was started", Content: map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.Delivered](schemas)}}}},
 	})
 }
 
 // handleDelivery answers a delivery.
-func (s *service) handleDelivery(w http.ResponseWriter, r *http.Request) {
-	done, err := s.acceptDelivery(w, r)
+func (hh *hookHandler) handleDelivery(w http.ResponseWriter, r *http.Request) {
+	done, err := hh.acceptDelivery(w, r)
 	if err != nil {
-		p := s.toProblem(r.Context(), err)
+		p := hh.router.toProblem(r.Context(), err)
 		api.SayWhen(w.Header(), p.Status)
 		p.writeTo(w)
 		return
@@ -62,17 +62,17 @@ func (s *service) handleDelivery(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(done) // a client that is gone needs no answer
 }
 
-func (s *service) acceptDelivery(w http.ResponseWriter, r *http.Request) (*wire.Delivered, error) {
+func (hh *hookHandler) acceptDelivery(w http.ResponseWriter, r *http.Request) (*wire.Delivered, error) {
 	// the original request, with its Content-Type
 	sent := r.Context().Value(exchangeKey{}).(httpExchange).r
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDelivery))
 	if err != nil {
 		return nil, bodyReadError(err)
 	}
-	if err := engine.CheckStore(s.Engine); err != nil {
+	if err := engine.CheckStore(hh.engine); err != nil {
 		return nil, err
 	}
-	h, signed, err := s.signedFor(sent, r.PathValue("hook"), text)
+	h, signed, err := hh.signedFor(sent, r.PathValue("hook"), text)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (s *service) acceptDelivery(w http.ResponseWriter, r *http.Request) (*wire.
 		return nil, err
 	}
 	d := &hook.Delivery{Hook: h.Name, ID: signed.ID(text), Headers: lowerHeaderNames(sent.Header), Query: sent.URL.Query(), Body: value}
-	compiled, err := s.hooks.compileHook(h)
+	compiled, err := hh.hooks.compileHook(h)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +93,9 @@ func (s *service) acceptDelivery(w http.ResponseWriter, r *http.Request) (*wire.
 	if act.Ignored {
 		return done, nil
 	}
-	now := s.Engine.Now()
+	now := hh.engine.Now()
 	sum := sha256.Sum256(text)
-	return s.deliverOnce(r.Context(), compiled, &act, done, persistence.Delivery{Hook: h.Name, ID: d.ID, Digest: hex.EncodeToString(sum[:]),
+	return hh.deliverOnce(r.Context(), compiled, &act, done, persistence.Delivery{Hook: h.Name, ID: d.ID, Digest: hex.EncodeToString(sum[:]),
 		At: now.UnixMilli(), Until: signed.Until(now).UnixMilli()})
 }
 
@@ -118,21 +118,21 @@ func lowerHeaderNames(header http.Header) map[string][]string {
 
 // signedFor returns the hook that a delivery is signed for. All senders without a valid secret get
 // the same answer.
-func (s *service) signedFor(r *http.Request, name string, text []byte) (*persistence.Hook, *hook.Signed, error) {
-	h, err := s.Store.Hook(r.Context(), name)
+func (hh *hookHandler) signedFor(r *http.Request, name string, text []byte) (*persistence.Hook, *hook.Signed, error) {
+	h, err := hh.store.Hook(r.Context(), name)
 	if err != nil && !api.Missing(err) {
 		return nil, nil, err
 	}
 	if h == nil {
 		var nobody *hook.Signed
 		nobody.By("", text) // takes as long as a known hook
-		return nil, nil, s.refuseUnsigned(r, "a delivery to a hook that is not there")
+		return nil, nil, hh.refuseUnsigned(r, "a delivery to a hook that is not there")
 	}
 	var settings hook.Settings
 	if err := json.Unmarshal(h.Settings, &settings); err != nil {
 		return nil, nil, err
 	}
-	now := s.Engine.Now()
+	now := hh.engine.Now()
 	signed, err := hook.Read(settings.Scheme, strings.ToLower(settings.Header), r.Header.Values)
 	right := false
 	for _, secret := range h.Secrets {
@@ -142,12 +142,12 @@ func (s *service) signedFor(r *http.Request, name string, text []byte) (*persist
 	}
 	switch {
 	case err != nil:
-		return nil, nil, s.refuseUnsigned(r, "a delivery to the hook "+h.Name+" is not signed: "+err.Error())
+		return nil, nil, hh.refuseUnsigned(r, "a delivery to the hook "+h.Name+" is not signed: "+err.Error())
 	case !right:
-		return nil, nil, s.refuseUnsigned(r, "a delivery to the hook "+h.Name+" has a wrong signature")
+		return nil, nil, hh.refuseUnsigned(r, "a delivery to the hook "+h.Name+" has a wrong signature")
 	case signed.Late(now) != "":
 		why := "the delivery has come at the wrong time: " + signed.Late(now)
-		s.logRefusal(r, "hook "+h.Name+": "+why)
+		hh.logRefusal(r, "hook "+h.Name+": "+why)
 		return nil, nil, &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: why}
 	case h.Disabled:
 		return nil, nil, flow.Errorf(flow.Denied, "the hook %s is disabled", h.Name)
@@ -156,26 +156,26 @@ func (s *service) signedFor(r *http.Request, name string, text []byte) (*persist
 }
 
 // refuseUnsigned returns the same error for every unsigned delivery, and logs the reason.
-func (s *service) refuseUnsigned(r *http.Request, why string) error {
-	s.logRefusal(r, why)
+func (hh *hookHandler) refuseUnsigned(r *http.Request, why string) error {
+	hh.logRefusal(r, why)
 	return &locatedError{where: "path.hook", hint: "check the name of the hook, its secret, and how the delivery is signed",
 		err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: "there is no such hook, or the delivery is not signed with its secret"}}
 }
 
 // logRefusal logs a reason once per host. A reason contains no text of the sender.
-func (s *service) logRefusal(r *http.Request, why string) {
+func (hh *hookHandler) logRefusal(r *http.Request, why string) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
 	}
-	if s.loggedRefusals.First(host + " " + why) {
-		s.Logger.Info("deliveries are refused; others of this host for the same reason are not logged", "host", host, "why", why)
+	if hh.refusals.First(host + " " + why) {
+		hh.logger.Info("deliveries are refused; others of this host for the same reason are not logged", "host", host, "why", why)
 	}
 }
 
 // deliverOnce carries out a delivery unless that was done before.
-func (s *service) deliverOnce(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered, d persistence.Delivery) (*wire.Delivered, error) {
-	known, err := s.Store.BeginDelivery(ctx, d)
+func (hh *hookHandler) deliverOnce(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered, d persistence.Delivery) (*wire.Delivered, error) {
+	known, err := hh.store.BeginDelivery(ctx, d)
 	if err != nil {
 		return nil, err
 	}
@@ -190,38 +190,38 @@ func (s *service) deliverOnce(ctx context.Context, h *hook.Hook, act *hook.Act, 
 		return done, nil
 	}
 	if h.Signal != "" {
-		err = s.signalBy(ctx, h, act, done)
+		err = hh.signalBy(ctx, h, act, done)
 	} else {
-		err = s.startBy(ctx, h, act, done)
+		err = hh.startBy(ctx, h, act, done)
 	}
 	if err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(done)
 	if err == nil {
-		err = s.Store.EndDelivery(ctx, d.Hook, d.ID, text)
+		err = hh.store.EndDelivery(ctx, d.Hook, d.ID, text)
 	}
 	if err != nil { // it was carried out: if it is sent again, the task recognizes it
-		s.Logger.Warn("what a delivery came to could not be noted", "hook", d.Hook, "delivery", d.ID, "error", err)
+		hh.logger.Warn("what a delivery came to could not be noted", "hook", d.Hook, "delivery", d.ID, "error", err)
 	}
 	return done, nil
 }
 
 // startBy starts the task of a delivery.
-func (s *service) startBy(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered) error {
+func (hh *hookHandler) startBy(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered) error {
 	if err := CheckLabels(act.Labels); err != nil {
 		return err
 	}
-	f, err := s.flowBy(ctx, "hook.flow", h.Flow)
+	f, err := hh.catalog.flowBy(ctx, "hook.flow", h.Flow)
 	if err != nil {
 		return err
 	}
-	v, err := s.findVersion(ctx, "hook.version", f, h.Version)
+	v, err := hh.catalog.findVersion(ctx, "hook.version", f, h.Version)
 	if err != nil {
 		return err
 	}
 	n := engine.NewTask{VersionID: v.ID, Newest: h.Version == 0, Params: act.Params, Labels: act.Labels, Key: act.Key}
-	task, err := s.Engine.StartTask(ctx, n)
+	task, err := hh.engine.StartTask(ctx, n)
 	if flow.ErrorKindOf(err) == flow.Conflict && act.Key == hook.StartKey(done.Hook, done.Delivery) {
 		// The same delivery started the task before the hook was changed.
 		done.Task, err = n.TaskID(f.ID)
@@ -232,10 +232,10 @@ func (s *service) startBy(ctx context.Context, h *hook.Hook, act *hook.Act, done
 }
 
 // signalBy signals the task that a delivery refers to.
-func (s *service) signalBy(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered) error {
+func (hh *hookHandler) signalBy(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered) error {
 	task := act.Task
 	if task == "" {
-		f, err := s.flowBy(ctx, "hook.flow", h.Flow)
+		f, err := hh.catalog.flowBy(ctx, "hook.flow", h.Flow)
 		if err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (s *service) signalBy(ctx context.Context, h *hook.Hook, act *hook.Act, don
 		}
 	}
 	sum := sha256.Sum256([]byte(done.Hook + "/" + done.Delivery))
-	_, err := s.Engine.Do(ctx, engine.Order{Task: task, Request: "hook-" + hex.EncodeToString(sum[:16]),
+	_, err := hh.engine.Do(ctx, engine.Order{Task: task, Request: "hook-" + hex.EncodeToString(sum[:16]),
 		Command: flow.Signal{Key: h.Signal, Value: act.Value, By: "hook " + done.Hook, Alive: true}})
 	done.Task = task
 	return locateError("hook.signal", err)

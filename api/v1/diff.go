@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) diffRoutes() {
-	registerOperation(s, apiOperation{id: "diff-versions", method: http.MethodGet, path: "/v1/flows/{flow}/diff", tag: "flows",
+func (h *flowHandler) addDiffRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "diff-versions", method: http.MethodGet, path: "/v1/flows/{flow}/diff", tag: "flows",
 		summary: "See how two versions of a flow differ",
-		text:    "In what it is compiled to, so the order of keys and other ways to write the same make no difference. Tells how many tasks go on with the older version, too."}, s.diffVersions)
+		text:    "In what it is compiled to, so the order of keys and other ways to write the same make no difference. Tells how many tasks go on with the older version, too."}, h.diffVersions)
 }
 
 type diffInput struct {
@@ -21,33 +21,33 @@ type diffInput struct {
 	To   int `query:"to" minimum:"0" doc:"number of a version; 0 = the newest published one"`
 }
 
-func (s *service) diffVersions(ctx context.Context, in *diffInput) (*bodyResponse[wire.FlowDiff], error) {
-	f, err := s.flowBy(ctx, "path.flow", in.Flow)
+func (h *flowHandler) diffVersions(ctx context.Context, in *diffInput) (*bodyResponse[wire.FlowDiff], error) {
+	f, err := h.catalog.flowBy(ctx, "path.flow", in.Flow)
 	if err != nil {
 		return nil, err
 	}
-	to, err := s.findVersion(ctx, "query.to", f, in.To)
+	to, err := h.catalog.findVersion(ctx, "query.to", f, in.To)
 	if err != nil {
 		return nil, err
 	}
 	number := in.From
 	if number == 0 {
-		if number, err = s.numberBefore(ctx, to); err != nil {
+		if number, err = h.numberBefore(ctx, to); err != nil {
 			return nil, err
 		}
 		if number == 0 {
 			return nil, newNotFoundError("query.from", "publish another version first", "flow %s has no version before %d", nameOf(f), to.Number)
 		}
 	}
-	from, err := s.findVersion(ctx, "query.from", f, number)
+	from, err := h.catalog.findVersion(ctx, "query.from", f, number)
 	if err != nil {
 		return nil, err
 	}
-	old, err := s.Reader.Plan(ctx, from.ID)
+	old, err := h.reader.Plan(ctx, from.ID)
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.Reader.Plan(ctx, to.ID)
+	now, err := h.reader.Plan(ctx, to.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -56,14 +56,14 @@ func (s *service) diffVersions(ctx context.Context, in *diffInput) (*bodyRespons
 		answer.Changes = append(answer.Changes, wire.FlowChange(c))
 	}
 	older := min(from.Number, to.Number)
-	answer.UnderWay, err = s.countListed(ctx, TaskPick{Flow: []string{nameOf(f)}, Version: older, State: []string{"pending", "running", "canceling"}})
+	answer.UnderWay, err = h.finder.countListed(ctx, TaskPick{Flow: []string{nameOf(f)}, Version: older, State: []string{"pending", "running", "canceling"}})
 	return &bodyResponse[wire.FlowDiff]{answer}, err
 }
 
 // numberBefore returns the number of the version before another one; 0 if there is none. Numbers
 // may have gaps.
-func (s *service) numberBefore(ctx context.Context, to *persistence.Version) (int, error) {
-	versions, err := s.Store.ListVersions(ctx, to.FlowID)
+func (h *flowHandler) numberBefore(ctx context.Context, to *persistence.Version) (int, error) {
+	versions, err := h.store.ListVersions(ctx, to.FlowID)
 	for i := range versions {
 		if versions[i].Number < to.Number {
 			return versions[i].Number, err

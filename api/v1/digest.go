@@ -11,11 +11,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) digestRoutes() {
-	registerOperation(s, apiOperation{id: "get-digest", method: http.MethodGet, path: "/v1/tasks/{task}/digest", tag: "tasks",
+func (h *historyHandler) addDigestRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "get-digest", method: http.MethodGet, path: "/v1/tasks/{task}/digest", tag: "tasks",
 		summary: "See how far a task's nodes are",
 		text: "All nodes of a scope at once, in columns and without values, also of a task that is over. It costs what the flow costs, not what the history does. " +
-			"The channel digest:ID of /v1/ws tells what changes from there on."}, s.getDigest)
+			"The channel digest:ID of /v1/ws tells what changes from there on."}, h.getDigest)
 }
 
 type digestInput struct {
@@ -24,14 +24,14 @@ type digestInput struct {
 	At    int64    `query:"at" minimum:"0" doc:"number of a row of the journal: the task as it was when that had been written, which the events of that seq belong to; 0 = as it is now"`
 }
 
-func (s *service) getDigest(ctx context.Context, in *digestInput) (*bodyResponse[wire.Digest], error) {
-	view, err := s.viewAt(ctx, in.Task, in.At)
+func (h *historyHandler) getDigest(ctx context.Context, in *digestInput) (*bodyResponse[wire.Digest], error) {
+	view, err := h.viewAt(ctx, in.Task, in.At)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
 	d := digestBuilder{view: view, scopeFilter: in.Scope}
 	for _, path := range d.scopePaths() {
-		at, err := s.findScope(ctx, view, path, in.At)
+		at, err := h.findScope(ctx, view, path, in.At)
 		if flow.ErrorKindOf(err) == flow.NotFound {
 			return nil, newNotFoundError("query.scope", "send below of a step that has begun", "%s", err.Error())
 		}
@@ -44,26 +44,26 @@ func (s *service) getDigest(ctx context.Context, in *digestInput) (*bodyResponse
 	if in.At > 0 {
 		return &bodyResponse[wire.Digest]{answer}, nil
 	}
-	if err := s.inLine(ctx, in.Task, answer.Waits); err != nil {
+	if err := h.positions.inLine(ctx, in.Task, answer.Waits); err != nil {
 		return nil, err
 	}
 	return &bodyResponse[wire.Digest]{answer}, nil
 }
 
 // viewAt reads a task as it was after a row of its journal; row 0 means the current state.
-func (s *service) viewAt(ctx context.Context, task string, row int64) (*persistence.View, error) {
+func (h *historyHandler) viewAt(ctx context.Context, task string, row int64) (*persistence.View, error) {
 	if row == 0 {
-		return s.Reader.View(ctx, task)
+		return h.reader.View(ctx, task)
 	}
-	return s.Reader.ViewAt(ctx, task, row)
+	return h.reader.ViewAt(ctx, task, row)
 }
 
 // findScope finds a scope that had begun by the given row.
-func (s *service) findScope(ctx context.Context, view *persistence.View, path string, row int64) (persistence.Sight, error) {
+func (h *historyHandler) findScope(ctx context.Context, view *persistence.View, path string, row int64) (persistence.Sight, error) {
 	if row > 0 && !view.State.HasBegun(path) {
 		return persistence.Sight{}, flow.Errorf(flow.NotFound, "nothing had begun in the scope %.200q", path)
 	}
-	return s.Reader.Sight(ctx, view, path)
+	return h.reader.Sight(ctx, view, path)
 }
 
 // digestBuilder computes the progress of the nodes of some scopes, and the changes since the last

@@ -70,19 +70,19 @@ func (f *digestFeed) streamDigest(ctx context.Context, to stream.Listener) error
 
 // sendInitial reads the task and sends the whole digest, unless the listener has it.
 func (f *digestFeed) sendInitial(ctx context.Context, to stream.Listener, troubled func(error) error) error {
-	view, err := f.s.Reader.View(ctx, f.task)
+	view, err := f.source.reader.View(ctx, f.task)
 	for err != nil && !api.Missing(err) {
 		if err := stream.Outlast(ctx, err, troubled); err != nil {
 			return err
 		}
-		view, err = f.s.Reader.View(ctx, f.task)
+		view, err = f.source.reader.View(ctx, f.task)
 	}
 	if err != nil {
 		return err
 	}
 	f.d = digestBuilder{view: view, scopeFilter: f.scopes}
 	for _, path := range f.d.scopePaths() {
-		at, err := f.s.Reader.Sight(ctx, view, path)
+		at, err := f.source.reader.Sight(ctx, view, path)
 		switch {
 		case flow.ErrorKindOf(err) == flow.NotFound: // the task may start later
 		case err != nil:
@@ -104,7 +104,7 @@ func (f *digestFeed) sendEvent(to stream.Listener, event string, seq int64, data
 
 // followEvents applies new events to the state.
 func (f *digestFeed) followEvents(ctx context.Context, troubled func(error) error) error {
-	return stream.Follow(ctx, f.s.Engine, f.task, f.d.view.Seq, troubled, func(row engine.Row) error {
+	return stream.Follow(ctx, f.source.engine, f.task, f.d.view.Seq, troubled, func(row engine.Row) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.inTrouble = false

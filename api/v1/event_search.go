@@ -31,10 +31,10 @@ func (in *eventsInput) matchesEvent(e *wire.Event) bool {
 }
 
 // eventsPicked returns a page of matching events that follow a position.
-func (s *service) eventsPicked(ctx context.Context, in *eventsInput, from stream.Position) (*wire.Page[wire.Event], error) {
+func (h *historyHandler) eventsPicked(ctx context.Context, in *eventsInput, from stream.Position) (*wire.Page[wire.Event], error) {
 	page := &wire.Page[wire.Event]{Items: []wire.Event{}}
 	for looked := 0; looked < eventsLooked; {
-		events, more, err := s.eventsAfter(ctx, in.Task, from, 500)
+		events, more, err := h.eventsAfter(ctx, in.Task, from, 500)
 		if err != nil {
 			return nil, err
 		}
@@ -62,13 +62,13 @@ func (s *service) eventsPicked(ctx context.Context, in *eventsInput, from stream
 const rowsBack = 50
 
 // eventsBefore returns a page of matching events before a position, or before the end.
-func (s *service) eventsBefore(ctx context.Context, in *eventsInput) (*wire.Page[wire.Event], error) {
+func (h *historyHandler) eventsBefore(ctx context.Context, in *eventsInput) (*wire.Page[wire.Event], error) {
 	before, err := parsePosition("query.before", in.Before)
 	if err != nil {
 		return nil, err
 	}
 	if in.Before == "" {
-		last, err := s.lastRow(ctx, in.Task)
+		last, err := h.lastRow(ctx, in.Task)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func (s *service) eventsBefore(ctx context.Context, in *eventsInput) (*wire.Page
 	page, looked := &wire.Page[wire.Event]{Items: []wire.Event{}}, 0
 	for to := before.Seq; to > 0; {
 		first := max(to-rowsBack, 0)
-		rows, err := s.rowsUpTo(ctx, in.Task, first, to)
+		rows, err := h.rowsUpTo(ctx, in.Task, first, to)
 		if err != nil {
 			return nil, err
 		}
@@ -108,9 +108,9 @@ func (s *service) eventsBefore(ctx context.Context, in *eventsInput) (*wire.Page
 }
 
 // rowsUpTo returns the rows with numbers above after, up to and including to.
-func (s *service) rowsUpTo(ctx context.Context, task string, after, to int64) (all []persistence.Row, err error) {
+func (h *historyHandler) rowsUpTo(ctx context.Context, task string, after, to int64) (all []persistence.Row, err error) {
 	for after < to {
-		rows, err := s.Store.Rows(ctx, task, after, persistence.Part{Rows: int(to - after), Bytes: pageBytes})
+		rows, err := h.store.Rows(ctx, task, after, persistence.Part{Rows: int(to - after), Bytes: pageBytes})
 		if err != nil {
 			return nil, err
 		}
@@ -123,8 +123,8 @@ func (s *service) rowsUpTo(ctx context.Context, task string, after, to int64) (a
 }
 
 // lastRow returns the number of the last row of a task's journal.
-func (s *service) lastRow(ctx context.Context, task string) (int64, error) {
-	view, err := s.Reader.View(ctx, task)
+func (h *historyHandler) lastRow(ctx context.Context, task string) (int64, error) {
+	view, err := h.reader.View(ctx, task)
 	if err != nil {
 		return 0, noTask(task, err)
 	}

@@ -23,11 +23,11 @@ var asDescribed = experimental.JoinOptions(asEncodingJSON, experimental.RejectUn
 
 // registerFast adds a fast route beside the framework's. read fills an input from a request and its
 // body, and reports whether it satisfies the whole schema.
-func registerFast[I, O any](s *service, pattern, id string, read func(*http.Request, []byte, *I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
+func registerFast[I, O any](rt *apiRouter, pattern, id string, read func(*http.Request, []byte, *I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
 	need := roles[id]
-	s.fast.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if !isPlain(r) || s.checkRole(r.Context(), need) != nil {
-			s.mux.ServeHTTP(w, r)
+	rt.fast.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if !isPlain(r) || rt.checkRole(r.Context(), need) != nil {
+			rt.mux.ServeHTTP(w, r)
 			return
 		}
 		body, err := io.ReadAll(r.Body)
@@ -39,15 +39,15 @@ func registerFast[I, O any](s *service, pattern, id string, read func(*http.Requ
 				io.Closer
 				// a read error is returned again
 			}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
-			s.mux.ServeHTTP(w, r)
+			rt.mux.ServeHTTP(w, r)
 			return
 		}
 		out, err := handle(r.Context(), in)
 		if err == nil {
-			err = s.checkPayloads(out)
+			err = rt.checkPayloads(out)
 		}
 		if err != nil {
-			s.toProblem(r.Context(), err).writeTo(w)
+			rt.toProblem(r.Context(), err).writeTo(w)
 			return
 		}
 		status, told := answer(out)
@@ -64,12 +64,12 @@ func isPlain(r *http.Request) bool {
 		(takes == "" || takes == "*/*" || takes == "application/json")
 }
 
-func (s *service) fastRoutes() {
-	s.fast.Handle("/", s.mux)
-	registerFast(s, "POST /v1/tasks", "start-task", readStart, s.startTask, func(o *startAnswer) (int, any) { return o.Status, o.Body })
-	registerFast(s, "POST /v1/tasks/starts", "start-tasks", readStarts, s.startTasks, bodyOf)
-	registerFast(s, "POST /v1/workers/{worker}/poll", "poll-jobs", readPoll, s.pollJobs, bodyOf)
-	registerFast(s, "POST /v1/workers/{worker}/reports", "report-jobs", readReports, s.reportJobs, bodyOf)
+func (s *service) addFastRoutes() {
+	s.apiRouter.fast.Handle("/", s.apiRouter.mux)
+	registerFast(s.apiRouter, "POST /v1/tasks", "start-task", readStart, s.starts.startTask, func(o *startAnswer) (int, any) { return o.Status, o.Body })
+	registerFast(s.apiRouter, "POST /v1/tasks/starts", "start-tasks", readStarts, s.starts.startTasks, bodyOf)
+	registerFast(s.apiRouter, "POST /v1/workers/{worker}/poll", "poll-jobs", readPoll, s.workers.pollJobs, bodyOf)
+	registerFast(s.apiRouter, "POST /v1/workers/{worker}/reports", "report-jobs", readReports, s.jobs.reportJobs, bodyOf)
 }
 
 func bodyOf[T any](o *bodyResponse[T]) (int, any) { return http.StatusOK, o.Body }

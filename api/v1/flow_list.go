@@ -23,10 +23,10 @@ type flowsInput struct {
 	With string `query:"with" enum:"summary" doc:"tell of each flow how it goes"`
 }
 
-func (s *service) listFlows(ctx context.Context, in *flowsInput) (*bodyResponse[wire.Page[wire.Flow]], error) {
-	list := s.newestFlows
+func (h *flowHandler) listFlows(ctx context.Context, in *flowsInput) (*bodyResponse[wire.Page[wire.Flow]], error) {
+	list := h.newestFlows
 	if in.Q != "" || in.Sort == "name" || in.Cursor != "" {
-		list = s.sortedFlows
+		list = h.sortedFlows
 	}
 	flows, next, err := list(ctx, in)
 	if err != nil {
@@ -37,14 +37,14 @@ func (s *service) listFlows(ctx context.Context, in *flowsInput) (*bodyResponse[
 		page.Items[i] = toFlow(&flows[i])
 	}
 	if in.With == "summary" && len(flows) > 0 {
-		err = s.addSummaries(ctx, page.Items)
+		err = h.addSummaries(ctx, page.Items)
 	}
 	return &bodyResponse[wire.Page[wire.Flow]]{page}, err
 }
 
 // newestFlows returns a page of flows, the newest first.
-func (s *service) newestFlows(ctx context.Context, in *flowsInput) (flows []persistence.Flow, next string, err error) {
-	if flows, _, err = s.Store.ListFlows(ctx, 0, in.Limit+1); err != nil {
+func (h *flowHandler) newestFlows(ctx context.Context, in *flowsInput) (flows []persistence.Flow, next string, err error) {
+	if flows, _, err = h.store.ListFlows(ctx, 0, in.Limit+1); err != nil {
 		return nil, "", err
 	}
 	flows, next = cutFlows(flows, in.Limit)
@@ -52,12 +52,12 @@ func (s *service) newestFlows(ctx context.Context, in *flowsInput) (flows []pers
 }
 
 // sortedFlows reads all flows, because there are not many.
-func (s *service) sortedFlows(ctx context.Context, in *flowsInput) (flows []persistence.Flow, next string, err error) {
+func (h *flowHandler) sortedFlows(ctx context.Context, in *flowsInput) (flows []persistence.Flow, next string, err error) {
 	at, continued, err := in.parseCursor()
 	if err != nil {
 		return nil, "", err
 	}
-	if flows, _, err = s.Store.ListFlows(ctx, 0, 0); err != nil {
+	if flows, _, err = h.store.ListFlows(ctx, 0, 0); err != nil {
 		return nil, "", err
 	}
 	word := strings.ToLower(in.Q)
@@ -105,8 +105,8 @@ func flowsAfter(flows []persistence.Flow, at listCursor) []persistence.Flow {
 func sortedBy(f *persistence.Flow) string { return strings.ToLower(nameOf(f)) + "\n" + f.ID }
 
 // addSummaries adds recent statistics to flows.
-func (s *service) addSummaries(ctx context.Context, flows []wire.Flow) error {
-	now := s.Engine.Now()
+func (h *flowHandler) addSummaries(ctx context.Context, flows []wire.Flow) error {
+	now := h.engine.Now()
 	since := now.Add(-24 * time.Hour).UnixMilli()
 	since -= since % persistence.StatsHour
 	of, ids := make(map[string]*wire.FlowSummary, len(flows)), make([]string, len(flows))
@@ -115,7 +115,7 @@ func (s *service) addSummaries(ctx context.Context, flows []wire.Flow) error {
 		flows[i].Summary = &wire.FlowSummary{Since: wire.Millis(since), Newest: []wire.TaskState{}}
 		of[ids[i]] = flows[i].Summary
 	}
-	rows, err := s.Store.ReadStats(ctx, persistence.StatsFilter{Flows: ids, Width: persistence.StatsHour, From: since, To: now.UnixMilli() + 1})
+	rows, err := h.store.ReadStats(ctx, persistence.StatsFilter{Flows: ids, Width: persistence.StatsHour, From: since, To: now.UnixMilli() + 1})
 	if err != nil {
 		return err
 	}
@@ -127,19 +127,19 @@ func (s *service) addSummaries(ctx context.Context, flows []wire.Flow) error {
 		of[rows[0].Flow].Tasks = toTaskStats(sumOf(rows[:n]))
 		rows = rows[n:]
 	}
-	marks, err := s.Store.NewestOf(ctx, ids, newestTasks)
+	marks, err := h.store.NewestOf(ctx, ids, newestTasks)
 	if err != nil {
 		return err
 	}
 	for _, m := range marks {
 		of[m.Flow].Newest = append(of[m.Flow].Newest, wire.TaskState{ID: m.ID, State: m.Status, CreatedAt: wire.Millis(m.CreatedAt)})
 	}
-	return s.nextByTheClock(ctx, of)
+	return h.nextByTheClock(ctx, of)
 }
 
 // nextByTheClock adds the time when schedules start the next task of each flow.
-func (s *service) nextByTheClock(ctx context.Context, of map[string]*wire.FlowSummary) error {
-	schedules, err := s.Store.ListSchedules(ctx, persistence.ScheduleFilter{Limit: mostSchedules})
+func (h *flowHandler) nextByTheClock(ctx context.Context, of map[string]*wire.FlowSummary) error {
+	schedules, err := h.store.ListSchedules(ctx, persistence.ScheduleFilter{Limit: mostSchedules})
 	if err != nil {
 		return err
 	}

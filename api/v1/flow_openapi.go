@@ -12,16 +12,16 @@ import (
 
 // getOpenAPI returns an OpenAPI document for starting and following tasks of a version, with its
 // declared inputs.
-func (s *service) getOpenAPI(ctx context.Context, in *versionInput) (*bodyResponse[json.RawMessage], error) {
-	f, v, err := in.findVersion(ctx, s)
+func (h *flowHandler) getOpenAPI(ctx context.Context, in *versionInput) (*bodyResponse[json.RawMessage], error) {
+	f, v, err := in.findVersion(ctx, h.catalog)
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := s.inputsOf(ctx, v)
+	inputs, err := h.catalog.inputsOf(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.documentOf(nameOf(f), v.Number, inputs)
+	d, err := h.documentOf(nameOf(f), v.Number, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -46,9 +46,9 @@ func (d openAPIDocument) schemaSection() map[string]any {
 
 // documentOf returns the part of the API's description that concerns tasks of a flow, with the
 // schema of their inputs.
-func (s *service) documentOf(flow string, number int, inputs json.RawMessage) (openAPIDocument, error) {
+func (h *flowHandler) documentOf(flow string, number int, inputs json.RawMessage) (openAPIDocument, error) {
 	var d openAPIDocument
-	if err := json.Unmarshal(s.openAPIJSON(), &d); err != nil {
+	if err := json.Unmarshal(h.router.openAPIJSON(), &d); err != nil {
 		return nil, err
 	}
 	d.infoSection()["title"], d.infoSection()["version"] = flow, strconv.Itoa(number)

@@ -12,42 +12,63 @@ import (
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) flowRoutes() {
-	registerOperation(s, apiOperation{id: "publish-flow", method: http.MethodPut, path: "/v1/flows/{flow}", tag: "flows", created: true, body: s.definitionBody(),
+// flowHandler serves flows: their versions, definitions, checks and trials.
+type flowHandler struct {
+	router  *apiRouter
+	catalog *flowCatalog
+	finder  *taskFinder
+
+	store       api.Store
+	reader      api.Reader
+	engine      engine.Engine
+	limits      flow.Limits
+	checkFunc   func(name string) error
+	checkSecret func(name string) error
+}
+
+// flowCatalog finds flows and versions by the names in a request.
+type flowCatalog struct {
+	store  api.Store
+	reader api.Reader
+}
+
+func (h *flowHandler) addFlowRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "publish-flow", method: http.MethodPut, path: "/v1/flows/{flow}", tag: "flows", created: true, body: h.definitionBody(),
 		summary: "Publish a version",
-		text:    "Makes a definition the newest version of the flow with this slug. The content that the newest version has already changes nothing."}, s.publishAs)
-	registerOperation(s, apiOperation{id: "publish-named-flow", method: http.MethodPost, path: "/v1/flows", tag: "flows", created: true, body: s.definitionBody(),
+		text:    "Makes a definition the newest version of the flow with this slug. The content that the newest version has already changes nothing."}, h.publishAs)
+	registerOperation(rt, apiOperation{id: "publish-named-flow", method: http.MethodPost, path: "/v1/flows", tag: "flows", created: true, body: h.definitionBody(),
 		summary: "Publish a version of the flow that the definition names",
-		text:    "As PUT /v1/flows/{flow}; the slug is sent along or made from the definition's name."}, s.publishFlow)
-	registerOperation(s, apiOperation{id: "validate-definition", method: http.MethodPost, path: "/v1/validate", tag: "flows", body: s.definitionBody(),
-		summary: "Check a definition", text: "Tells all its problems, with their places. Nothing is kept."}, s.validateDefinition)
-	registerOperation(s, apiOperation{id: "list-flows", method: http.MethodGet, path: "/v1/flows", tag: "flows",
+		text:    "As PUT /v1/flows/{flow}; the slug is sent along or made from the definition's name."}, h.publishFlow)
+	registerOperation(rt, apiOperation{id: "validate-definition", method: http.MethodPost, path: "/v1/validate", tag: "flows", body: h.definitionBody(),
+		summary: "Check a definition", text: "Tells all its problems, with their places. Nothing is kept."}, h.validateDefinition)
+	registerOperation(rt, apiOperation{id: "list-flows", method: http.MethodGet, path: "/v1/flows", tag: "flows",
 		summary: "List flows, newest first",
-		text:    "With a summary: how many tasks of each began and ended in the last day, how long they took, the last ones, and when a schedule begins the next."}, s.listFlows)
-	registerOperation(s, apiOperation{id: "get-flow", method: http.MethodGet, path: "/v1/flows/{flow}", tag: "flows",
-		summary: "Read a flow"}, s.getFlow)
-	registerOperation(s, apiOperation{id: "delete-flow", method: http.MethodDelete, path: "/v1/flows/{flow}", tag: "flows",
+		text:    "With a summary: how many tasks of each began and ended in the last day, how long they took, the last ones, and when a schedule begins the next."}, h.listFlows)
+	registerOperation(rt, apiOperation{id: "get-flow", method: http.MethodGet, path: "/v1/flows/{flow}", tag: "flows",
+		summary: "Read a flow"}, h.getFlow)
+	registerOperation(rt, apiOperation{id: "delete-flow", method: http.MethodDelete, path: "/v1/flows/{flow}", tag: "flows",
 		summary: "Delete a flow with its versions",
-		text:    "A flow that has tasks is a conflict (409), unless tasks=true says that they are deleted too: those that have not ended are canceled by force first."}, s.deleteFlow)
-	registerOperation(s, apiOperation{id: "list-versions", method: http.MethodGet, path: "/v1/flows/{flow}/versions", tag: "flows",
-		summary: "List a flow's versions, highest number first"}, s.listVersions)
-	registerOperation(s, apiOperation{id: "get-version", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}", tag: "flows",
-		summary: "Read a version with its definition"}, s.getVersion)
-	registerOperation(s, apiOperation{id: "get-graph", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/graph", tag: "flows",
+		text:    "A flow that has tasks is a conflict (409), unless tasks=true says that they are deleted too: those that have not ended are canceled by force first."}, h.deleteFlow)
+	registerOperation(rt, apiOperation{id: "list-versions", method: http.MethodGet, path: "/v1/flows/{flow}/versions", tag: "flows",
+		summary: "List a flow's versions, highest number first"}, h.listVersions)
+	registerOperation(rt, apiOperation{id: "get-version", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}", tag: "flows",
+		summary: "Read a version with its definition"}, h.getVersion)
+	registerOperation(rt, apiOperation{id: "get-graph", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/graph", tag: "flows",
 		summary: "See the graph of a version",
-		text:    "All nodes, those inside of others and those that the compiler has made among them, and what leads from one to the other. POST /v1/validate?graph=true draws a definition that has not been published, with places in its text."}, s.getGraph)
-	registerOperation(s, apiOperation{id: "get-flow-openapi", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/openapi", tag: "flows",
+		text:    "All nodes, those inside of others and those that the compiler has made among them, and what leads from one to the other. POST /v1/validate?graph=true draws a definition that has not been published, with places in its text."}, h.getGraph)
+	registerOperation(rt, apiOperation{id: "get-flow-openapi", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/openapi", tag: "flows",
 		summary: "Read how tasks of a version are started, as an OpenAPI document",
-		text:    "The part of this description that a client of one flow needs, with the inputs that the version declares as the schema of params: for those who have clients made."}, s.getOpenAPI)
+		text:    "The part of this description that a client of one flow needs, with the inputs that the version declares as the schema of params: for those who have clients made."}, h.getOpenAPI)
 }
 
 // definitionBody describes the two forms of publishing.
-func (s *service) definitionBody() *huma.RequestBody {
-	schemas := s.huma.OpenAPI().Components.Schemas
+func (h *flowHandler) definitionBody() *huma.RequestBody {
+	schemas := h.router.huma.OpenAPI().Components.Schemas
 	definition := &huma.Schema{Type: huma.TypeObject, Description: "the definition itself", AdditionalProperties: true,
 		Required: []string{"nodes"}}
 	envelope := schemas.Schema(reflect.TypeFor[wire.Publish](), true, "")
@@ -63,10 +84,10 @@ type FlowPath struct {
 }
 
 // flowBy finds a flow by its slug, or by its id if no flow has that slug.
-func (s *service) flowBy(ctx context.Context, where, name string) (*persistence.Flow, error) {
-	f, err := s.Store.FlowBySlug(ctx, name)
+func (c *flowCatalog) flowBy(ctx context.Context, where, name string) (*persistence.Flow, error) {
+	f, err := c.store.FlowBySlug(ctx, name)
 	if api.Missing(err) {
-		f, err = s.Store.Flow(ctx, name)
+		f, err = c.store.Flow(ctx, name)
 	}
 	if api.Missing(err) {
 		return nil, newNotFoundError(where, "publish it first, or look for its name at /v1/flows", "there is no flow %.140q", name)
@@ -74,27 +95,27 @@ func (s *service) flowBy(ctx context.Context, where, name string) (*persistence.
 	return f, err
 }
 
-func (s *service) getFlow(ctx context.Context, in *struct{ FlowPath }) (*bodyResponse[wire.Flow], error) {
-	f, err := s.flowBy(ctx, "path.flow", in.Flow)
+func (h *flowHandler) getFlow(ctx context.Context, in *struct{ FlowPath }) (*bodyResponse[wire.Flow], error) {
+	f, err := h.catalog.flowBy(ctx, "path.flow", in.Flow)
 	if err != nil {
 		return nil, err
 	}
 	answer := toFlow(f)
-	v, err := s.Store.FindVersion(ctx, f.ID, 0)
+	v, err := h.store.FindVersion(ctx, f.ID, 0)
 	switch {
 	case api.Missing(err): // no task of it can be started
 		return &bodyResponse[wire.Flow]{answer}, nil
 	case err != nil:
 		return nil, err
 	}
-	answer.Inputs, err = s.inputsOf(ctx, v)
+	answer.Inputs, err = h.catalog.inputsOf(ctx, v)
 	return &bodyResponse[wire.Flow]{answer}, err
 }
 
 // inputsOf returns the schema that a version declares for the inputs of its tasks; nil if it
 // declares none, or cannot be read any more.
-func (s *service) inputsOf(ctx context.Context, v *persistence.Version) (json.RawMessage, error) {
-	plan, err := s.Reader.Plan(ctx, v.ID)
+func (c *flowCatalog) inputsOf(ctx context.Context, v *persistence.Version) (json.RawMessage, error) {
+	plan, err := c.reader.Plan(ctx, v.ID)
 	switch {
 	case errors.Is(err, persistence.ErrUnreadable):
 		return nil, nil
@@ -109,15 +130,15 @@ type deleteFlowInput struct {
 	Tasks bool `query:"tasks" doc:"delete its tasks, too, whatever they are doing"`
 }
 
-func (s *service) deleteFlow(ctx context.Context, in *deleteFlowInput) (*bodyResponse[wire.DeletedFlow], error) {
-	f, err := s.flowBy(ctx, "path.flow", in.Flow)
+func (h *flowHandler) deleteFlow(ctx context.Context, in *deleteFlowInput) (*bodyResponse[wire.DeletedFlow], error) {
+	f, err := h.catalog.flowBy(ctx, "path.flow", in.Flow)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.tasksMayGo(ctx, f, in.Tasks); err != nil {
+	if err := h.tasksMayGo(ctx, f, in.Tasks); err != nil {
 		return nil, err
 	}
-	deleted, err := api.DeleteFlow(ctx, s.Engine, s.Store, f.ID)
+	deleted, err := api.DeleteFlow(ctx, h.engine, h.store, f.ID)
 	if flow.ErrorKindOf(err) == flow.Conflict {
 		return nil, locateError("path.flow", err)
 	}
@@ -129,15 +150,15 @@ func (s *service) deleteFlow(ctx context.Context, in *deleteFlowInput) (*bodyRes
 
 // tasksMayGo returns an error if a flow still has tasks and the request does not allow deleting
 // them.
-func (s *service) tasksMayGo(ctx context.Context, f *persistence.Flow, sure bool) error {
+func (h *flowHandler) tasksMayGo(ctx context.Context, f *persistence.Flow, sure bool) error {
 	if sure {
 		return nil
 	}
-	has, err := s.Store.CountTasks(ctx, persistence.TaskFilter{FlowID: f.ID})
+	has, err := h.store.CountTasks(ctx, persistence.TaskFilter{FlowID: f.ID})
 	if err != nil || has == 0 {
 		return err
 	}
-	open, err := s.Store.CountTasks(ctx, persistence.TaskFilter{FlowID: f.ID, Statuses: api.Unfinished})
+	open, err := h.store.CountTasks(ctx, persistence.TaskFilter{FlowID: f.ID, Statuses: api.Unfinished})
 	if err != nil {
 		return err
 	}
@@ -150,16 +171,16 @@ type versionsInput struct {
 	Paging
 }
 
-func (s *service) listVersions(ctx context.Context, in *versionsInput) (*bodyResponse[wire.Page[wire.Version]], error) {
+func (h *flowHandler) listVersions(ctx context.Context, in *versionsInput) (*bodyResponse[wire.Page[wire.Version]], error) {
 	at, continued, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.flowBy(ctx, "path.flow", in.Flow)
+	f, err := h.catalog.flowBy(ctx, "path.flow", in.Flow)
 	if err != nil {
 		return nil, err
 	}
-	versions, err := s.Store.ListVersions(ctx, f.ID)
+	versions, err := h.store.ListVersions(ctx, f.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +215,7 @@ type versionInput struct {
 }
 
 // findVersion finds the version of the input.
-func (in *versionInput) findVersion(ctx context.Context, s *service) (*persistence.Flow, *persistence.Version, error) {
+func (in *versionInput) findVersion(ctx context.Context, c *flowCatalog) (*persistence.Flow, *persistence.Version, error) {
 	number := 0
 	if in.Version != "latest" {
 		n, err := strconv.Atoi(in.Version)
@@ -203,28 +224,28 @@ func (in *versionInput) findVersion(ctx context.Context, s *service) (*persisten
 		}
 		number = n
 	}
-	f, err := s.flowBy(ctx, "path.flow", in.Flow)
+	f, err := c.flowBy(ctx, "path.flow", in.Flow)
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := s.findVersion(ctx, "path.version", f, number)
+	v, err := c.findVersion(ctx, "path.version", f, number)
 	return f, v, err
 }
 
-func (s *service) getVersion(ctx context.Context, in *versionInput) (*bodyResponse[wire.Version], error) {
-	f, v, err := in.findVersion(ctx, s)
+func (h *flowHandler) getVersion(ctx context.Context, in *versionInput) (*bodyResponse[wire.Version], error) {
+	f, v, err := in.findVersion(ctx, h.catalog)
 	if err != nil {
 		return nil, err
 	}
 	answer := toVersion(f, v)
 	answer.Definition = definitionJSON(v.Definition)
-	answer.Inputs, err = s.inputsOf(ctx, v)
+	answer.Inputs, err = h.catalog.inputsOf(ctx, v)
 	return &bodyResponse[wire.Version]{answer}, err
 }
 
 // findVersion finds a flow's version by its number; 0 is the newest published one.
-func (s *service) findVersion(ctx context.Context, where string, f *persistence.Flow, number int) (*persistence.Version, error) {
-	v, err := s.Store.FindVersion(ctx, f.ID, number)
+func (c *flowCatalog) findVersion(ctx context.Context, where string, f *persistence.Flow, number int) (*persistence.Version, error) {
+	v, err := c.store.FindVersion(ctx, f.ID, number)
 	if !api.Missing(err) {
 		return v, err
 	}

@@ -21,15 +21,15 @@ type forkInput struct {
 
 // forkTask starts a task that reuses the history of another one as far as possible. In a dry run it
 // only reports how far that is.
-func (s *service) forkTask(ctx context.Context, in *forkInput) (*statusResponse[wire.Forked], error) {
-	if err := checkStore(s.Engine, in.Body.DryRun); err != nil {
+func (h *startHandler) forkTask(ctx context.Context, in *forkInput) (*statusResponse[wire.Forked], error) {
+	if err := checkStore(h.engine, in.Body.DryRun); err != nil {
 		return nil, err
 	}
-	row, err := s.Store.Task(ctx, in.Task)
+	row, err := h.store.Task(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	v, err := s.forkVersion(ctx, row, in.Body.Version, in.Body.Newest)
+	v, err := h.forkVersion(ctx, row, in.Body.Version, in.Body.Newest)
 	if err != nil {
 		return nil, err
 	}
@@ -40,29 +40,29 @@ func (s *service) forkTask(ctx context.Context, in *forkInput) (*statusResponse[
 	if err != nil {
 		return nil, err
 	}
-	plan, err := s.Reader.Fork(ctx, in.Task, v.ID, persistence.ForkAt{Node: in.Body.From, Row: in.Body.At})
+	plan, err := h.reader.Fork(ctx, in.Task, v.ID, persistence.ForkAt{Node: in.Body.From, Row: in.Body.At})
 	if err != nil {
 		return nil, forkProblem(in, err)
 	}
 	slug, start := orElse(row.FlowSlug, row.FlowID), plan.Start(v.ID, params, in.Body.Shared)
-	of, err := s.Reader.Plan(ctx, v.ID)
+	of, err := h.reader.Plan(ctx, v.ID)
 	if err != nil {
 		return nil, err
 	}
-	if err := start.Fork.Fit(of, s.Limits.OrDefault()); err != nil {
+	if err := start.Fork.Fit(of, h.limits.OrDefault()); err != nil {
 		return nil, locateError("body.shared", err)
 	}
-	if _, err := start.Fit(of, s.Limits.OrDefault()); err != nil {
+	if _, err := start.Fit(of, h.limits.OrDefault()); err != nil {
 		return nil, startProblem(err, "body.params", slug)
 	}
 	forked := wire.Forked{From: in.Task, Version: v.Number, Keeps: forkSteps(plan.Keeps), Again: forkSteps(plan.Again), KeptSteps: len(plan.Keeps), AgainSteps: len(plan.Again)}
 	if in.Body.DryRun {
-		if forked.Foresight, err = s.simulateStart(ctx, in.Task, start); err != nil {
+		if forked.Foresight, err = h.simulateStart(ctx, in.Task, start); err != nil {
 			return nil, startProblem(err, "body.params", slug)
 		}
 		return &statusResponse[wire.Forked]{http.StatusOK, forked}, nil
 	}
-	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Shared: in.Body.Shared, Labels: schedule.Apart(row.Labels), Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From, ForkRow: in.Body.At})
+	started, err := h.engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Shared: in.Body.Shared, Labels: schedule.Apart(row.Labels), Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From, ForkRow: in.Body.At})
 	if err != nil {
 		return nil, startProblem(err, "body.params", slug)
 	}
@@ -72,8 +72,8 @@ func (s *service) forkTask(ctx context.Context, in *forkInput) (*statusResponse[
 
 // simulateStart returns the predicted course of a task with this start, forked from task or, if
 // that is "", new.
-func (s *service) simulateStart(ctx context.Context, task string, start flow.Start) (*wire.Foresight, error) {
-	told, err := s.Reader.Foresee(ctx, task, start, flow.Env{Now: time.Now().UnixMilli(), Limits: s.Limits.OrDefault()})
+func (h *startHandler) simulateStart(ctx context.Context, task string, start flow.Start) (*wire.Foresight, error) {
+	told, err := h.reader.Foresee(ctx, task, start, flow.Env{Now: time.Now().UnixMilli(), Limits: h.limits.OrDefault()})
 	if err != nil {
 		return nil, err
 	}
@@ -86,31 +86,31 @@ func (s *service) simulateStart(ctx context.Context, task string, start flow.Sta
 }
 
 // checkStart reports whether a task can start, by the same checks as the member that will own it.
-func (s *service) checkStart(ctx context.Context, start flow.Start) error {
-	plan, err := s.Reader.Plan(ctx, start.Version)
+func (h *startHandler) checkStart(ctx context.Context, start flow.Start) error {
+	plan, err := h.reader.Plan(ctx, start.Version)
 	if err == nil {
-		_, err = start.Fit(plan, s.Limits.OrDefault())
+		_, err = start.Fit(plan, h.limits.OrDefault())
 	}
 	return err
 }
 
 // forkVersion returns the version that the new task runs.
-func (s *service) forkVersion(ctx context.Context, row *persistence.TaskRow, number int, newest bool) (*persistence.Version, error) {
+func (h *startHandler) forkVersion(ctx context.Context, row *persistence.TaskRow, number int, newest bool) (*persistence.Version, error) {
 	if newest && number > 0 {
 		return nil, newInvalidError("body.newest", "send one of them", "a task runs version %d or the newest one, not both", number)
 	}
-	f, err := s.flowBy(ctx, "path.task", row.FlowID)
+	f, err := h.catalog.flowBy(ctx, "path.task", row.FlowID)
 	if err != nil {
 		return nil, err
 	}
 	// by its id: clients of PocketFlow may have given several versions the same number
 	if !newest && number == 0 {
-		if v, err := s.Store.Version(ctx, row.VersionID); !api.Missing(err) {
+		if v, err := h.store.Version(ctx, row.VersionID); !api.Missing(err) {
 			return v, err
 		}
 		number = row.VersionNumber
 	}
-	return s.findVersion(ctx, "body.version", f, number)
+	return h.catalog.findVersion(ctx, "body.version", f, number)
 }
 
 func forkProblem(in *forkInput, err error) error {

@@ -9,12 +9,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/show"
 )
 
-func (s *service) getGraph(ctx context.Context, in *versionInput) (*bodyResponse[wire.Graph], error) {
-	f, v, err := in.findVersion(ctx, s)
+func (h *flowHandler) getGraph(ctx context.Context, in *versionInput) (*bodyResponse[wire.Graph], error) {
+	f, v, err := in.findVersion(ctx, h.catalog)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := s.Reader.Plan(ctx, v.ID)
+	plan, err := h.reader.Plan(ctx, v.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -2,32 +2,51 @@ package v1
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/payload"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) historyRoutes() {
-	registerOperation(s, apiOperation{id: "list-events", method: http.MethodGet, path: "/v1/tasks/{task}/events", tag: "history",
-		summary: "Read a task's events, oldest first", text: "The history of a task is its list of events. The id of the last one is where to go on later."}, s.listEvents)
-	registerOperation(s, apiOperation{id: "list-runs", method: http.MethodGet, path: "/v1/tasks/{task}/runs", tag: "history",
+// historyHandler serves what has happened in tasks: events, steps, runs, logs, traces and timelines.
+type historyHandler struct {
+	router    *apiRouter
+	positions *queuePositions
+	feeds     *feedSource
+
+	store     api.Store
+	reader    api.Reader
+	engine    engine.Engine
+	payloads  *payload.Store
+	logger    *slog.Logger
+	heartbeat time.Duration
+	timelines *timelineCache
+}
+
+func (h *historyHandler) addHistoryRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "list-events", method: http.MethodGet, path: "/v1/tasks/{task}/events", tag: "history",
+		summary: "Read a task's events, oldest first", text: "The history of a task is its list of events. The id of the last one is where to go on later."}, h.listEvents)
+	registerOperation(rt, apiOperation{id: "list-runs", method: http.MethodGet, path: "/v1/tasks/{task}/runs", tag: "history",
 		summary: "Read a task's attempts and steps, in order of their beginning",
-		text:    "Of a long history a page of those that are picked may be shorter than asked for, or empty, while next leads on."}, s.listRuns)
-	registerOperation(s, apiOperation{id: "get-waiting", method: http.MethodGet, path: "/v1/tasks/{task}/waiting", tag: "history",
-		summary: "Why is it waiting?", text: "Of a step with many units the first ones are named."}, s.listWaits)
-	registerOperation(s, apiOperation{id: "stream-events", method: http.MethodGet, path: "/v1/tasks/{task}/stream", tag: "history",
+		text:    "Of a long history a page of those that are picked may be shorter than asked for, or empty, while next leads on."}, h.listRuns)
+	registerOperation(rt, apiOperation{id: "get-waiting", method: http.MethodGet, path: "/v1/tasks/{task}/waiting", tag: "history",
+		summary: "Why is it waiting?", text: "Of a step with many units the first ones are named."}, h.listWaits)
+	registerOperation(rt, apiOperation{id: "stream-events", method: http.MethodGet, path: "/v1/tasks/{task}/stream", tag: "history",
 		summary: "Follow a task's events",
 		text: "Server-sent events: each message is an event, its id the place to go on from (Last-Event-ID). " +
-			"The last message has the type end and says how the task ended; after it a client should close the stream. Comments show that a silent stream is alive."}, s.streamTask)
-	s.describeStream("/v1/tasks/{task}/stream", "OK; data of each message is an Event, of the message with the type end an End", refTo[wire.Event])
+			"The last message has the type end and says how the task ended; after it a client should close the stream. Comments show that a silent stream is alive."}, h.streamTask)
+	h.describeStream("/v1/tasks/{task}/stream", "OK; data of each message is an Event, of the message with the type end an End", refTo[wire.Event])
 }
 
 // parsePosition parses the id of an event, or the number of a row, which stands for the end of that
@@ -52,37 +71,37 @@ type eventsInput struct {
 	Limit  int      `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"how many items at most"`
 }
 
-func (s *service) listEvents(ctx context.Context, in *eventsInput) (*bodyResponse[wire.Page[wire.Event]], error) {
+func (h *historyHandler) listEvents(ctx context.Context, in *eventsInput) (*bodyResponse[wire.Page[wire.Event]], error) {
 	from, err := parsePosition("query.after", in.After)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Store.Task(ctx, in.Task); err != nil {
+	if _, err := h.store.Task(ctx, in.Task); err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	page, err := s.eventPage(ctx, in, from)
+	page, err := h.eventPage(ctx, in, from)
 	if err != nil {
 		return nil, err
 	}
 	for i := range page.Items {
-		in.cutValues(s.Payloads, &page.Items[i].Input, &page.Items[i].Output, &page.Items[i].Details, &page.Items[i].Params)
+		in.cutValues(h.payloads, &page.Items[i].Input, &page.Items[i].Output, &page.Items[i].Details, &page.Items[i].Params)
 	}
 	return &bodyResponse[wire.Page[wire.Event]]{*page}, nil
 }
 
 // eventPage returns a page in the requested order.
-func (s *service) eventPage(ctx context.Context, in *eventsInput, from stream.Position) (*wire.Page[wire.Event], error) {
+func (h *historyHandler) eventPage(ctx context.Context, in *eventsInput, from stream.Position) (*wire.Page[wire.Event], error) {
 	switch {
 	case in.Order == "desc" && in.After != "":
 		return nil, newInvalidError("query.after", "send before, or order=asc", "the newest first go back from an event")
 	case in.Order != "desc" && in.Before != "":
 		return nil, newInvalidError("query.before", "send after, or order=desc", "the oldest first go on from an event")
 	case in.Order == "desc":
-		return s.eventsBefore(ctx, in)
+		return h.eventsBefore(ctx, in)
 	case !in.wantsAll():
-		return s.eventsPicked(ctx, in, from)
+		return h.eventsPicked(ctx, in, from)
 	}
-	items, more, err := s.eventsAfter(ctx, in.Task, from, in.Limit)
+	items, more, err := h.eventsAfter(ctx, in.Task, from, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +119,11 @@ const pageBytes = 4 << 20
 var part = persistence.Part{Rows: 50, Bytes: pageBytes}
 
 // eventsAfter returns one page. Large events make it shorter than requested.
-func (s *service) eventsAfter(ctx context.Context, task string, from stream.Position, limit int) (items []wire.Event, more bool, err error) {
+func (h *historyHandler) eventsAfter(ctx context.Context, task string, from stream.Position, limit int) (items []wire.Event, more bool, err error) {
 	items = []wire.Event{}
 	size := 0
 	for after := from.Since(); ; {
-		rows, err := s.Store.Rows(ctx, task, after, part)
+		rows, err := h.store.Rows(ctx, task, after, part)
 		if err != nil {
 			return nil, false, err
 		}
@@ -181,7 +200,7 @@ const (
 	runsLooked  = 500
 )
 
-func (s *service) listRuns(ctx context.Context, in *runsInput) (*bodyResponse[wire.Page[wire.Run]], error) {
+func (h *historyHandler) listRuns(ctx context.Context, in *runsInput) (*bodyResponse[wire.Page[wire.Run]], error) {
 	after, err := in.parseHistoryCursor()
 	if err != nil {
 		return nil, err
@@ -192,7 +211,7 @@ func (s *service) listRuns(ctx context.Context, in *runsInput) (*bodyResponse[wi
 		most = runsLooked
 	}
 	for range partsLooked {
-		runs, err := s.Reader.Runs(ctx, in.Task, at, most, pageBytes)
+		runs, err := h.reader.Runs(ctx, in.Task, at, most, pageBytes)
 		if err != nil {
 			return nil, noTask(in.Task, err)
 		}
@@ -205,7 +224,7 @@ func (s *service) listRuns(ctx context.Context, in *runsInput) (*bodyResponse[wi
 				return &bodyResponse[wire.Page[wire.Run]]{page}, nil
 			}
 			run := toRun(in.Task, &runs.Runs[i])
-			in.cutValues(s.Payloads, &run.Input, &run.Output, &run.Details)
+			in.cutValues(h.payloads, &run.Input, &run.Output, &run.Details)
 			page.Items, at = append(page.Items, run), runs.Places[i]
 		}
 		if !runs.More {
@@ -231,8 +250,8 @@ func toRun(task string, r *flow.NodeRun) wire.Run {
 	return run
 }
 
-func (s *service) listWaits(ctx context.Context, in *struct{ TaskPath }) (*bodyResponse[wire.Waiting], error) {
-	view, err := s.Reader.View(ctx, in.Task)
+func (h *historyHandler) listWaits(ctx context.Context, in *struct{ TaskPath }) (*bodyResponse[wire.Waiting], error) {
+	view, err := h.reader.View(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
@@ -240,17 +259,17 @@ func (s *service) listWaits(ctx context.Context, in *struct{ TaskPath }) (*bodyR
 	for _, w := range flow.Waiting(view.State) {
 		answer.Waits = append(answer.Waits, toWait(in.Task, &w))
 	}
-	if err := s.inLine(ctx, in.Task, answer.Waits); err != nil {
+	if err := h.positions.inLine(ctx, in.Task, answer.Waits); err != nil {
 		return nil, err
 	}
 	return &bodyResponse[wire.Waiting]{answer}, nil
 }
 
 // describeStream adds the description of a stream, which the framework cannot derive.
-func (s *service) describeStream(path, text string, message func(huma.Registry) *huma.Schema) {
-	schemas := s.huma.OpenAPI().Components.Schemas
+func (h *historyHandler) describeStream(path, text string, message func(huma.Registry) *huma.Schema) {
+	schemas := h.router.huma.OpenAPI().Components.Schemas
 	end := refTo[wire.End](schemas)
-	s.huma.OpenAPI().Paths[path].Get.Responses["200"] = &huma.Response{
+	h.router.huma.OpenAPI().Paths[path].Get.Responses["200"] = &huma.Response{
 		Description: text,
 		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{AnyOf: []*huma.Schema{message(schemas), end}}}},
 	}

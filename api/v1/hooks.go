@@ -6,30 +6,46 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/hook"
+	"github.com/troupe-engine/troupe/internal/bounded"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 // Routes to manage hooks. Deliveries to them are handled in deliver.go.
 
-func (s *service) hookRoutes() {
-	registerOperation(s, apiOperation{id: "list-hooks", method: http.MethodGet, path: "/v1/hooks", tag: "hooks",
-		summary: "List hooks, in order of name"}, s.listHooks)
-	registerOperation(s, apiOperation{id: "get-hook", method: http.MethodGet, path: "/v1/hooks/{hook}", tag: "hooks",
-		summary: "Read a hook, without its secret"}, s.getHook)
-	registerOperation(s, apiOperation{id: "set-hook", method: http.MethodPut, path: "/v1/hooks/{hook}", tag: "hooks", created: true,
+// hookHandler serves hooks and the deliveries to them.
+type hookHandler struct {
+	router  *apiRouter
+	catalog *flowCatalog
+
+	store    api.Store
+	reader   api.Reader
+	engine   engine.Engine
+	logger   *slog.Logger
+	hooks    compiledHooks
+	refusals bounded.Once // reasons for which deliveries were rejected
+}
+
+func (hh *hookHandler) addHookRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "list-hooks", method: http.MethodGet, path: "/v1/hooks", tag: "hooks",
+		summary: "List hooks, in order of name"}, hh.listHooks)
+	registerOperation(rt, apiOperation{id: "get-hook", method: http.MethodGet, path: "/v1/hooks/{hook}", tag: "hooks",
+		summary: "Read a hook, without its secret"}, hh.getHook)
+	registerOperation(rt, apiOperation{id: "set-hook", method: http.MethodPut, path: "/v1/hooks/{hook}", tag: "hooks", created: true,
 		summary: "Make a hook, or change it",
-		text:    "All its settings are replaced, but for the secret, which stays unless another one is sent or asked for. The one before stays valid for keep_ms. A secret is never answered, but for one that is made, in the answer that tells of it."}, s.setHook)
-	registerOperation(s, apiOperation{id: "delete-hook", method: http.MethodDelete, path: "/v1/hooks/{hook}", tag: "hooks",
-		summary: "Delete a hook, and tell what it was"}, s.deleteHook)
-	s.deliveryRoute()
+		text:    "All its settings are replaced, but for the secret, which stays unless another one is sent or asked for. The one before stays valid for keep_ms. A secret is never answered, but for one that is made, in the answer that tells of it."}, hh.setHook)
+	registerOperation(rt, apiOperation{id: "delete-hook", method: http.MethodDelete, path: "/v1/hooks/{hook}", tag: "hooks",
+		summary: "Delete a hook, and tell what it was"}, hh.deleteHook)
+	hh.addDeliveryRoute(rt)
 }
 
 // HookPath identifies a hook.
@@ -39,27 +55,27 @@ type HookPath struct {
 
 var hookName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-func (s *service) hookBy(ctx context.Context, name string) (*persistence.Hook, error) {
-	h, err := s.Store.Hook(ctx, name)
+func (hh *hookHandler) hookBy(ctx context.Context, name string) (*persistence.Hook, error) {
+	h, err := hh.store.Hook(ctx, name)
 	if api.Missing(err) {
 		return nil, newNotFoundError("path.hook", "GET /v1/hooks lists them", "there is no hook %.80q", name)
 	}
 	return h, err
 }
 
-func (s *service) listHooks(ctx context.Context, in *struct{ Paging }) (*bodyResponse[wire.Page[wire.Hook]], error) {
+func (hh *hookHandler) listHooks(ctx context.Context, in *struct{ Paging }) (*bodyResponse[wire.Page[wire.Hook]], error) {
 	at, _, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := s.Store.ListHooks(ctx, at.name, in.Limit+1)
+	hooks, err := hh.store.ListHooks(ctx, at.name, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
 	hooks, more := cutPage(hooks, in.Limit)
 	page := wire.Page[wire.Hook]{Items: make([]wire.Hook, len(hooks))}
 	for i := range hooks {
-		if page.Items[i], err = s.toHook(&hooks[i]); err != nil {
+		if page.Items[i], err = hh.toHook(&hooks[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -69,24 +85,24 @@ func (s *service) listHooks(ctx context.Context, in *struct{ Paging }) (*bodyRes
 	return &bodyResponse[wire.Page[wire.Hook]]{page}, nil
 }
 
-func (s *service) getHook(ctx context.Context, in *HookPath) (*bodyResponse[wire.Hook], error) {
-	h, err := s.hookBy(ctx, in.Hook)
+func (hh *hookHandler) getHook(ctx context.Context, in *HookPath) (*bodyResponse[wire.Hook], error) {
+	h, err := hh.hookBy(ctx, in.Hook)
 	if err != nil {
 		return nil, err
 	}
-	shown, err := s.toHook(h)
+	shown, err := hh.toHook(h)
 	return &bodyResponse[wire.Hook]{shown}, err
 }
 
-func (s *service) deleteHook(ctx context.Context, in *HookPath) (*bodyResponse[wire.Hook], error) {
-	h, err := s.hookBy(ctx, in.Hook)
+func (hh *hookHandler) deleteHook(ctx context.Context, in *HookPath) (*bodyResponse[wire.Hook], error) {
+	h, err := hh.hookBy(ctx, in.Hook)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Store.DeleteHook(ctx, in.Hook); err != nil && !api.Missing(err) {
+	if err := hh.store.DeleteHook(ctx, in.Hook); err != nil && !api.Missing(err) {
 		return nil, err
 	}
-	shown, err := s.toHook(h)
+	shown, err := hh.toHook(h)
 	return &bodyResponse[wire.Hook]{shown}, err
 }
 
@@ -95,16 +111,16 @@ type setHookInput struct {
 	Body wire.SetHook
 }
 
-func (s *service) setHook(ctx context.Context, in *setHookInput) (*statusResponse[wire.HookSet], error) {
+func (hh *hookHandler) setHook(ctx context.Context, in *setHookInput) (*statusResponse[wire.HookSet], error) {
 	if !hookName.MatchString(in.Hook) {
 		return nil, newInvalidError("path.hook", "a name begins with a letter or digit and has up to 64 of a-z, 0-9, '.', '_' and '-'", "%.80q is no name for a hook", in.Hook)
 	}
-	settings, err := s.checkHook(ctx, &in.Body)
+	settings, err := hh.checkHook(ctx, &in.Body)
 	if err != nil {
 		return nil, err
 	}
 	for range hookTries {
-		h, made, err := s.putHook(ctx, in, settings)
+		h, made, err := hh.putHook(ctx, in, settings)
 		switch {
 		case errors.Is(err, persistence.ErrStale) && in.Body.Revision > 0:
 			return nil, newRevisionConflict()
@@ -113,7 +129,7 @@ func (s *service) setHook(ctx context.Context, in *setHookInput) (*statusRespons
 		case err != nil:
 			return nil, err
 		}
-		shown, err := s.toHook(h)
+		shown, err := hh.toHook(h)
 		return &statusResponse[wire.HookSet]{statusOf(h.Revision == 1), wire.HookSet{Hook: shown, Created: h.Revision == 1, Secret: made}}, err
 	}
 	return nil, flow.Errorf(flow.Busy, "the hook %s is being changed by many at once: try again", in.Hook)
@@ -124,9 +140,9 @@ const hookTries = 10
 
 // putHook changes a hook as it is now. It returns ErrStale if the hook has changed since it was
 // read, or since the revision that was sent.
-func (s *service) putHook(ctx context.Context, in *setHookInput, settings []byte) (h *persistence.Hook, made string, err error) {
-	h, err = s.Store.Hook(ctx, in.Hook)
-	now := s.Engine.Now().UnixMilli()
+func (hh *hookHandler) putHook(ctx context.Context, in *setHookInput, settings []byte) (h *persistence.Hook, made string, err error) {
+	h, err = hh.store.Hook(ctx, in.Hook)
+	now := hh.engine.Now().UnixMilli()
 	switch {
 	case api.Missing(err):
 		h = &persistence.Hook{Name: in.Hook, CreatedAt: now}
@@ -141,7 +157,7 @@ func (s *service) putHook(ctx context.Context, in *setHookInput, settings []byte
 	if h.Secrets, made, err = secretsOf(h.Secrets, &in.Body, now); err != nil {
 		return nil, "", err
 	}
-	return h, made, s.Store.PutHook(ctx, *h)
+	return h, made, hh.store.PutHook(ctx, *h)
 }
 
 func newRevisionConflict() error {
@@ -150,14 +166,14 @@ func newRevisionConflict() error {
 }
 
 // checkHook rejects settings that no delivery could use.
-func (s *service) checkHook(ctx context.Context, in *wire.SetHook) ([]byte, error) {
+func (hh *hookHandler) checkHook(ctx context.Context, in *wire.SetHook) ([]byte, error) {
 	settings := hook.Settings(in.HookSettings)
 	compiled, err := hook.Compile(settings)
 	if err != nil {
 		return nil, err
 	}
 	if in.Flow != "" {
-		if err := s.checkHookFlow(ctx, compiled); err != nil {
+		if err := hh.checkHookFlow(ctx, compiled); err != nil {
 			return nil, err
 		}
 	}
@@ -168,16 +184,16 @@ func (s *service) checkHook(ctx context.Context, in *wire.SetHook) ([]byte, erro
 }
 
 // checkHookFlow checks that the flow exists and accepts the params that the hook starts it with.
-func (s *service) checkHookFlow(ctx context.Context, h *hook.Hook) error {
-	f, err := s.flowBy(ctx, "body.flow", h.Flow)
+func (hh *hookHandler) checkHookFlow(ctx context.Context, h *hook.Hook) error {
+	f, err := hh.catalog.flowBy(ctx, "body.flow", h.Flow)
 	if err != nil || h.Signal != "" {
 		return err
 	}
-	v, err := s.findVersion(ctx, "body.version", f, h.Version)
+	v, err := hh.catalog.findVersion(ctx, "body.version", f, h.Version)
 	if err != nil {
 		return err
 	}
-	plan, err := s.Reader.Plan(ctx, v.ID)
+	plan, err := hh.reader.Plan(ctx, v.ID)
 	if err != nil {
 		return err
 	}
@@ -207,7 +223,7 @@ func secretsOf(before []persistence.HookSecret, in *wire.SetHook, now int64) (af
 	return after, made, nil
 }
 
-func (s *service) toHook(h *persistence.Hook) (wire.Hook, error) {
+func (hh *hookHandler) toHook(h *persistence.Hook) (wire.Hook, error) {
 	var settings hook.Settings
 	if err := json.Unmarshal(h.Settings, &settings); err != nil {
 		return wire.Hook{}, err
@@ -215,7 +231,7 @@ func (s *service) toHook(h *persistence.Hook) (wire.Hook, error) {
 	shown := wire.Hook{Name: h.Name, HookSettings: wire.HookSettings(settings), Disabled: h.Disabled, Path: "/v1/hooks/" + h.Name,
 		Revision: h.Revision, CreatedAt: wire.Millis(h.CreatedAt), UpdatedAt: wire.Millis(h.UpdatedAt)}
 	for _, secret := range h.Secrets {
-		if secret.Until > s.Engine.Now().UnixMilli() {
+		if secret.Until > hh.engine.Now().UnixMilli() {
 			shown.OldSecretUntil = wire.Millis(secret.Until)
 		}
 	}

@@ -14,18 +14,29 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) jobRoutes() {
-	registerOperation(s, apiOperation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs",
+// jobHandler serves jobs, their reports and their queues.
+type jobHandler struct {
+	router  *apiRouter
+	workers *workerHandler
+
+	member api.Member
+	store  api.Store
+	reader api.Reader
+	engine engine.Engine
+}
+
+func (h *jobHandler) addJobRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs",
 		summary: "List the jobs in the queue, the longest waiting first",
-		text:    "A job is there until it ends. One that a waiting poll gets as it begins comes there when its worker notes or prolongs something of it, or when it is returned."}, s.listJobs)
-	registerOperation(s, apiOperation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs",
-		summary: "Read a job", text: "Its state is told from the journal of its task, also long after it ended."}, s.getJob)
-	registerOperation(s, apiOperation{id: "get-log", method: http.MethodGet, path: "/v1/jobs/{job}/log", tag: "jobs",
-		summary: "Read what a job has printed", text: "Runs that have a log say so. Of one that goes on it is what its worker has sent so far."}, s.getLog)
-	registerOperation(s, apiOperation{id: "release-job", method: http.MethodPost, path: "/v1/jobs/{job}/release", tag: "jobs",
-		summary: "Give a claimed job back", text: "Other pollers get it at once. It is answered with the job as it is then; one that is not claimed with that token (any longer) stays as it is."}, s.releaseJob)
-	registerOperation(s, apiOperation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "jobs",
-		summary: "How long are the queues?", text: "Those that are not empty, in order of service."}, s.listQueues)
+		text:    "A job is there until it ends. One that a waiting poll gets as it begins comes there when its worker notes or prolongs something of it, or when it is returned."}, h.listJobs)
+	registerOperation(rt, apiOperation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs",
+		summary: "Read a job", text: "Its state is told from the journal of its task, also long after it ended."}, h.getJob)
+	registerOperation(rt, apiOperation{id: "get-log", method: http.MethodGet, path: "/v1/jobs/{job}/log", tag: "jobs",
+		summary: "Read what a job has printed", text: "Runs that have a log say so. Of one that goes on it is what its worker has sent so far."}, h.getLog)
+	registerOperation(rt, apiOperation{id: "release-job", method: http.MethodPost, path: "/v1/jobs/{job}/release", tag: "jobs",
+		summary: "Give a claimed job back", text: "Other pollers get it at once. It is answered with the job as it is then; one that is not claimed with that token (any longer) stays as it is."}, h.releaseJob)
+	registerOperation(rt, apiOperation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "jobs",
+		summary: "How long are the queues?", text: "Those that are not empty, in order of service."}, h.listQueues)
 }
 
 type listJobsInput struct {
@@ -33,18 +44,18 @@ type listJobsInput struct {
 	Service []string `query:"service,explode" maxItems:"100" doc:"only jobs of these services"`
 }
 
-func (s *service) listJobs(ctx context.Context, in *listJobsInput) (*bodyResponse[wire.Page[wire.WaitingJob]], error) {
+func (h *jobHandler) listJobs(ctx context.Context, in *listJobsInput) (*bodyResponse[wire.Page[wire.WaitingJob]], error) {
 	at, _, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Store.QueueRows(ctx, in.Service, at.at, at.name, in.Limit+1)
+	rows, err := h.store.QueueRows(ctx, in.Service, at.at, at.name, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
 	rows, more := cutPage(rows, in.Limit)
 	page := wire.Page[wire.WaitingJob]{}
-	if page.Items, err = s.waitingJobs(ctx, rows); err != nil {
+	if page.Items, err = h.waitingJobs(ctx, rows); err != nil {
 		return nil, err
 	}
 	if more {
@@ -56,8 +67,8 @@ func (s *service) listJobs(ctx context.Context, in *listJobsInput) (*bodyRespons
 
 // waitingJobs adds to queue rows which workers hold the jobs. Jobs that have ended since the rows
 // were read are left out.
-func (s *service) waitingJobs(ctx context.Context, rows []persistence.QueueRow) ([]wire.WaitingJob, error) {
-	workers, err := s.workersOf(ctx, rows)
+func (h *jobHandler) waitingJobs(ctx context.Context, rows []persistence.QueueRow) ([]wire.WaitingJob, error) {
+	workers, err := h.workersOf(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -77,13 +88,13 @@ func (s *service) waitingJobs(ctx context.Context, rows []persistence.QueueRow) 
 }
 
 // workersOf returns the worker of each job; "" if it has none.
-func (s *service) workersOf(ctx context.Context, rows []persistence.QueueRow) (map[string]string, error) {
+func (h *jobHandler) workersOf(ctx context.Context, rows []persistence.QueueRow) (map[string]string, error) {
 	jobs := map[string][]string{}
 	for _, row := range rows {
 		jobs[row.Task] = append(jobs[row.Task], row.JobID)
 	}
 	workers := map[string]string{}
-	err := s.Reader.Each(ctx, slices.Sorted(maps.Keys(jobs)), func(v *persistence.View) error {
+	err := h.reader.Each(ctx, slices.Sorted(maps.Keys(jobs)), func(v *persistence.View) error {
 		for _, job := range jobs[v.ID] {
 			if _, address, err := flow.ParseJobID(job); err == nil {
 				if live := v.State.Live(address); live != nil {
@@ -101,8 +112,8 @@ type JobPath struct {
 	Job string `path:"job" maxLength:"20000" doc:"id of the job; also as pollers know it"`
 }
 
-func (s *service) getJob(ctx context.Context, in *JobPath) (*bodyResponse[wire.Job], error) {
-	task, r, err := s.findJob(ctx, in.Job)
+func (h *jobHandler) getJob(ctx context.Context, in *JobPath) (*bodyResponse[wire.Job], error) {
+	task, r, err := h.findJob(ctx, in.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -122,36 +133,36 @@ type releaseInput struct {
 	Body wire.Release
 }
 
-func (s *service) releaseJob(ctx context.Context, in *releaseInput) (*bodyResponse[wire.Job], error) {
-	task, r, err := s.findJob(ctx, in.Job)
+func (h *jobHandler) releaseJob(ctx context.Context, in *releaseInput) (*bodyResponse[wire.Job], error) {
+	task, r, err := h.findJob(ctx, in.Job)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Engine.Do(ctx, engine.Order{Task: task, Command: flow.GiveBack{Address: r.Address, Token: in.Body.Token}}); err != nil {
+	if _, err := h.engine.Do(ctx, engine.Order{Task: task, Command: flow.GiveBack{Address: r.Address, Token: in.Body.Token}}); err != nil {
 		return nil, locateError("path.job", err)
 	}
-	return s.getJob(ctx, &in.JobPath)
+	return h.getJob(ctx, &in.JobPath)
 }
 
 // findJob finds a job's attempt in the history of its task.
-func (s *service) findJob(ctx context.Context, id string) (task string, r *flow.NodeRun, err error) {
+func (h *jobHandler) findJob(ctx context.Context, id string) (task string, r *flow.NodeRun, err error) {
 	task, address, err := parseJob(id)
 	if err != nil {
 		return "", nil, noJob(id)
 	}
-	r, err = s.Reader.Run(ctx, task, address)
+	r, err = h.reader.Run(ctx, task, address)
 	if api.Missing(err) || err == nil && r.Kind != flow.RunAttempt {
 		return "", nil, noJob(id)
 	}
 	return task, r, err
 }
 
-func (s *service) getLog(ctx context.Context, in *JobPath) (*bodyResponse[wire.Log], error) {
-	task, r, err := s.findJob(ctx, in.Job)
+func (h *jobHandler) getLog(ctx context.Context, in *JobPath) (*bodyResponse[wire.Log], error) {
+	task, r, err := h.findJob(ctx, in.Job)
 	if err != nil {
 		return nil, err
 	}
-	content, err := api.LogText(ctx, s.Store, task, flow.JobID(task, r.Address))
+	content, err := api.LogText(ctx, h.store, task, flow.JobID(task, r.Address))
 	if err != nil {
 		return nil, err
 	}

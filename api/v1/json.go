@@ -35,16 +35,16 @@ func marshalBody(w io.Writer, v any) error {
 }
 
 // checkPayloads checks that the values which an answer refers to exist.
-func (s *service) checkPayloads(answer any) error {
+func (rt *apiRouter) checkPayloads(answer any) error {
 	told := reflect.Indirect(reflect.ValueOf(answer))
-	if s.Payloads == nil || told.Kind() != reflect.Struct {
+	if rt.payloads == nil || told.Kind() != reflect.Struct {
 		return nil
 	}
 	body := told.FieldByName("Body")
 	if !body.IsValid() || body.Kind() == reflect.Func {
 		return nil
 	}
-	return printer.Check(body.Interface(), s.Payloads)
+	return printer.Check(body.Interface(), rt.payloads)
 }
 
 func unmarshalBody(b []byte, to any) error {

@@ -14,15 +14,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) logRoutes() {
-	registerOperation(s, apiOperation{id: "list-logs", method: http.MethodGet, path: "/v1/tasks/{task}/logs", tag: "history",
+func (h *historyHandler) addLogRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "list-logs", method: http.MethodGet, path: "/v1/tasks/{task}/logs", tag: "history",
 		summary: "Read what a task's attempts have printed",
-		text:    "In the order in which it was stored, also while they run. A page may be shorter than asked for, or empty, and still have a next one."}, s.listLogs)
-	registerOperation(s, apiOperation{id: "stream-logs", method: http.MethodGet, path: "/v1/tasks/{task}/logs/stream", tag: "history",
+		text:    "In the order in which it was stored, also while they run. A page may be shorter than asked for, or empty, and still have a next one."}, h.listLogs)
+	registerOperation(rt, apiOperation{id: "stream-logs", method: http.MethodGet, path: "/v1/tasks/{task}/logs/stream", tag: "history",
 		summary: "Follow what a task's attempts print",
 		text: "Server-sent events, from any member: each message is a line, its id the place to go on from (Last-Event-ID). Lines come about a second after they were printed, at most. " +
-			"The last message has the type end and says how the task ended; after it a client should close the stream."}, s.streamLogs)
-	s.describeStream("/v1/tasks/{task}/logs/stream", "OK; data of each message is a LogEntry, of the message with the type end an End", refTo[wire.LogEntry])
+			"The last message has the type end and says how the task ended; after it a client should close the stream."}, h.streamLogs)
+	h.describeStream("/v1/tasks/{task}/logs/stream", "OK; data of each message is a LogEntry, of the message with the type end an End", refTo[wire.LogEntry])
 }
 
 // LogPick selects lines. Absent fields match everything.
@@ -44,12 +44,12 @@ type logsInput struct {
 // logReads bounds the reads of the store for one page, if few lines match.
 const logReads = 16
 
-func (s *service) listLogs(ctx context.Context, in *logsInput) (*bodyResponse[wire.Page[wire.LogEntry]], error) {
+func (h *historyHandler) listLogs(ctx context.Context, in *logsInput) (*bodyResponse[wire.Page[wire.LogEntry]], error) {
 	from, err := parsePosition("query.after", in.After)
 	if err != nil {
 		return nil, err
 	}
-	lines, err := s.logLines(ctx, &in.LogPick, from)
+	lines, err := h.logLines(ctx, &in.LogPick, from)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ type streamLogsInput struct {
 }
 
 // streamLogs returns an error before it starts the stream if there is no such task.
-func (s *service) streamLogs(ctx context.Context, in *streamLogsInput) (*huma.StreamResponse, error) {
+func (h *historyHandler) streamLogs(ctx context.Context, in *streamLogsInput) (*huma.StreamResponse, error) {
 	where, text := "query.after", in.After
 	if in.LastEventID != "" {
 		where, text = "header.Last-Event-ID", in.LastEventID
@@ -98,16 +98,16 @@ func (s *service) streamLogs(ctx context.Context, in *streamLogsInput) (*huma.St
 	if err != nil {
 		return nil, err
 	}
-	lines, err := s.logLines(ctx, &in.LogPick, from)
+	lines, err := h.logLines(ctx, &in.LogPick, from)
 	if err != nil {
 		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		x := c.Context().Value(exchangeKey{}).(httpExchange)
-		st := &eventFeed{s: s, task: in.Task}
-		_, err := stream.ServeSSE(x.w, x.r, s.Heartbeat, func(ctx context.Context, to stream.Listener) error { return st.streamLogs(ctx, to, lines) })
+		st := &eventFeed{source: h.feeds, task: in.Task}
+		_, err := stream.ServeSSE(x.w, x.r, h.heartbeat, func(ctx context.Context, to stream.Listener) error { return st.streamLogs(ctx, to, lines) })
 		if err != nil {
-			s.Logger.Error("a stream of logs broke off", "error", err, "task", in.Task, "request", api.RequestID(c.Context()))
+			h.logger.Error("a stream of logs broke off", "error", err, "task", in.Task, "request", api.RequestID(c.Context()))
 		}
 	}}, nil
 }
@@ -127,7 +127,7 @@ func (st *eventFeed) streamLogs(ctx context.Context, to stream.Listener, lines *
 		return st.noteTrouble(ctx, to, err)
 	}
 	over := func(ctx context.Context) (bool, error) {
-		task, err := st.s.Store.Task(ctx, st.task)
+		task, err := st.source.store.Task(ctx, st.task)
 		return err == nil && flow.TaskStatus(task.Status).Ended(), err
 	}
 	err := api.FollowLog(ctx, &lines.LogReader, over, troubled, func(parts []api.LogPart) error {
@@ -156,8 +156,8 @@ type logLines struct {
 	from stream.Position
 }
 
-func (s *service) logLines(ctx context.Context, pick *LogPick, from stream.Position) (*logLines, error) {
-	if _, err := s.Store.Task(ctx, pick.Task); err != nil {
+func (h *historyHandler) logLines(ctx context.Context, pick *LogPick, from stream.Position) (*logLines, error) {
+	if _, err := h.store.Task(ctx, pick.Task); err != nil {
 		return nil, noTask(pick.Task, err)
 	}
 	f := persistence.LogFilter{Task: pick.Task, After: from.Since()}
@@ -168,7 +168,7 @@ func (s *service) logLines(ctx context.Context, pick *LogPick, from stream.Posit
 		}
 		f.Job = flow.JobID(task, at)
 	}
-	return &logLines{LogReader: api.LogReader{Store: s.Store, Filter: f}, pick: *pick, from: from}, nil
+	return &logLines{LogReader: api.LogReader{Store: h.store, Filter: f}, pick: *pick, from: from}, nil
 }
 
 // matchingEntries returns the lines of parts that match.

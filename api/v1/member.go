@@ -7,22 +7,23 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-func (s *service) memberRoutes() {
-	registerOperation(s, apiOperation{id: "get-info", method: http.MethodGet, path: "/v1/info", tag: "member",
-		summary: "With whom am I speaking?"}, s.getInfo)
-	registerOperation(s, apiOperation{id: "get-settings", method: http.MethodGet, path: "/v1/settings", tag: "member",
+func (h *clusterHandler) addMemberRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "get-info", method: http.MethodGet, path: "/v1/info", tag: "member",
+		summary: "With whom am I speaking?"}, h.getInfo)
+	registerOperation(rt, apiOperation{id: "get-settings", method: http.MethodGet, path: "/v1/settings", tag: "member",
 		summary: "What was this member configured with?",
-		text:    "Of the member that answers, as it holds, with defaults, and without secrets."}, s.getSettings)
+		text:    "Of the member that answers, as it holds, with defaults, and without secrets."}, h.getSettings)
 }
 
-func (s *service) getInfo(context.Context, *struct{}) (*bodyResponse[wire.Info], error) {
-	return &bodyResponse[wire.Info]{wire.Info{Version: s.Version, Store: s.StoreKind, Member: s.Name, Now: wire.Time{Time: s.Engine.Now()},
-		TraceURL: s.TraceURL, LogURL: s.LogURL}}, nil
+func (h *clusterHandler) getInfo(context.Context, *struct{}) (*bodyResponse[wire.Info], error) {
+	info := h.info
+	info.Now = wire.Time{Time: h.engine.Now()}
+	return &bodyResponse[wire.Info]{info}, nil
 }
 
-func (s *service) getSettings(context.Context, *struct{}) (*bodyResponse[wire.Settings], error) {
-	if s.shell == nil {
+func (h *clusterHandler) getSettings(context.Context, *struct{}) (*bodyResponse[wire.Settings], error) {
+	if h.router.shell == nil {
 		return &bodyResponse[wire.Settings]{wire.Settings{AllowOrigins: []string{}, AllowHosts: []string{}}}, nil
 	}
-	return &bodyResponse[wire.Settings]{s.shell.Settings()}, nil
+	return &bodyResponse[wire.Settings]{h.router.shell.Settings()}, nil
 }

@@ -22,25 +22,25 @@ const (
 	overviewRows = 50          // rows of each list in an overview
 )
 
-func (s *service) overviewRoutes() {
-	registerOperation(s, apiOperation{id: "get-overview", method: http.MethodGet, path: "/v1/overview", tag: "member",
+func (h *statsHandler) addOverviewRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "get-overview", method: http.MethodGet, path: "/v1/overview", tag: "member",
 		summary: "See at once how everything is",
-		text:    "Each number is that of a list, whose query is beside it: the same tasks are counted as are listed. The answer may be a second old."}, s.getOverview)
+		text:    "Each number is that of a list, whose query is beside it: the same tasks are counted as are listed. The answer may be a second old."}, h.getOverview)
 }
 
-func (s *service) getOverview(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Overview], error) {
-	return toResponse(s.overview.getOrMake(ctx, s.Engine.Now(), overviewAge, s.buildOverview))
+func (h *statsHandler) getOverview(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Overview], error) {
+	return toResponse(h.overview.getOrMake(ctx, h.engine.Now(), overviewAge, h.buildOverview))
 }
 
 // buildOverview computes an overview.
-func (s *service) buildOverview(ctx context.Context) (*wire.Overview, error) {
-	now := s.Engine.Now()
-	slow, err := s.slow.getOrMake(ctx, now, slowAge, s.slowFlows)
+func (h *statsHandler) buildOverview(ctx context.Context) (*wire.Overview, error) {
+	now := h.engine.Now()
+	slow, err := h.slow.getOrMake(ctx, now, slowAge, h.slowFlows)
 	if err != nil {
 		return nil, err
 	}
 	o := &wire.Overview{Now: wire.Time{Time: now}, Slow: *slow}
-	for _, part := range []func(context.Context, *wire.Overview) error{s.byState, s.addRecent, s.addFailing, s.queuesServed, s.countMembers} {
+	for _, part := range []func(context.Context, *wire.Overview) error{h.byState, h.addRecent, h.addFailing, h.queuesServed, h.countMembers} {
 		if err := part(ctx, o); err != nil {
 			return nil, err
 		}
@@ -49,12 +49,12 @@ func (s *service) buildOverview(ctx context.Context) (*wire.Overview, error) {
 }
 
 // countListed counts the tasks that a query selects, as their list would.
-func (s *service) countListed(ctx context.Context, pick TaskPick) (wire.ListedTasks, error) {
-	f, err := s.filterOf(ctx, &pick)
+func (t *taskFinder) countListed(ctx context.Context, pick TaskPick) (wire.ListedTasks, error) {
+	f, err := t.filterOf(ctx, &pick)
 	if err != nil {
 		return wire.ListedTasks{}, err
 	}
-	n, err := s.countFiltered(ctx, f, nil)
+	n, err := t.countFiltered(ctx, f, nil)
 	if err != nil {
 		return wire.ListedTasks{}, err
 	}
@@ -84,9 +84,9 @@ func (p *TaskPick) queryString() string {
 	return q.Encode()
 }
 
-func (s *service) byState(ctx context.Context, o *wire.Overview) error {
+func (h *statsHandler) byState(ctx context.Context, o *wire.Overview) error {
 	for _, state := range []string{"pending", "running", "canceling", "paused", "completed", "failed", "canceled"} {
-		n, err := s.countListed(ctx, TaskPick{State: []string{state}})
+		n, err := h.finder.countListed(ctx, TaskPick{State: []string{state}})
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (s *service) byState(ctx context.Context, o *wire.Overview) error {
 	return nil
 }
 
-func (s *service) addRecent(ctx context.Context, o *wire.Overview) error {
+func (h *statsHandler) addRecent(ctx context.Context, o *wire.Overview) error {
 	for _, w := range []struct {
 		name string
 		long time.Duration
@@ -110,7 +110,7 @@ func (s *service) addRecent(ctx context.Context, o *wire.Overview) error {
 			{&r.Completed, TaskPick{State: []string{string(flow.TaskCompleted)}, EndedFrom: since}},
 			{&r.Failed, TaskPick{State: []string{string(flow.TaskFailed)}, EndedFrom: since}},
 		} {
-			n, err := s.countListed(ctx, part.pick)
+			n, err := h.finder.countListed(ctx, part.pick)
 			if err != nil {
 				return err
 			}
@@ -122,9 +122,9 @@ func (s *service) addRecent(ctx context.Context, o *wire.Overview) error {
 }
 
 // addFailing groups the newest of the tasks that failed in the last day.
-func (s *service) addFailing(ctx context.Context, o *wire.Overview) error {
+func (h *statsHandler) addFailing(ctx context.Context, o *wire.Overview) error {
 	since := ceilMillis(o.Now.Add(-24 * time.Hour))
-	rows, err := s.Store.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{string(flow.TaskFailed)}, EndedFrom: since, ByEnd: true, Limit: failedTasks + 1})
+	rows, err := h.store.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{string(flow.TaskFailed)}, EndedFrom: since, ByEnd: true, Limit: failedTasks + 1})
 	if err != nil {
 		return err
 	}
@@ -171,12 +171,12 @@ func failedNode(err string) string {
 	return ""
 }
 
-func (s *service) queuesServed(ctx context.Context, o *wire.Overview) error {
-	depth, err := s.Store.QueueDepth(ctx)
+func (h *statsHandler) queuesServed(ctx context.Context, o *wire.Overview) error {
+	depth, err := h.store.QueueDepth(ctx)
 	if err != nil {
 		return err
 	}
-	serving, workers, err := s.countServing(ctx)
+	serving, workers, err := h.workers.countServing(ctx)
 	if err != nil {
 		return err
 	}
@@ -190,9 +190,9 @@ func (s *service) queuesServed(ctx context.Context, o *wire.Overview) error {
 	return nil
 }
 
-func (s *service) countMembers(ctx context.Context, o *wire.Overview) (err error) {
-	if s.Cluster != nil {
-		o.Members, err = s.Cluster.CountMembers(ctx)
+func (h *statsHandler) countMembers(ctx context.Context, o *wire.Overview) (err error) {
+	if h.cluster != nil {
+		o.Members, err = h.cluster.CountMembers(ctx)
 	}
 	return err
 }

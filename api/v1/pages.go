@@ -27,29 +27,29 @@ var (
 	docsJS []byte
 )
 
-func (s *service) registerDocs() {
-	document := sync.OnceValue(s.openAPIJSON)
+func (rt *apiRouter) registerDocs() {
+	document := sync.OnceValue(rt.openAPIJSON)
 	inYAML := sync.OnceValue(func() []byte {
-		b, err := s.huma.OpenAPI().YAML()
+		b, err := rt.huma.OpenAPI().YAML()
 		if err != nil {
 			panic(err) // the same for every caller, so a test finds it
 		}
 		return b
 	})
-	s.mux.Handle("GET /v1/openapi.json", newPacked("application/openapi+json", document))
-	s.mux.Handle("GET /v1/openapi.yaml", newPacked("application/openapi+yaml", inYAML))
-	s.mux.Handle("GET /v1/schema/flow.json", newPacked("application/schema+json", func() []byte { return define.Schema }))
+	rt.mux.Handle("GET /v1/openapi.json", newPacked("application/openapi+json", document))
+	rt.mux.Handle("GET /v1/openapi.yaml", newPacked("application/openapi+yaml", inYAML))
+	rt.mux.Handle("GET /v1/schema/flow.json", newPacked("application/schema+json", func() []byte { return define.Schema }))
 	page, policy := docsPage()
 	docs := newPacked("text/html; charset=utf-8", func() []byte { return page })
-	s.mux.HandleFunc("GET /v1/docs", func(w http.ResponseWriter, r *http.Request) {
+	rt.mux.HandleFunc("GET /v1/docs", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		docs.ServeHTTP(w, r)
 	})
 }
 
-func (s *service) openAPIJSON() []byte {
-	b, err := json.MarshalIndent(s.huma.OpenAPI(), "", "  ")
+func (rt *apiRouter) openAPIJSON() []byte {
+	b, err := json.MarshalIndent(rt.huma.OpenAPI(), "", "  ")
 	if err != nil {
 		panic(err) // the same for every caller, so a test finds it
 	}

@@ -12,33 +12,33 @@ import (
 
 // inLine adds to waits for a permit or a worker how many others wait before them. Only the store
 // knows.
-func (s *service) inLine(ctx context.Context, task string, waits []wire.Wait) error {
+func (q *queuePositions) inLine(ctx context.Context, task string, waits []wire.Wait) error {
 	all := make([]*wire.Wait, len(waits))
 	for i := range waits {
 		all[i] = &waits[i]
 	}
-	return s.addWaitPositions(ctx, task, all)
+	return q.addWaitPositions(ctx, task, all)
 }
 
 // stepsInLine is inLine for steps.
-func (s *service) stepsInLine(ctx context.Context, task string, steps []wire.Step) error {
+func (q *queuePositions) stepsInLine(ctx context.Context, task string, steps []wire.Step) error {
 	var all []*wire.Wait
 	for i := range steps {
 		if steps[i].Wait != nil {
 			all = append(all, steps[i].Wait)
 		}
 	}
-	return s.addWaitPositions(ctx, task, all)
+	return q.addWaitPositions(ctx, task, all)
 }
 
-func (s *service) addWaitPositions(ctx context.Context, task string, waits []*wire.Wait) error {
-	if err := s.addQueuePositions(ctx, task, waits); err != nil {
+func (q *queuePositions) addWaitPositions(ctx context.Context, task string, waits []*wire.Wait) error {
+	if err := q.addQueuePositions(ctx, task, waits); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(waits, func(w *wire.Wait) bool { return w.For == flow.WaitsForPermit }) {
 		return nil
 	}
-	rows, err := s.Reader.Permits(ctx, task)
+	rows, err := q.reader.Permits(ctx, task)
 	if err != nil {
 		return err
 	}

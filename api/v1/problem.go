@@ -65,7 +65,7 @@ func newNotFoundError(where, hint, format string, args ...any) error {
 }
 
 // toProblem converts an error to an answer.
-func (s *service) toProblem(ctx context.Context, err error) *problem {
+func (rt *apiRouter) toProblem(ctx context.Context, err error) *problem {
 	err = api.Cause(ctx, err)
 	v := api.Judge(err)
 	p := &problem{wire.Problem{Status: v.Status, Kind: string(v.Kind), What: v.What, Hint: v.Hint, Request: api.RequestID(ctx)}}
@@ -97,7 +97,7 @@ func (s *service) toProblem(ctx context.Context, err error) *problem {
 		p.Faults = scheduleFaults(timetable)
 	}
 	if v.Log && ctx.Err() == nil { // otherwise the client has gone
-		s.Logger.ErrorContext(ctx, "a request failed", "error", err, "request", p.Request)
+		rt.logger.ErrorContext(ctx, "a request failed", "error", err, "request", p.Request)
 	}
 	if v.Denied {
 		api.NoteRefusal(ctx, v.What)
@@ -143,16 +143,16 @@ func (p *problem) addExplanation() *problem {
 }
 
 // problemResponse returns the description of every answer that is no success.
-func (s *service) problemResponse() *huma.Response {
-	schema := s.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problem](), true, "")
+func (rt *apiRouter) problemResponse() *huma.Response {
+	schema := rt.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problem](), true, "")
 	return &huma.Response{Description: "Problem", Content: map[string]*huma.MediaType{problemType: {Schema: schema}}}
 }
 
 // noRoute answers requests without a route: 405 if another method would match.
-func (s *service) noRoute(w http.ResponseWriter, r *http.Request) {
+func (rt *apiRouter) noRoute(w http.ResponseWriter, r *http.Request) {
 	p := &problem{wire.Problem{Status: http.StatusNotFound, Kind: string(flow.NotFound), Request: api.RequestID(r.Context()),
 		What: "there is no such route", Where: "path", Hint: "/v1/docs lists all routes"}}
-	if allowed := api.MethodsOf(s.mux, r, "/"); len(allowed) > 0 {
+	if allowed := api.MethodsOf(rt.mux, r, "/"); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		p.Status, p.Kind = http.StatusMethodNotAllowed, string(flow.Invalid)
 		p.What, p.Where = fmt.Sprintf("the route does not know the method %.20s", r.Method), "method"

@@ -41,7 +41,7 @@ type validateInput struct {
 
 type publishAnswer = statusResponse[wire.Published]
 
-func (s *service) publishAs(ctx context.Context, in *publishAsInput) (*publishAnswer, error) {
+func (h *flowHandler) publishAs(ctx context.Context, in *publishAsInput) (*publishAnswer, error) {
 	d, err := readDefinition(ctx, in.RawBody)
 	if err != nil {
 		return nil, err
@@ -53,10 +53,10 @@ func (s *service) publishAs(ctx context.Context, in *publishAsInput) (*publishAn
 	if in.After >= 0 {
 		d.after = &in.After
 	}
-	return s.publishDefinition(ctx, "path.flow", d)
+	return h.publishDefinition(ctx, "path.flow", d)
 }
 
-func (s *service) publishFlow(ctx context.Context, in *publishInput) (*publishAnswer, error) {
+func (h *flowHandler) publishFlow(ctx context.Context, in *publishInput) (*publishAnswer, error) {
 	d, err := readDefinition(ctx, in.RawBody)
 	if err != nil {
 		return nil, err
@@ -66,17 +66,17 @@ func (s *service) publishFlow(ctx context.Context, in *publishInput) (*publishAn
 	if in.Slug != "" {
 		where, d.slug = "query.slug", in.Slug
 	}
-	return s.publishDefinition(ctx, where, d)
+	return h.publishDefinition(ctx, where, d)
 }
 
-func (s *service) publishDefinition(ctx context.Context, where string, d *sentDefinition) (*publishAnswer, error) {
+func (h *flowHandler) publishDefinition(ctx context.Context, where string, d *sentDefinition) (*publishAnswer, error) {
 	unnamed := d.slug == ""
 	if unnamed {
 		d.slug = SlugFor(d.text)
 	}
-	p := s.toPublication(d)
-	p.Now, p.After = s.Engine.Now().UnixMilli(), d.after
-	ready, problems, err := persistence.Prepare(ctx, s.Store, p)
+	p := h.toPublication(d)
+	p.Now, p.After = h.engine.Now().UnixMilli(), d.after
+	ready, problems, err := persistence.Prepare(ctx, h.store, p)
 	switch {
 	case err != nil:
 		return nil, err
@@ -89,13 +89,13 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *sentDe
 	if err := persistence.CheckSlug(d.slug); err != nil {
 		return nil, locateError(where, err)
 	}
-	done, err := persistence.PublishPrepared(ctx, s.Store, p, ready)
+	done, err := persistence.PublishPrepared(ctx, h.store, p, ready)
 	if errors.Is(err, persistence.ErrOvertaken) {
 		return nil, &locatedError{where: "query.after", hint: "look at what was published, and publish after that", err: flow.Errorf(flow.Conflict, "version %d of %s is no longer the newest one", *d.after, d.slug)}
 	}
 	var f *persistence.Flow
 	if err == nil {
-		f, err = s.Store.Flow(ctx, done.Version.FlowID)
+		f, err = h.store.Flow(ctx, done.Version.FlowID)
 	}
 	if errors.Is(err, persistence.ErrNotFound) {
 		return nil, &locatedError{where: where, hint: "publish it again, if it is still wanted", err: flow.Errorf(flow.Conflict, "the flow %s was deleted while this was published", d.slug)}
@@ -104,17 +104,17 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *sentDe
 		return nil, err
 	}
 	published := wire.Published{Created: done.Created, Flow: toFlow(f), Version: toVersion(f, done.Version), Warnings: api.DefinitionProblems(done.Warnings)}
-	published.Version.Inputs, err = s.inputsOf(ctx, done.Version)
+	published.Version.Inputs, err = h.catalog.inputsOf(ctx, done.Version)
 	return &publishAnswer{statusOf(done.Created), published}, err
 }
 
-func (s *service) validateDefinition(ctx context.Context, in *validateInput) (*bodyResponse[wire.Validation], error) {
+func (h *flowHandler) validateDefinition(ctx context.Context, in *validateInput) (*bodyResponse[wire.Validation], error) {
 	d, err := readDefinition(ctx, in.RawBody)
 	if err != nil {
 		return nil, err
 	}
 	d.strict = d.strict || in.Strict
-	sketch, problems, err := persistence.Sketch(ctx, s.Store, s.toPublication(d))
+	sketch, problems, err := persistence.Sketch(ctx, h.store, h.toPublication(d))
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +126,8 @@ func (s *service) validateDefinition(ctx context.Context, in *validateInput) (*b
 	return &bodyResponse[wire.Validation]{answer}, nil
 }
 
-func (s *service) toPublication(d *sentDefinition) persistence.Publication {
-	return persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits, Secret: s.Secret, Func: s.Func, Strict: d.strict}
+func (h *flowHandler) toPublication(d *sentDefinition) persistence.Publication {
+	return persistence.Publication{Slug: d.slug, Definition: d.text, Limits: h.limits, Secret: h.checkSecret, Func: h.checkFunc, Strict: d.strict}
 }
 
 func looksLikeJSON(text []byte) bool {

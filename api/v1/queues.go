@@ -9,16 +9,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) listQueues(ctx context.Context, in *struct{ Paging }) (*bodyResponse[wire.Page[wire.Queue]], error) {
+func (h *jobHandler) listQueues(ctx context.Context, in *struct{ Paging }) (*bodyResponse[wire.Page[wire.Queue]], error) {
 	at, _, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
-	depth, err := s.Store.QueueDepth(ctx)
+	depth, err := h.store.QueueDepth(ctx)
 	if err != nil {
 		return nil, err
 	}
-	serving, _, err := s.countServing(ctx)
+	serving, _, err := h.workers.countServing(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +40,14 @@ func toQueue(service string, d persistence.QueueStat, workers int) wire.Queue {
 }
 
 // countServing counts the online workers, and those that offer each service.
-func (s *service) countServing(ctx context.Context) (services map[string]int, all wire.WorkerCount, err error) {
-	known, err := s.Registry.List(ctx)
+func (h *workerHandler) countServing(ctx context.Context) (services map[string]int, all wire.WorkerCount, err error) {
+	known, err := h.registry.List(ctx)
 	if err != nil {
 		return nil, all, err
 	}
 	services = map[string]int{}
 	for i := range known {
-		if !s.isOnline(&known[i]) {
+		if !h.isOnline(&known[i]) {
 			all.Offline++
 			continue
 		}

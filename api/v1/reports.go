@@ -18,15 +18,15 @@ import (
 
 const reportText = "A report that comes late, or again, is acknowledged and changes nothing."
 
-func (s *service) reportRoutes() {
-	registerOperation(s, apiOperation{id: "complete-job", method: http.MethodPost, path: "/v1/jobs/{job}/complete", tag: "workers",
-		summary: "Complete a claimed job", text: reportText}, s.completeJob)
-	registerOperation(s, apiOperation{id: "fail-job", method: http.MethodPost, path: "/v1/jobs/{job}/fail", tag: "workers",
-		summary: "Fail a claimed job", text: "It is tried again, if its flow says so and the error is not fatal. " + reportText}, s.failJob)
-	registerOperation(s, apiOperation{id: "report-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/reports", tag: "workers",
-		summary: "Complete and fail claimed jobs, many at once", text: "Each is answered in its place: one that is refused has a problem there. With next, jobs are claimed meanwhile: of those that wait the oldest, and those that begin by what is reported; that saves a poll, and a job that begins is claimed as it begins. " + reportText}, s.reportJobs)
-	registerOperation(s, apiOperation{id: "release-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/release", tag: "workers",
-		summary: "Give claimed jobs back", text: "Other workers get them at once. What is not claimed with that token (any longer) stays as it is."}, s.releaseJobs)
+func (h *jobHandler) addReportRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "complete-job", method: http.MethodPost, path: "/v1/jobs/{job}/complete", tag: "workers",
+		summary: "Complete a claimed job", text: reportText}, h.completeJob)
+	registerOperation(rt, apiOperation{id: "fail-job", method: http.MethodPost, path: "/v1/jobs/{job}/fail", tag: "workers",
+		summary: "Fail a claimed job", text: "It is tried again, if its flow says so and the error is not fatal. " + reportText}, h.failJob)
+	registerOperation(rt, apiOperation{id: "report-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/reports", tag: "workers",
+		summary: "Complete and fail claimed jobs, many at once", text: "Each is answered in its place: one that is refused has a problem there. With next, jobs are claimed meanwhile: of those that wait the oldest, and those that begin by what is reported; that saves a poll, and a job that begins is claimed as it begins. " + reportText}, h.reportJobs)
+	registerOperation(rt, apiOperation{id: "release-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/release", tag: "workers",
+		summary: "Give claimed jobs back", text: "Other workers get them at once. What is not claimed with that token (any longer) stays as it is."}, h.releaseJobs)
 }
 
 type completeJobInput struct {
@@ -34,8 +34,8 @@ type completeJobInput struct {
 	Body wire.JobOutput
 }
 
-func (s *service) completeJob(ctx context.Context, in *completeJobInput) (*bodyResponse[wire.Reported], error) {
-	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Output: in.Body.Output, Log: in.Body.Log, Said: in.Body.Said, Numbers: in.Body.Numbers})
+func (h *jobHandler) completeJob(ctx context.Context, in *completeJobInput) (*bodyResponse[wire.Reported], error) {
+	return h.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Output: in.Body.Output, Log: in.Body.Log, Said: in.Body.Said, Numbers: in.Body.Numbers})
 }
 
 type failJobInput struct {
@@ -43,16 +43,16 @@ type failJobInput struct {
 	Body wire.JobFailure
 }
 
-func (s *service) failJob(ctx context.Context, in *failJobInput) (*bodyResponse[wire.Reported], error) {
-	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Error: in.Body.Error, Details: in.Body.Details, Fatal: in.Body.Fatal, Log: in.Body.Log, Said: in.Body.Said, Numbers: in.Body.Numbers})
+func (h *jobHandler) failJob(ctx context.Context, in *failJobInput) (*bodyResponse[wire.Reported], error) {
+	return h.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Error: in.Body.Error, Details: in.Body.Details, Fatal: in.Body.Fatal, Log: in.Body.Log, Said: in.Body.Said, Numbers: in.Body.Numbers})
 }
 
-func (s *service) reportJob(ctx context.Context, worker string, r wire.Report) (*bodyResponse[wire.Reported], error) {
-	orders, errs := s.ordersFor(ctx, worker, []wire.Report{r})
+func (h *jobHandler) reportJob(ctx context.Context, worker string, r wire.Report) (*bodyResponse[wire.Reported], error) {
+	orders, errs := h.ordersFor(ctx, worker, []wire.Report{r})
 	if errs[0] != nil {
 		return nil, jobProblem(r.Job, errs[0])
 	}
-	out, err := s.Engine.Do(ctx, orders[0])
+	out, err := h.engine.Do(ctx, orders[0])
 	if err != nil {
 		return nil, jobProblem(r.Job, err)
 	}
@@ -72,16 +72,16 @@ type reportsInput struct {
 }
 
 // reportJobs carries out all valid reports of a request.
-func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*bodyResponse[wire.ReportedJobs], error) {
+func (h *jobHandler) reportJobs(ctx context.Context, in *reportsInput) (*bodyResponse[wire.ReportedJobs], error) {
 	answer := wire.ReportedJobs{Items: make([]wire.Reported, len(in.Body.Reports))}
-	all, errs := s.ordersFor(ctx, in.Worker, in.Body.Reports)
+	all, errs := h.ordersFor(ctx, in.Worker, in.Body.Reports)
 	var orders engine.Orders
 	var places []int // indexes of the orders in the answer
 	for i, err := range errs {
 		item := &answer.Items[i]
 		item.Job = in.Body.Reports[i].Job
 		if err != nil {
-			item.Problem = s.itemProblem(ctx, item.Job, err)
+			item.Problem = h.itemProblem(ctx, item.Job, err)
 			continue
 		}
 		orders, places = append(orders, all[i]), append(places, i)
@@ -89,7 +89,7 @@ func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*bodyRespon
 	if len(orders) == 0 {
 		return &bodyResponse[wire.ReportedJobs]{answer}, nil
 	}
-	outcomes, jobs, err := s.exchangeJobs(ctx, in, orders)
+	outcomes, jobs, err := h.exchangeJobs(ctx, in, orders)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*bodyRespon
 		item := &answer.Items[places[i]]
 		item.Changed = out.Changed > 0
 		if out.Err != nil {
-			item.Problem = s.itemProblem(ctx, item.Job, out.Err)
+			item.Problem = h.itemProblem(ctx, item.Job, out.Err)
 		}
 	}
 	answer.Jobs = toClaimedJobs(jobs)
@@ -105,34 +105,34 @@ func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*bodyRespon
 }
 
 // exchangeJobs carries out orders, and claims jobs if the worker asks for some.
-func (s *service) exchangeJobs(ctx context.Context, in *reportsInput, orders engine.Orders) (outcomes engine.Outcomes, jobs engine.Jobs, err error) {
+func (h *jobHandler) exchangeJobs(ctx context.Context, in *reportsInput, orders engine.Orders) (outcomes engine.Outcomes, jobs engine.Jobs, err error) {
 	if in.Body.Next == nil {
-		outcomes, err = s.Engine.DoAll(ctx, orders)
+		outcomes, err = h.engine.DoAll(ctx, orders)
 		return outcomes, nil, err
 	}
-	next, err := s.pollOf(ctx, "body.next", in.Worker, in.Body.Next)
+	next, err := h.workers.pollOf(ctx, "body.next", in.Worker, in.Body.Next)
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := s.Engine.Exchange(ctx, engine.Exchange{Orders: orders, Next: next})
+	x, err := h.engine.Exchange(ctx, engine.Exchange{Orders: orders, Next: next})
 	if err != nil {
 		err = locateError("body.next", err)
 	}
 	return x.Outcomes, x.Jobs, err
 }
 
-func (s *service) itemProblem(ctx context.Context, job string, err error) *wire.Problem {
+func (h *jobHandler) itemProblem(ctx context.Context, job string, err error) *wire.Problem {
 	if api.Missing(err) {
 		err = newNotFoundError("job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", job)
 	}
-	return &s.toProblem(ctx, err).Problem
+	return &h.router.toProblem(ctx, err).Problem
 }
 
 // ordersFor converts reports to commands for their tasks, or to errors. Log lines in the reports
 // are stored first.
-func (s *service) ordersFor(ctx context.Context, worker string, reports []wire.Report) ([]engine.Order, []error) {
+func (h *jobHandler) ordersFor(ctx context.Context, worker string, reports []wire.Report) ([]engine.Order, []error) {
 	orders, errs := make([]engine.Order, len(reports)), make([]error, len(reports))
-	kept := s.storeLogs(ctx, reports, errs)
+	kept := h.storeLogs(ctx, reports, errs)
 	for i := range reports {
 		if errs[i] != nil {
 			continue
@@ -147,15 +147,15 @@ func (s *service) ordersFor(ctx context.Context, worker string, reports []wire.R
 // storeLogs stores the logs in reports, and returns for which reports there are logs. Each task is
 // read once, however many of its jobs have ended. A task that does not exist is reported with the
 // results of its jobs.
-func (s *service) storeLogs(ctx context.Context, reports []wire.Report, errs []error) (kept []bool) {
+func (h *jobHandler) storeLogs(ctx context.Context, reports []wire.Report, errs []error) (kept []bool) {
 	kept = make([]bool, len(reports))
 	unread, places := withLogs(reports)
 	if len(unread) == 0 {
 		return kept
 	}
-	err := s.Reader.Each(ctx, slices.Sorted(maps.Keys(unread)), func(v *persistence.View) error {
+	err := h.reader.Each(ctx, slices.Sorted(maps.Keys(unread)), func(v *persistence.View) error {
 		for _, i := range unread[v.ID] {
-			kept[i], errs[i] = s.storeLog(ctx, v, places[i], &reports[i])
+			kept[i], errs[i] = h.storeLog(ctx, v, places[i], &reports[i])
 		}
 		delete(unread, v.ID)
 		return nil
@@ -169,12 +169,12 @@ func (s *service) storeLogs(ctx context.Context, reports []wire.Report, errs []e
 }
 
 // storeLog stores the log of one report.
-func (s *service) storeLog(ctx context.Context, v *persistence.View, at flow.Address, r *wire.Report) (kept bool, err error) {
+func (h *jobHandler) storeLog(ctx context.Context, v *persistence.View, at flow.Address, r *wire.Report) (kept bool, err error) {
 	if len(r.Lines) > 0 {
-		kept, err = api.KeepLogOf(ctx, s.Member, v, at, r.Token, r.LinesFrom+int64(len(r.Lines)), api.Lines(&r.Said))
+		kept, err = api.KeepLogOf(ctx, h.member, v, at, r.Token, r.LinesFrom+int64(len(r.Lines)), api.Lines(&r.Said))
 	}
 	if err == nil && r.Log != "" {
-		kept, err = api.KeepLogOf(ctx, s.Member, v, at, r.Token, api.LastLine, api.TextLines(r.Log))
+		kept, err = api.KeepLogOf(ctx, h.member, v, at, r.Token, api.LastLine, api.TextLines(r.Log))
 	}
 	return kept, err
 }
@@ -198,8 +198,8 @@ type releaseJobsInput struct {
 	Body wire.GiveBack
 }
 
-func (s *service) releaseJobs(ctx context.Context, in *releaseJobsInput) (*struct{}, error) {
-	err := engine.GiveBack(ctx, s.Engine, claimsOf(in.Body.Claims))
+func (h *jobHandler) releaseJobs(ctx context.Context, in *releaseJobsInput) (*struct{}, error) {
+	err := engine.GiveBack(ctx, h.engine, claimsOf(in.Body.Claims))
 	if err != nil {
 		return nil, locateError("body.claims", err)
 	}

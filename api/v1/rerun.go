@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) rerunRoutes() {
-	registerOperation(s, apiOperation{id: "rerun-task", method: http.MethodPost, path: "/v1/tasks/{task}/rerun", tag: "tasks", created: true,
+func (h *startHandler) addRerunRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "rerun-task", method: http.MethodPost, path: "/v1/tasks/{task}/rerun", tag: "tasks", created: true,
 		summary: "Start a task that does again what another one does",
-		text:    "From the beginning, with its labels, its params or others, and its version or another one. The other task stays as it is, and need not have ended; forked_from names it. With an idempotency key the request may be sent again."}, s.rerunTask)
+		text:    "From the beginning, with its labels, its params or others, and its version or another one. The other task stays as it is, and need not have ended; forked_from names it. With an idempotency key the request may be sent again."}, h.rerunTask)
 }
 
 type rerunInput struct {
@@ -23,19 +23,19 @@ type rerunInput struct {
 	Body           *wire.Rerun
 }
 
-func (s *service) rerunTask(ctx context.Context, in *rerunInput) (*statusResponse[wire.Reran], error) {
+func (h *startHandler) rerunTask(ctx context.Context, in *rerunInput) (*statusResponse[wire.Reran], error) {
 	var ask wire.Rerun
 	if in.Body != nil {
 		ask = *in.Body
 	}
-	if err := checkStore(s.Engine, ask.DryRun); err != nil {
+	if err := checkStore(h.engine, ask.DryRun); err != nil {
 		return nil, err
 	}
-	row, err := s.Store.Task(ctx, in.Task)
+	row, err := h.store.Task(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	v, err := s.forkVersion(ctx, row, ask.Version, ask.Newest)
+	v, err := h.forkVersion(ctx, row, ask.Version, ask.Newest)
 	if err != nil {
 		return nil, err
 	}
@@ -44,9 +44,9 @@ func (s *service) rerunTask(ctx context.Context, in *rerunInput) (*statusRespons
 		return nil, err
 	}
 	if ask.DryRun {
-		return s.rerunDry(ctx, in, row, v, params)
+		return h.rerunDry(ctx, in, row, v, params)
 	}
-	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: ask.Newest, Params: params, Labels: schedule.Apart(row.Labels), Key: orElse(ask.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, Anew: true})
+	started, err := h.engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: ask.Newest, Params: params, Labels: schedule.Apart(row.Labels), Key: orElse(ask.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, Anew: true})
 	if err != nil {
 		return nil, startProblem(err, "body.params", orElse(row.FlowSlug, row.FlowID))
 	}
@@ -54,11 +54,11 @@ func (s *service) rerunTask(ctx context.Context, in *rerunInput) (*statusRespons
 }
 
 // rerunDry predicts the course of the new task.
-func (s *service) rerunDry(ctx context.Context, in *rerunInput, row *persistence.TaskRow, v *persistence.Version, params []byte) (*statusResponse[wire.Reran], error) {
+func (h *startHandler) rerunDry(ctx context.Context, in *rerunInput, row *persistence.TaskRow, v *persistence.Version, params []byte) (*statusResponse[wire.Reran], error) {
 	if len(params) == 0 {
 		params = row.Params
 	}
-	told, err := s.simulateStart(ctx, in.Task, flow.Start{Version: v.ID, Params: params})
+	told, err := h.simulateStart(ctx, in.Task, flow.Start{Version: v.ID, Params: params})
 	if err != nil {
 		return nil, startProblem(err, "body.params", orElse(row.FlowSlug, row.FlowID))
 	}

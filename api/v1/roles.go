@@ -130,14 +130,14 @@ const rolesExtension = "x-roles"
 
 // restrictOperation limits an operation to callers with a suitable role, and adds these roles to
 // the description.
-func (s *service) restrictOperation(o *huma.Operation) {
+func (rt *apiRouter) restrictOperation(o *huma.Operation) {
 	if slices.Contains(open, o.OperationID) {
 		return
 	}
 	need := roles[o.OperationID]
 	o.Extensions = map[string]any{rolesExtension: append(slices.Clone(need), api.Admin)}
 	o.Middlewares = append(o.Middlewares, func(ctx huma.Context, next func(huma.Context)) {
-		if why := s.checkRole(ctx.Context(), need); why != nil {
+		if why := rt.checkRole(ctx.Context(), need); why != nil {
 			why.writeTo(ctx.Context().Value(exchangeKey{}).(httpExchange).w)
 			return
 		}
@@ -147,8 +147,8 @@ func (s *service) restrictOperation(o *huma.Operation) {
 
 // checkRole returns the reason for which the caller may not call an operation; nil if it may.
 // Routes without a guard are open to all.
-func (s *service) checkRole(ctx context.Context, need api.Need) *problem {
-	if s.shell == nil {
+func (rt *apiRouter) checkRole(ctx context.Context, need api.Need) *problem {
+	if rt.shell == nil {
 		return nil
 	}
 	why := api.Forbidden(ctx, need)

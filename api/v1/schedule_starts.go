@@ -20,7 +20,7 @@ type triggerInput struct {
 	Body           *wire.Trigger `required:"false"`
 }
 
-func (s *service) triggerSchedule(ctx context.Context, in *triggerInput) (*startAnswer, error) {
+func (h *scheduleHandler) triggerSchedule(ctx context.Context, in *triggerInput) (*startAnswer, error) {
 	var asked wire.Trigger
 	if in.Body != nil {
 		asked = *in.Body
@@ -29,10 +29,10 @@ func (s *service) triggerSchedule(ctx context.Context, in *triggerInput) (*start
 	if err != nil {
 		return nil, err
 	}
-	if err := engine.CheckStore(s.Engine); err != nil {
+	if err := engine.CheckStore(h.engine); err != nil {
 		return nil, err
 	}
-	found, n, err := s.startOf(ctx, in.Schedule)
+	found, n, err := h.startOf(ctx, in.Schedule)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (s *service) triggerSchedule(ctx context.Context, in *triggerInput) (*start
 	}
 	n.Key = orElse(asked.IdempotencyKey, in.IdempotencyKey)
 	n.Labels = schedule.Labels(found.Name, schedule.ByHand, 0, found.Labels)
-	started, err := s.Engine.StartTask(ctx, n)
+	started, err := h.engine.StartTask(ctx, n)
 	if err != nil {
 		return nil, startProblem(err, "body.params", found.FlowID)
 	}
@@ -49,12 +49,12 @@ func (s *service) triggerSchedule(ctx context.Context, in *triggerInput) (*start
 }
 
 // startOf returns a start of the newest version of a schedule's flow.
-func (s *service) startOf(ctx context.Context, name string) (*persistence.Schedule, engine.NewTask, error) {
-	found, err := s.scheduleBy(ctx, name)
+func (h *scheduleHandler) startOf(ctx context.Context, name string) (*persistence.Schedule, engine.NewTask, error) {
+	found, err := h.scheduleBy(ctx, name)
 	if err != nil {
 		return nil, engine.NewTask{}, err
 	}
-	v, err := s.Store.FindVersion(ctx, found.FlowID, 0)
+	v, err := h.store.FindVersion(ctx, found.FlowID, 0)
 	if api.Missing(err) {
 		err = newNotFoundError("path.schedule", "publish one", "the flow of schedule %s has no published version", name)
 	}
@@ -69,27 +69,27 @@ type backfillInput struct {
 	Body wire.Backfill
 }
 
-func (s *service) backfillSchedule(ctx context.Context, in *backfillInput) (*bodyResponse[wire.Backfilled], error) {
-	if err := checkStore(s.Engine, in.Body.DryRun); err != nil {
+func (h *scheduleHandler) backfillSchedule(ctx context.Context, in *backfillInput) (*bodyResponse[wire.Backfilled], error) {
+	if err := checkStore(h.engine, in.Body.DryRun); err != nil {
 		return nil, err
 	}
-	found, n, err := s.startOf(ctx, in.Schedule)
+	found, n, err := h.startOf(ctx, in.Schedule)
 	if err != nil {
 		return nil, err
 	}
-	slots, err := s.pastSlots(found, &in.Body)
+	slots, err := h.pastSlots(found, &in.Body)
 	if err != nil {
 		return nil, err
 	}
 	done := wire.Backfilled{Items: []wire.BackfilledSlot{}}
-	ctx, begins, cancel := s.beginSpan(ctx)
+	ctx, begins, cancel := h.starts.beginSpan(ctx)
 	defer cancel()
 	for i, slot := range slots {
 		n.Key, n.Labels = schedule.Key(found.ID, slot), schedule.Labels(found.Name, schedule.ByBackfill, slot, found.Labels)
 		err := error(context.DeadlineExceeded)
 		var item wire.BackfilledSlot
 		if begins() {
-			item, err = s.backfillSlot(ctx, found.FlowID, slot, n, in.Body.DryRun)
+			item, err = h.backfillSlot(ctx, found.FlowID, slot, n, in.Body.DryRun)
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = flow.Errorf(flow.Busy, "%d of %d slots have their tasks, and there was no time left for the others: send the same request again, which goes on with them", i, len(slots))
@@ -106,12 +106,12 @@ func (s *service) backfillSchedule(ctx context.Context, in *backfillInput) (*bod
 }
 
 // pastSlots returns the slots that a backfill selects.
-func (s *service) pastSlots(found *persistence.Schedule, b *wire.Backfill) ([]int64, error) {
+func (h *scheduleHandler) pastSlots(found *persistence.Schedule, b *wire.Backfill) ([]int64, error) {
 	rule, err := schedule.Read(found.Spec)
 	if err != nil {
 		return nil, scheduleProblem(err)
 	}
-	from, to := b.From.UnixMilli(), min(b.To.UnixMilli(), s.Engine.Now().UnixMilli()+1)
+	from, to := b.From.UnixMilli(), min(b.To.UnixMilli(), h.engine.Now().UnixMilli()+1)
 	if !b.From.Before(b.To.Time) {
 		return nil, newInvalidError("body.to", "send a time behind from", "the range ends before it begins")
 	}
@@ -125,20 +125,20 @@ func (s *service) pastSlots(found *persistence.Schedule, b *wire.Backfill) ([]in
 
 // backfillSlot starts the task of a slot; a dry run only reports it. A slot that has a task
 // already, with any params, is no conflict.
-func (s *service) backfillSlot(ctx context.Context, flowID string, slot int64, n engine.NewTask, dry bool) (item wire.BackfilledSlot, err error) {
+func (h *scheduleHandler) backfillSlot(ctx context.Context, flowID string, slot int64, n engine.NewTask, dry bool) (item wire.BackfilledSlot, err error) {
 	item.Slot = wire.Millis(slot)
 	if item.Task, err = n.TaskID(flowID); err != nil {
 		return item, err
 	}
 	if dry {
-		_, err = s.Store.Task(ctx, item.Task)
+		_, err = h.store.Task(ctx, item.Task)
 		item.Created = api.Missing(err)
 		if item.Created {
 			err = nil
 		}
 		return item, err
 	}
-	started, err := s.Engine.StartTask(ctx, n)
+	started, err := h.engine.StartTask(ctx, n)
 	if flow.ErrorKindOf(err) == flow.Conflict {
 		return item, nil
 	}

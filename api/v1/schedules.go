@@ -9,34 +9,44 @@ import (
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/duration"
 	"github.com/troupe-engine/troupe/flow/schedule"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) scheduleRoutes() {
-	registerOperation(s, apiOperation{id: "list-schedules", method: http.MethodGet, path: "/v1/schedules", tag: "schedules",
-		summary: "List schedules, by name"}, s.listSchedules)
-	registerOperation(s, apiOperation{id: "get-schedule", method: http.MethodGet, path: "/v1/schedules/{schedule}", tag: "schedules",
-		summary: "Read a schedule"}, s.getSchedule)
-	registerOperation(s, apiOperation{id: "set-schedule", method: http.MethodPut, path: "/v1/schedules/{schedule}", tag: "schedules", created: true,
+// scheduleHandler serves schedules.
+type scheduleHandler struct {
+	catalog *flowCatalog
+	starts  *startHandler
+
+	store  api.Store
+	engine engine.Engine
+}
+
+func (h *scheduleHandler) addScheduleRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "list-schedules", method: http.MethodGet, path: "/v1/schedules", tag: "schedules",
+		summary: "List schedules, by name"}, h.listSchedules)
+	registerOperation(rt, apiOperation{id: "get-schedule", method: http.MethodGet, path: "/v1/schedules/{schedule}", tag: "schedules",
+		summary: "Read a schedule"}, h.getSchedule)
+	registerOperation(rt, apiOperation{id: "set-schedule", method: http.MethodPut, path: "/v1/schedules/{schedule}", tag: "schedules", created: true,
 		summary: "Make a schedule, or change it",
-		text:    "Each slot has one task, whatever happens to members meanwhile. One that fires at other times from now on catches up with nothing that was before. One that a definition has made is changed until the next version of its flow is published."}, s.setSchedule)
-	registerOperation(s, apiOperation{id: "delete-schedule", method: http.MethodDelete, path: "/v1/schedules/{schedule}", tag: "schedules",
-		summary: "Delete a schedule", text: "Its tasks stay as they are."}, s.deleteSchedule)
-	registerOperation(s, apiOperation{id: "enable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/enable", tag: "schedules",
-		summary: "Have a schedule fire", text: "What was due while it did not is not caught up."}, s.enableSchedule)
-	registerOperation(s, apiOperation{id: "disable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/disable", tag: "schedules",
-		summary: "Have a schedule fire no longer", text: "Its tasks go on."}, s.disableSchedule)
-	registerOperation(s, apiOperation{id: "next-slots", method: http.MethodGet, path: "/v1/schedules/{schedule}/next", tag: "schedules",
-		summary: "Tell the next slots of a schedule", text: "Also of one that does not fire for the moment; with what becomes of times that do not exist or come twice."}, s.nextSlots)
-	registerOperation(s, apiOperation{id: "preview-schedule", method: http.MethodPost, path: "/v1/schedules-preview", tag: "schedules",
-		summary: "Tell the slots that a schedule would have", text: "Nothing is kept."}, s.previewSchedule)
-	registerOperation(s, apiOperation{id: "trigger-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/trigger", tag: "schedules", created: true,
-		summary: "Start a task of a schedule now", text: "Whatever its slots and policies say, also when it does not fire for the moment. Its slots stay as they are."}, s.triggerSchedule)
-	registerOperation(s, apiOperation{id: "backfill-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/backfill", tag: "schedules",
-		summary: "Start tasks for slots that have passed", text: "A slot that has had its task gets no other one. All begin at once, whatever overlap says; a flow with concurrency holds them back. The request may be sent again."}, s.backfillSchedule)
+		text:    "Each slot has one task, whatever happens to members meanwhile. One that fires at other times from now on catches up with nothing that was before. One that a definition has made is changed until the next version of its flow is published."}, h.setSchedule)
+	registerOperation(rt, apiOperation{id: "delete-schedule", method: http.MethodDelete, path: "/v1/schedules/{schedule}", tag: "schedules",
+		summary: "Delete a schedule", text: "Its tasks stay as they are."}, h.deleteSchedule)
+	registerOperation(rt, apiOperation{id: "enable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/enable", tag: "schedules",
+		summary: "Have a schedule fire", text: "What was due while it did not is not caught up."}, h.enableSchedule)
+	registerOperation(rt, apiOperation{id: "disable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/disable", tag: "schedules",
+		summary: "Have a schedule fire no longer", text: "Its tasks go on."}, h.disableSchedule)
+	registerOperation(rt, apiOperation{id: "next-slots", method: http.MethodGet, path: "/v1/schedules/{schedule}/next", tag: "schedules",
+		summary: "Tell the next slots of a schedule", text: "Also of one that does not fire for the moment; with what becomes of times that do not exist or come twice."}, h.nextSlots)
+	registerOperation(rt, apiOperation{id: "preview-schedule", method: http.MethodPost, path: "/v1/schedules-preview", tag: "schedules",
+		summary: "Tell the slots that a schedule would have", text: "Nothing is kept."}, h.previewSchedule)
+	registerOperation(rt, apiOperation{id: "trigger-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/trigger", tag: "schedules", created: true,
+		summary: "Start a task of a schedule now", text: "Whatever its slots and policies say, also when it does not fire for the moment. Its slots stay as they are."}, h.triggerSchedule)
+	registerOperation(rt, apiOperation{id: "backfill-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/backfill", tag: "schedules",
+		summary: "Start tasks for slots that have passed", text: "A slot that has had its task gets no other one. All begin at once, whatever overlap says; a flow with concurrency holds them back. The request may be sent again."}, h.backfillSchedule)
 }
 
 // SchedulePath identifies a schedule.
@@ -44,8 +54,8 @@ type SchedulePath struct {
 	Schedule string `path:"schedule" maxLength:"128" doc:"name of the schedule" example:"nightly"`
 }
 
-func (s *service) scheduleBy(ctx context.Context, name string) (*persistence.Schedule, error) {
-	found, err := s.Store.Schedule(ctx, name)
+func (h *scheduleHandler) scheduleBy(ctx context.Context, name string) (*persistence.Schedule, error) {
+	found, err := h.store.Schedule(ctx, name)
 	return found, noSchedule(name, err)
 }
 
@@ -61,27 +71,27 @@ type listSchedulesInput struct {
 	Flow string `query:"flow" maxLength:"128" doc:"slug of the flow, or its id"`
 }
 
-func (s *service) listSchedules(ctx context.Context, in *listSchedulesInput) (*bodyResponse[wire.Page[wire.Schedule]], error) {
+func (h *scheduleHandler) listSchedules(ctx context.Context, in *listSchedulesInput) (*bodyResponse[wire.Page[wire.Schedule]], error) {
 	at, _, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
 	filter := persistence.ScheduleFilter{After: at.name, Limit: in.Limit + 1}
 	if in.Flow != "" {
-		f, err := s.flowBy(ctx, "query.flow", in.Flow)
+		f, err := h.catalog.flowBy(ctx, "query.flow", in.Flow)
 		if err != nil {
 			return nil, err
 		}
 		filter.FlowID = f.ID
 	}
-	list, err := s.Store.ListSchedules(ctx, filter)
+	list, err := h.store.ListSchedules(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
 	list, more := cutPage(list, in.Limit)
 	page := wire.Page[wire.Schedule]{Items: make([]wire.Schedule, len(list))}
 	for i := range list {
-		if page.Items[i], err = s.toSchedule(ctx, &list[i]); err != nil {
+		if page.Items[i], err = h.toSchedule(ctx, &list[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -91,16 +101,16 @@ func (s *service) listSchedules(ctx context.Context, in *listSchedulesInput) (*b
 	return &bodyResponse[wire.Page[wire.Schedule]]{page}, nil
 }
 
-func (s *service) getSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
-	found, err := s.scheduleBy(ctx, in.Schedule)
-	return s.scheduleAnswer(ctx, found, err)
+func (h *scheduleHandler) getSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
+	found, err := h.scheduleBy(ctx, in.Schedule)
+	return h.scheduleAnswer(ctx, found, err)
 }
 
-func (s *service) scheduleAnswer(ctx context.Context, found *persistence.Schedule, err error) (*bodyResponse[wire.Schedule], error) {
+func (h *scheduleHandler) scheduleAnswer(ctx context.Context, found *persistence.Schedule, err error) (*bodyResponse[wire.Schedule], error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, err := s.toSchedule(ctx, found)
+	shown, err := h.toSchedule(ctx, found)
 	return &bodyResponse[wire.Schedule]{shown}, err
 }
 
@@ -109,7 +119,7 @@ type setScheduleInput struct {
 	Body wire.ScheduleSpec
 }
 
-func (s *service) setSchedule(ctx context.Context, in *setScheduleInput) (*statusResponse[wire.SetSchedule], error) {
+func (h *scheduleHandler) setSchedule(ctx context.Context, in *setScheduleInput) (*statusResponse[wire.SetSchedule], error) {
 	spec, err := toSpec(&in.Body)
 	if err != nil {
 		return nil, err
@@ -121,15 +131,15 @@ func (s *service) setSchedule(ctx context.Context, in *setScheduleInput) (*statu
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.flowBy(ctx, "body.flow", in.Body.Flow)
+	f, err := h.catalog.flowBy(ctx, "body.flow", in.Body.Flow)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkParams(ctx, f, params); err != nil {
+	if err := h.checkParams(ctx, f, params); err != nil {
 		return nil, err
 	}
-	set, created, err := persistence.SetSchedule(ctx, s.Store, persistence.ScheduleChange{Name: in.Schedule, FlowID: f.ID, Spec: spec, Params: params,
-		Labels: in.Body.Labels, Enabled: in.Body.Enabled, Now: s.Engine.Now().UnixMilli()})
+	set, created, err := persistence.SetSchedule(ctx, h.store, persistence.ScheduleChange{Name: in.Schedule, FlowID: f.ID, Spec: spec, Params: params,
+		Labels: in.Body.Labels, Enabled: in.Body.Enabled, Now: h.engine.Now().UnixMilli()})
 	if err != nil {
 		return nil, scheduleProblem(err)
 	}
@@ -137,17 +147,17 @@ func (s *service) setSchedule(ctx context.Context, in *setScheduleInput) (*statu
 	if rule, err := schedule.Read(set.Spec); err == nil {
 		shown.Warnings, shown.Notes = rule.Warnings(), rule.Notes()
 	}
-	shown.Schedule, err = s.toSchedule(ctx, set)
+	shown.Schedule, err = h.toSchedule(ctx, set)
 	return &statusResponse[wire.SetSchedule]{statusOf(created), shown}, err
 }
 
 // checkParams rejects params that could not start a task of the flow's newest version.
-func (s *service) checkParams(ctx context.Context, f *persistence.Flow, params []byte) error {
-	v, err := s.findVersion(ctx, "body.flow", f, 0)
+func (h *scheduleHandler) checkParams(ctx context.Context, f *persistence.Flow, params []byte) error {
+	v, err := h.catalog.findVersion(ctx, "body.flow", f, 0)
 	if err != nil {
 		return err
 	}
-	if err := s.checkStart(ctx, flow.Start{Version: v.ID, Params: params}); err != nil {
+	if err := h.starts.checkStart(ctx, flow.Start{Version: v.ID, Params: params}); err != nil {
 		return startProblem(err, "body.params", nameOf(f))
 	}
 	return nil
@@ -167,28 +177,28 @@ func scheduleProblem(err error) error {
 	return err
 }
 
-func (s *service) deleteSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
-	found, err := s.scheduleBy(ctx, in.Schedule)
+func (h *scheduleHandler) deleteSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
+	found, err := h.scheduleBy(ctx, in.Schedule)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Store.DeleteSchedule(ctx, found.ID); err != nil {
+	if err := h.store.DeleteSchedule(ctx, found.ID); err != nil {
 		return nil, err
 	}
-	return s.scheduleAnswer(ctx, found, nil)
+	return h.scheduleAnswer(ctx, found, nil)
 }
 
-func (s *service) enableSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
-	return s.setEnabled(ctx, in.Schedule, true)
+func (h *scheduleHandler) enableSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
+	return h.setEnabled(ctx, in.Schedule, true)
 }
 
-func (s *service) disableSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
-	return s.setEnabled(ctx, in.Schedule, false)
+func (h *scheduleHandler) disableSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
+	return h.setEnabled(ctx, in.Schedule, false)
 }
 
-func (s *service) setEnabled(ctx context.Context, name string, enabled bool) (*bodyResponse[wire.Schedule], error) {
-	changed, err := persistence.EnableSchedule(ctx, s.Store, name, enabled, s.Engine.Now().UnixMilli())
-	return s.scheduleAnswer(ctx, changed, noSchedule(name, err))
+func (h *scheduleHandler) setEnabled(ctx context.Context, name string, enabled bool) (*bodyResponse[wire.Schedule], error) {
+	changed, err := persistence.EnableSchedule(ctx, h.store, name, enabled, h.engine.Now().UnixMilli())
+	return h.scheduleAnswer(ctx, changed, noSchedule(name, err))
 }
 
 // mostSlots is the greatest number of slots in an answer.
@@ -205,12 +215,12 @@ type nextSlotsInput struct {
 	Count
 }
 
-func (s *service) nextSlots(ctx context.Context, in *nextSlotsInput) (*bodyResponse[wire.Slots], error) {
-	found, err := s.scheduleBy(ctx, in.Schedule)
+func (h *scheduleHandler) nextSlots(ctx context.Context, in *nextSlotsInput) (*bodyResponse[wire.Slots], error) {
+	found, err := h.scheduleBy(ctx, in.Schedule)
 	if err != nil {
 		return nil, err
 	}
-	return s.previewSlots(found.Spec, &in.Count)
+	return h.previewSlots(found.Spec, &in.Count)
 }
 
 type previewInput struct {
@@ -218,22 +228,22 @@ type previewInput struct {
 	Body wire.ScheduleSpec
 }
 
-func (s *service) previewSchedule(_ context.Context, in *previewInput) (*bodyResponse[wire.Slots], error) {
+func (h *scheduleHandler) previewSchedule(_ context.Context, in *previewInput) (*bodyResponse[wire.Slots], error) {
 	spec, err := toSpec(&in.Body)
 	if err != nil {
 		return nil, err
 	}
-	return s.previewSlots(spec, &in.Count)
+	return h.previewSlots(spec, &in.Count)
 }
 
-func (s *service) previewSlots(spec schedule.Spec, in *Count) (*bodyResponse[wire.Slots], error) {
+func (h *scheduleHandler) previewSlots(spec schedule.Spec, in *Count) (*bodyResponse[wire.Slots], error) {
 	rule, err := schedule.Read(spec)
 	if err != nil {
 		return nil, scheduleProblem(err)
 	}
 	from := in.From.UnixMilli()
 	if in.From.IsZero() {
-		from = s.Engine.Now().UnixMilli()
+		from = h.engine.Now().UnixMilli()
 	}
 	slots := wire.Slots{Items: []wire.Slot{}, ClockChange: clockChange(rule, from-1)}
 	for _, t := range rule.Preview(from-1, in.Count) {
@@ -242,8 +252,8 @@ func (s *service) previewSlots(spec schedule.Spec, in *Count) (*bodyResponse[wir
 	return &bodyResponse[wire.Slots]{slots}, nil
 }
 
-func (s *service) toSchedule(ctx context.Context, p *persistence.Schedule) (wire.Schedule, error) {
-	f, err := s.Store.Flow(ctx, p.FlowID)
+func (h *scheduleHandler) toSchedule(ctx context.Context, p *persistence.Schedule) (wire.Schedule, error) {
+	f, err := h.store.Flow(ctx, p.FlowID)
 	if api.Missing(err) { // the flow is being deleted
 		f, err = &persistence.Flow{ID: p.FlowID}, nil
 	}
@@ -257,7 +267,7 @@ func (s *service) toSchedule(ctx context.Context, p *persistence.Schedule) (wire
 		LastSlot: wire.Millis(state.LastSlot), LastTask: state.LastTask, Error: state.Error, Begun: state.Begun, Skipped: state.Skipped,
 		CreatedAt: wire.Millis(p.CreatedAt), UpdatedAt: wire.Millis(p.UpdatedAt)}
 	if rule, err := schedule.Read(spec); err == nil {
-		shown.DST, shown.ClockChange = rule.DST(), clockChange(rule, s.Engine.Now().UnixMilli())
+		shown.DST, shown.ClockChange = rule.DST(), clockChange(rule, h.engine.Now().UnixMilli())
 	}
 	return shown, nil
 }

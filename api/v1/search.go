@@ -39,13 +39,19 @@ type listTasksInput struct {
 	Sort string `query:"sort" enum:"-created,created,-ended,ended" default:"-created" doc:"- = the newest first; by end: those that have ended"`
 }
 
-func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*bodyResponse[wire.Page[wire.TaskSummary]], error) {
+// taskFinder finds and counts the tasks that a filter selects.
+type taskFinder struct {
+	catalog *flowCatalog
+	store   api.Store
+}
+
+func (h *taskHandler) listTasks(ctx context.Context, in *listTasksInput) (*bodyResponse[wire.Page[wire.TaskSummary]], error) {
 	at, continued, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
 	page := wire.Page[wire.TaskSummary]{Items: []wire.TaskSummary{}}
-	f, err := s.filterOf(ctx, &in.TaskPick)
+	f, err := h.finder.filterOf(ctx, &in.TaskPick)
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +60,10 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*bodyRespo
 	if continued {
 		f.Before = persistence.Spot{CreatedAt: at.at, ID: at.name}
 	}
-	if f.Through, err = s.searchedThrough(ctx, f); err != nil {
+	if f.Through, err = h.finder.searchedThrough(ctx, f); err != nil {
 		return nil, err
 	}
-	rows, err := s.Store.ListTasks(ctx, f)
+	rows, err := h.store.ListTasks(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -80,13 +86,13 @@ const searchedTasks = 3_000
 
 // searchedThrough returns the last task that a search reads; the zero Spot if it reads all that are
 // left.
-func (s *service) searchedThrough(ctx context.Context, f persistence.TaskFilter) (persistence.Spot, error) {
+func (t *taskFinder) searchedThrough(ctx context.Context, f persistence.TaskFilter) (persistence.Spot, error) {
 	wider, searches := f.Indexed()
 	if !searches {
 		return persistence.Spot{}, nil
 	}
 	wider.Limit, wider.Offset = 1, searchedTasks-1
-	rows, err := s.Store.ListTasks(ctx, wider)
+	rows, err := t.store.ListTasks(ctx, wider)
 	if err != nil || len(rows) == 0 {
 		return persistence.Spot{}, err
 	}
@@ -122,8 +128,8 @@ func mostCounted(f *persistence.TaskFilter) int {
 	return countedTasks
 }
 
-func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*bodyResponse[wire.TaskCount], error) {
-	f, err := s.filterOf(ctx, &in.TaskPick)
+func (h *taskHandler) countTasks(ctx context.Context, in *countTasksInput) (*bodyResponse[wire.TaskCount], error) {
+	f, err := h.finder.filterOf(ctx, &in.TaskPick)
 	if err != nil {
 		return nil, err
 	}
@@ -131,12 +137,12 @@ func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*bodyRes
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.countFiltered(ctx, f, by)
+	answer, err := h.finder.countFiltered(ctx, f, by)
 	switch {
 	case err != nil:
 		return nil, err
 	case by != nil && by.Flow:
-		if err := s.nameFlows(ctx, answer.Groups); err != nil {
+		if err := h.finder.nameFlows(ctx, answer.Groups); err != nil {
 			return nil, err
 		}
 	}
@@ -144,8 +150,8 @@ func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*bodyRes
 }
 
 // countFiltered counts tasks, grouped if the caller asks for it.
-func (s *service) countFiltered(ctx context.Context, f persistence.TaskFilter, by *persistence.By) (*wire.TaskCount, error) {
-	through, err := s.searchedThrough(ctx, f)
+func (t *taskFinder) countFiltered(ctx context.Context, f persistence.TaskFilter, by *persistence.By) (*wire.TaskCount, error) {
+	through, err := t.searchedThrough(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -154,12 +160,12 @@ func (s *service) countFiltered(ctx context.Context, f persistence.TaskFilter, b
 	answer := &wire.TaskCount{Groups: []wire.TaskGroup{}, Exact: through.ID == ""}
 	if by == nil {
 		f.Most = most + 1
-		n, err := s.Store.CountTasks(ctx, f)
+		n, err := t.store.CountTasks(ctx, f)
 		answer.Count, answer.Exact = min(n, most), answer.Exact && n <= most
 		return answer, err
 	}
 	f.Most = most
-	groups, err := s.Store.CountTasksBy(ctx, f, *by)
+	groups, err := t.store.CountTasksBy(ctx, f, *by)
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		group := wire.TaskGroup{Key: key, Count: groups[key].Count, More: groups[key].More || through.ID != ""}
 		answer.Count += group.Count
@@ -186,9 +192,9 @@ func byOf(text string) (*persistence.By, error) {
 }
 
 // nameFlows replaces the ids of flows in groups by their slugs. A deleted flow keeps its id.
-func (s *service) nameFlows(ctx context.Context, groups []wire.TaskGroup) error {
+func (t *taskFinder) nameFlows(ctx context.Context, groups []wire.TaskGroup) error {
 	for i := range groups {
-		f, err := s.Store.Flow(ctx, groups[i].Key)
+		f, err := t.store.Flow(ctx, groups[i].Key)
 		switch {
 		case api.Missing(err):
 		case err != nil:
@@ -200,9 +206,9 @@ func (s *service) nameFlows(ctx context.Context, groups []wire.TaskGroup) error 
 	return nil
 }
 
-func (s *service) filterOf(ctx context.Context, in *TaskPick) (f persistence.TaskFilter, err error) {
+func (t *taskFinder) filterOf(ctx context.Context, in *TaskPick) (f persistence.TaskFilter, err error) {
 	for _, name := range in.Flow {
-		found, err := s.flowBy(ctx, "query.flow", name)
+		found, err := t.catalog.flowBy(ctx, "query.flow", name)
 		if err != nil {
 			return f, err
 		}

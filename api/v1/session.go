@@ -2,10 +2,12 @@ package v1
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -14,14 +16,22 @@ const (
 	maxSession  = 8 << 10 // bytes of a request
 )
 
-func (s *service) sessionRoutes() {
-	registerOperation(s, apiOperation{id: "open-session", method: http.MethodPost, path: sessionPath, tag: "member",
+// accountHandler serves sessions, tokens and saved views.
+type accountHandler struct {
+	router *apiRouter
+	store  api.Store
+	engine engine.Engine
+	logger *slog.Logger
+}
+
+func (h *accountHandler) addSessionRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "open-session", method: http.MethodPost, path: sessionPath, tag: "member",
 		summary: "Sign a browser in",
-		text:    "For a token that is right the browser gets a cookie that no script can read (HttpOnly, SameSite=Strict). It stands for the token in requests of pages of this server, for 12 hours, with any member. Programs send their token itself."}, s.openSession)
-	registerOperation(s, apiOperation{id: "close-session", method: http.MethodDelete, path: sessionPath, tag: "member",
-		summary: "Sign a browser out"}, s.closeSession)
-	registerOperation(s, apiOperation{id: "get-me", method: http.MethodGet, path: "/v1/me", tag: "member",
-		summary: "Who am I?", text: "401 = a token is needed, or the cookie has run out."}, s.getIdentity)
+		text:    "For a token that is right the browser gets a cookie that no script can read (HttpOnly, SameSite=Strict). It stands for the token in requests of pages of this server, for 12 hours, with any member. Programs send their token itself."}, h.openSession)
+	registerOperation(rt, apiOperation{id: "close-session", method: http.MethodDelete, path: sessionPath, tag: "member",
+		summary: "Sign a browser out"}, h.closeSession)
+	registerOperation(rt, apiOperation{id: "get-me", method: http.MethodGet, path: "/v1/me", tag: "member",
+		summary: "Who am I?", text: "401 = a token is needed, or the cookie has run out."}, h.getIdentity)
 }
 
 // sessionCookie is an answer with a cookie.
@@ -30,12 +40,12 @@ type sessionCookie struct {
 	Body   wire.Me
 }
 
-func (s *service) openSession(ctx context.Context, in *struct{ Body wire.OpenSession }) (*sessionCookie, error) {
+func (h *accountHandler) openSession(ctx context.Context, in *struct{ Body wire.OpenSession }) (*sessionCookie, error) {
 	x := ctx.Value(exchangeKey{}).(httpExchange)
-	if s.shell == nil || !s.shell.NeedsToken() {
-		return &sessionCookie{Body: s.toMe(api.Identity{Role: api.Admin})}, nil
+	if h.router.shell == nil || !h.router.shell.NeedsToken() {
+		return &sessionCookie{Body: h.toMe(api.Identity{Role: api.Admin})}, nil
 	}
-	cookie, who, err := s.shell.OpenSession(x.r, in.Body.Token)
+	cookie, who, err := h.router.shell.OpenSession(x.r, in.Body.Token)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +54,7 @@ func (s *service) openSession(ctx context.Context, in *struct{ Body wire.OpenSes
 		return nil, &locatedError{where: "body.token", hint: "send one that the server was started with (--token, --token-file), or that an admin has made (troupe token create)",
 			err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: "the token is wrong: it is none of this server's, or its time is over"}}
 	}
-	return &sessionCookie{Cookie: cookie.String(), Body: s.toMe(who)}, nil
+	return &sessionCookie{Cookie: cookie.String(), Body: h.toMe(who)}, nil
 }
 
 // clearedCookie is an answer that makes a browser delete a cookie.
@@ -52,22 +62,22 @@ type clearedCookie struct {
 	Cookie string `header:"Set-Cookie"`
 }
 
-func (s *service) closeSession(ctx context.Context, _ *struct{}) (*clearedCookie, error) {
+func (h *accountHandler) closeSession(ctx context.Context, _ *struct{}) (*clearedCookie, error) {
 	x := ctx.Value(exchangeKey{}).(httpExchange)
-	if s.shell == nil {
+	if h.router.shell == nil {
 		return &clearedCookie{}, nil
 	}
-	return &clearedCookie{Cookie: s.shell.CloseSession(x.r).String()}, nil
+	return &clearedCookie{Cookie: h.router.shell.CloseSession(x.r).String()}, nil
 }
 
-func (s *service) getIdentity(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Me], error) {
+func (h *accountHandler) getIdentity(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Me], error) {
 	who := api.Identity{Role: api.Admin}
-	if s.shell != nil {
+	if h.router.shell != nil {
 		who = api.Who(ctx)
 	}
-	return &bodyResponse[wire.Me]{s.toMe(who)}, nil
+	return &bodyResponse[wire.Me]{h.toMe(who)}, nil
 }
 
-func (s *service) toMe(who api.Identity) wire.Me {
-	return wire.Me{Name: who.Name, Role: string(who.Role), NeedsToken: s.shell != nil && s.shell.NeedsToken()}
+func (h *accountHandler) toMe(who api.Identity) wire.Me {
+	return wire.Me{Name: who.Name, Role: string(who.Role), NeedsToken: h.router.shell != nil && h.router.shell.NeedsToken()}
 }

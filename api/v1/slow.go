@@ -20,8 +20,8 @@ const (
 )
 
 // slowFlows compares the last day with the week before.
-func (s *service) slowFlows(ctx context.Context) (*[]wire.SlowFlow, error) {
-	flows, _, err := s.Store.ListFlows(ctx, 0, slowAmong)
+func (h *statsHandler) slowFlows(ctx context.Context) (*[]wire.SlowFlow, error) {
+	flows, _, err := h.store.ListFlows(ctx, 0, slowAmong)
 	if err != nil {
 		return nil, err
 	}
@@ -29,16 +29,16 @@ func (s *service) slowFlows(ctx context.Context) (*[]wire.SlowFlow, error) {
 	for i := range flows {
 		ids[i] = flows[i].ID
 	}
-	now := s.Engine.Now().UnixMilli()
+	now := h.engine.Now().UnixMilli()
 	day := now - 24*persistence.StatsHour
-	lately, err := s.durationsByFlow(ctx, ids, day, now+1)
+	lately, err := h.durationsByFlow(ctx, ids, day, now+1)
 	if err != nil {
 		return nil, err
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool {
 		return lately[id] == nil || lately[id].N() < slowTasks || lately[id].Quantile(99) < slowLeast
 	})
-	before, err := s.durationsByFlow(ctx, ids, day-7*24*persistence.StatsHour, day)
+	before, err := h.durationsByFlow(ctx, ids, day-7*24*persistence.StatsHour, day)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (s *service) slowFlows(ctx context.Context) (*[]wire.SlowFlow, error) {
 }
 
 // durationsByFlow returns the durations of the tasks of each flow that ended in a range of hours.
-func (s *service) durationsByFlow(ctx context.Context, ids []string, from, to int64) (map[string]*stats.Sketch, error) {
-	rows, err := s.Store.ReadStats(ctx, persistence.StatsFilter{Flows: ids, Width: persistence.StatsHour, From: from, To: to})
+func (h *statsHandler) durationsByFlow(ctx context.Context, ids []string, from, to int64) (map[string]*stats.Sketch, error) {
+	rows, err := h.store.ReadStats(ctx, persistence.StatsFilter{Flows: ids, Width: persistence.StatsHour, From: from, To: to})
 	took := map[string]*stats.Sketch{}
 	for i := range rows {
 		if took[rows[i].Flow] == nil {

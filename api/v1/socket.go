@@ -6,16 +6,20 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/danielgtaylor/huma/v2"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/payload"
 )
 
 // Limits of one connection.
@@ -26,8 +30,35 @@ const (
 
 const socketPath = "/v1/ws"
 
-func (s *service) socketRoute() {
-	s.mux.HandleFunc("GET "+socketPath, s.serveSocket)
+// socketHandler serves the WebSocket.
+type socketHandler struct {
+	router *apiRouter
+	finder *taskFinder
+	feeds  *feedSource
+
+	store     api.Store
+	payloads  *payload.Store
+	logger    *slog.Logger
+	heartbeat time.Duration
+	patience  time.Duration // how long a client may take to read a message
+	channels  map[string]Channel
+	lookups   *semaphore.Weighted // limits lookups for subscriptions
+	news      *tasksNews
+}
+
+func newSocketHandler(cfg Config, rt *apiRouter, finder *taskFinder, feeds *feedSource) *socketHandler {
+	return &socketHandler{
+		router: rt, finder: finder, feeds: feeds, store: cfg.Store, payloads: cfg.Payloads,
+		logger: cfg.Logger, heartbeat: cfg.Heartbeat, patience: cfg.Patience, channels: cfg.Channels,
+		lookups: semaphore.NewWeighted(lookupsAtOnce),
+		news: &tasksNews{store: cfg.Store, listeners: map[*newsListener]bool{}, log: func(err error) {
+			cfg.Logger.Error("changed tasks are told late", "error", err)
+		}},
+	}
+}
+
+func (h *socketHandler) addSocketRoute(rt *apiRouter) {
+	rt.mux.HandleFunc("GET "+socketPath, h.serveSocket)
 	o := huma.Operation{
 		OperationID: "stream-socket", Method: http.MethodGet, Path: socketPath, Tags: []string{"history"},
 		Summary: "Follow many tasks over one WebSocket",
@@ -39,19 +70,19 @@ func (s *service) socketRoute() {
 			"and on `pgflow:run:ID` what that of the run tells; at last `closed` with a reason: `ended`, `unsubscribed`, or `interrupted`, after which there may be more. " +
 			"`refused` has a problem as its data. A connection has at most 100 subscriptions. One that is read too slowly is closed (1008), as are all when the server leaves (1001): " +
 			"connect again and subscribe behind the last ids.",
-		Responses: map[string]*huma.Response{"default": s.problemResponse(), "101": {
+		Responses: map[string]*huma.Response{"default": rt.problemResponse(), "101": {
 			Description: "Switching Protocols; each message of the server is a StreamMessage",
-			Content:     map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.StreamMessage](s.huma.OpenAPI().Components.Schemas)}},
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.StreamMessage](rt.huma.OpenAPI().Components.Schemas)}},
 		}},
 	}
-	s.restrictOperation(&o)
-	s.huma.OpenAPI().AddOperation(&o)
+	rt.restrictOperation(&o)
+	rt.huma.OpenAPI().AddOperation(&o)
 }
 
 // serveSocket upgrades a request. The guard in front of this API has checked its Origin, Host and
 // token.
-func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
-	if why := s.checkRole(r.Context(), roles["stream-socket"]); why != nil {
+func (h *socketHandler) serveSocket(w http.ResponseWriter, r *http.Request) {
+	if why := h.router.checkRole(r.Context(), roles["stream-socket"]); why != nil {
 		why.writeTo(w)
 		return
 	}
@@ -70,7 +101,7 @@ func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return // Accept has answered
 	}
 	conn.SetReadLimit(maxStreamRequest)
-	newSocket(s, conn, leaving).serveConn()
+	newSocket(h, conn, leaving).serveConn()
 }
 
 // handleRequest carries out a client's request. Faults are sent to the client, and the connection
@@ -147,23 +178,23 @@ const taskChannel = "task:"
 const lookupsAtOnce = 4
 
 // checkTask returns an error if a task does not exist.
-func (s *service) checkTask(ctx context.Context, task string) error {
-	if err := s.lookups.Acquire(ctx, 1); err != nil {
+func (h *socketHandler) checkTask(ctx context.Context, task string) error {
+	if err := h.lookups.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer s.lookups.Release(1)
-	_, err := s.Store.Task(ctx, task)
+	defer h.lookups.Release(1)
+	_, err := h.store.Task(ctx, task)
 	return err
 }
 
 // findChannel returns the function that serves a channel. A task that does not exist is detected
 // when the stream starts.
-func (s *service) findChannel(req *wire.Subscribe) (streamFunc, error) {
-	for prefix, tell := range s.Channels {
+func (h *socketHandler) findChannel(req *wire.Subscribe) (streamFunc, error) {
+	for prefix, tell := range h.channels {
 		if id, ok := strings.CutPrefix(req.Channel, prefix+":"); ok {
 			return func(ctx context.Context, to stream.Listener) error {
 				// it may be followed before it starts
-				if err := s.checkTask(ctx, id); err != nil && !api.Missing(err) {
+				if err := h.checkTask(ctx, id); err != nil && !api.Missing(err) {
 					return err
 				}
 				return locateError("subscribe", tell(ctx, id, req.After, to))
@@ -174,7 +205,7 @@ func (s *service) findChannel(req *wire.Subscribe) (streamFunc, error) {
 		if len(req.Scopes) > 0 || req.After != "" {
 			return nil, newInvalidError("subscribe", "leave out scopes and after", "channel tasks tells what happens from now on")
 		}
-		return s.streamTasks(req.Filter)
+		return h.streamTasks(req.Filter)
 	}
 	if req.Filter != nil {
 		return nil, newInvalidError("subscribe.filter", "leave it out", "only channel tasks has a filter")
@@ -191,14 +222,14 @@ func (s *service) findChannel(req *wire.Subscribe) (streamFunc, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := eventFeed{s: s, task: task, from: from}
+	st := eventFeed{source: h.feeds, task: task, from: from}
 	tell := st.streamEvents
 	if isDigest {
 		st.task = digest
 		tell = newDigestFeed(st, req.Scopes).streamDigest
 	}
 	return func(ctx context.Context, to stream.Listener) error {
-		if err := s.checkTask(ctx, st.task); api.Missing(err) {
+		if err := h.checkTask(ctx, st.task); api.Missing(err) {
 			return newNotFoundError("subscribe.channel", api.Hint(flow.NotFound), "there is no task %.80q", st.task)
 		} else if err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 // reads its own journal no faster than the client reads, so nothing is buffered here and nothing
 // gets lost.
 type clientSocket struct {
-	s    *service
+	s    *socketHandler
 	conn *websocket.Conn
 
 	leaving context.Context         // ends when the server stops
@@ -59,7 +59,7 @@ const (
 	hurryTime   = time.Second
 )
 
-func newSocket(s *service, conn *websocket.Conn, leaving context.Context) *clientSocket {
+func newSocket(s *socketHandler, conn *websocket.Conn, leaving context.Context) *clientSocket {
 	k := &clientSocket{s: s, conn: conn, leaving: leaving, subs: map[string]*subscription{}}
 	k.ctx, k.end = context.WithCancelCause(leaving)
 	k.alive, k.cut = context.WithCancel(context.WithoutCancel(leaving))
@@ -81,7 +81,7 @@ func (k *clientSocket) runRecovered(what func()) {
 	k.work.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {
-				k.s.Logger.Error("a stream panicked", "panic", p, "request", api.RequestID(k.ctx), "stack", string(debug.Stack()))
+				k.s.logger.Error("a stream panicked", "panic", p, "request", api.RequestID(k.ctx), "stack", string(debug.Stack()))
 				k.end(broken)
 			}
 		}()
@@ -105,7 +105,7 @@ func (k *clientSocket) readRequests() {
 
 // sendPings lets both sides detect that the other one is gone.
 func (k *clientSocket) sendPings() {
-	tick := time.NewTicker(k.s.Heartbeat)
+	tick := time.NewTicker(k.s.heartbeat)
 	defer tick.Stop()
 	for {
 		select {
@@ -114,7 +114,7 @@ func (k *clientSocket) sendPings() {
 		case <-tick.C:
 		}
 		// ctx may end while the close message is still to be sent
-		ctx, cancel := context.WithTimeout(k.alive, pongPatience*k.s.Patience)
+		ctx, cancel := context.WithTimeout(k.alive, pongPatience*k.s.patience)
 		err := k.conn.Ping(ctx)
 		cancel()
 		if err != nil {
@@ -132,7 +132,7 @@ func (k *clientSocket) writeMessage(m wire.StreamMessage) error {
 	if k.ctx.Err() != nil {
 		return stream.ErrGone
 	}
-	slow := time.AfterFunc(k.s.Patience, func() { k.end(tooSlow) })
+	slow := time.AfterFunc(k.s.patience, func() { k.end(tooSlow) })
 	defer slow.Stop()
 	if err := k.conn.Write(k.alive, websocket.MessageText, jsonLine(&m)); err != nil {
 		k.end(stream.ErrGone)
@@ -152,7 +152,7 @@ func (k *clientSocket) closeConn() {
 	switch cause := context.Cause(k.ctx).(type) {
 	case *closeReason:
 		p = cause
-		k.s.Logger.Info("a stream is closed", "reason", p.reason, "request", api.RequestID(k.ctx))
+		k.s.logger.Info("a stream is closed", "reason", p.reason, "request", api.RequestID(k.ctx))
 	default:
 		if cause == stream.ErrGone {
 			return

@@ -65,7 +65,7 @@ func (sub *subscription) sendClosed(ctx context.Context, err error) {
 		k.sendRefusal(sub.channel, err)
 		return
 	case !errors.Is(err, stream.ErrBrokenOff):
-		k.s.Logger.Error("a stream broke off", "error", err, "channel", sub.channel, "request", api.RequestID(ctx))
+		k.s.logger.Error("a stream broke off", "error", err, "channel", sub.channel, "request", api.RequestID(ctx))
 	}
 	sub.sendMessage(wire.StreamMessage{Event: wire.StreamClosed, Data: jsonLine(&wire.Closed{Reason: reason})})
 }
@@ -78,7 +78,7 @@ func (sub *subscription) sendMessage(m wire.StreamMessage) {
 
 // sendRefusal sends the fault of a request.
 func (k *clientSocket) sendRefusal(channel string, err error) {
-	p := k.s.toProblem(k.ctx, err)
+	p := k.s.router.toProblem(k.ctx, err)
 	// like sendMessage
 	_ = k.writeMessage(wire.StreamMessage{Channel: channel, Event: wire.StreamRefused, Data: jsonLine(&p.Problem)})
 }
@@ -101,7 +101,7 @@ func (sub *subscription) Send(list []stream.Message) error {
 		if m.Event == "" {
 			m.Event = wire.StreamEvent
 		}
-		data, err := sub.k.s.Payloads.Whole(m.Data)
+		data, err := sub.k.s.payloads.Whole(m.Data)
 		if err != nil {
 			return err
 		}

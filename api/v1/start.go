@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -23,8 +26,22 @@ type startInput struct {
 
 type startAnswer = statusResponse[wire.Started]
 
-func (s *service) startTask(ctx context.Context, in *startInput) (*startAnswer, error) {
-	n, err := s.newTask(ctx, in)
+// startHandler serves starts of tasks: single ones, many at once, forks and reruns.
+type startHandler struct {
+	router  *apiRouter
+	catalog *flowCatalog
+	finder  *taskFinder
+
+	store    api.Store
+	reader   api.Reader
+	engine   engine.Engine
+	limits   flow.Limits
+	logger   *slog.Logger
+	beginFor time.Duration
+}
+
+func (h *startHandler) startTask(ctx context.Context, in *startInput) (*startAnswer, error) {
+	n, err := h.newTask(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -33,19 +50,19 @@ func (s *service) startTask(ctx context.Context, in *startInput) (*startAnswer, 
 		where = "body.input"
 	}
 	if in.Body.DryRun {
-		told, err := s.simulateStart(ctx, "", flow.Start{Version: n.VersionID, Params: n.Params})
+		told, err := h.simulateStart(ctx, "", flow.Start{Version: n.VersionID, Params: n.Params})
 		if err != nil {
 			return nil, startProblem(err, where, in.Body.Flow)
 		}
 		return &startAnswer{http.StatusOK, wire.Started{Foresight: told}}, nil
 	}
-	task, err := s.Engine.StartTask(ctx, n)
+	task, err := h.engine.StartTask(ctx, n)
 	if err != nil {
 		return nil, startProblem(err, where, in.Body.Flow)
 	}
 	started := wire.Started{ID: task.Task, Created: task.Created}
 	if in.Body.WaitMS > 0 {
-		if started.Task, err = s.waitedFor(ctx, task.Task, in.Body.WaitMS); err != nil {
+		if started.Task, err = h.waitedFor(ctx, task.Task, in.Body.WaitMS); err != nil {
 			return nil, err
 		}
 	}
@@ -53,11 +70,11 @@ func (s *service) startTask(ctx context.Context, in *startInput) (*startAnswer, 
 }
 
 // waitedFor waits up to ms for the end of a task, and reads it.
-func (s *service) waitedFor(ctx context.Context, task string, ms int64) (*wire.Task, error) {
-	if err := s.waitFor(ctx, task, ms); err != nil {
+func (h *startHandler) waitedFor(ctx context.Context, task string, ms int64) (*wire.Task, error) {
+	if err := h.waitFor(ctx, task, ms); err != nil {
 		return nil, err
 	}
-	view, err := s.Reader.View(ctx, task)
+	view, err := h.reader.View(ctx, task)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +100,7 @@ func startProblem(err error, where, slug string) error {
 	return err
 }
 
-func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, error) {
+func (h *startHandler) newTask(ctx context.Context, in *startInput) (engine.NewTask, error) {
 	n := engine.NewTask{Labels: in.Body.Labels, Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey)}
 	if in.IdempotencyKey != "" && in.IdempotencyKey != n.Key {
 		return n, newInvalidError("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
@@ -101,14 +118,14 @@ func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, 
 	if n.Params, err = paramsOf(&in.Body); err != nil {
 		return n, err
 	}
-	if err := checkStore(s.Engine, in.Body.DryRun); err != nil {
+	if err := checkStore(h.engine, in.Body.DryRun); err != nil {
 		return n, err
 	}
-	f, err := s.flowBy(ctx, "body.flow", in.Body.Flow)
+	f, err := h.catalog.flowBy(ctx, "body.flow", in.Body.Flow)
 	if err != nil {
 		return n, err
 	}
-	v, err := s.findVersion(ctx, "body.version", f, in.Body.Version)
+	v, err := h.catalog.findVersion(ctx, "body.version", f, in.Body.Version)
 	if err != nil {
 		return n, err
 	}

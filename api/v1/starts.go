@@ -22,10 +22,10 @@ type startsInput struct {
 	Body           wire.Starts
 }
 
-func (s *service) startTasks(ctx context.Context, in *startsInput) (*bodyResponse[wire.StartedTasks], error) {
+func (h *startHandler) startTasks(ctx context.Context, in *startsInput) (*bodyResponse[wire.StartedTasks], error) {
 	starts := in.Body.Starts
 	answer := wire.StartedTasks{Items: make([]wire.StartedTask, len(starts))}
-	ctx, begins, cancel := s.beginSpan(ctx)
+	ctx, begins, cancel := h.beginSpan(ctx)
 	defer cancel()
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -33,10 +33,10 @@ func (s *service) startTasks(ctx context.Context, in *startsInput) (*bodyRespons
 		all.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
 				if !begins() {
-					answer.Items[i] = s.refuseStart(ctx, i, errNoTimeToStart)
+					answer.Items[i] = h.refuseStart(ctx, i, errNoTimeToStart)
 					continue
 				}
-				answer.Items[i] = s.startOne(ctx, in.IdempotencyKey, i, &starts[i])
+				answer.Items[i] = h.startOne(ctx, in.IdempotencyKey, i, &starts[i])
 			}
 		})
 	}
@@ -51,27 +51,27 @@ var errNoTimeToStart = flow.Errorf(flow.Busy, "it was not started, because those
 // beginSpan bounds a request that starts many tasks, so that its caller gets all answers before its
 // own timeout. begins reports whether another task may start: not after BeginFor, and not for a
 // caller that is gone. The context gives started tasks another BeginFor to finish.
-func (s *service) beginSpan(ctx context.Context) (_ context.Context, begins func() bool, cancel context.CancelFunc) {
-	ctx, cancel = context.WithTimeout(ctx, 2*s.BeginFor)
-	until := time.Now().Add(s.BeginFor)
+func (h *startHandler) beginSpan(ctx context.Context) (_ context.Context, begins func() bool, cancel context.CancelFunc) {
+	ctx, cancel = context.WithTimeout(ctx, 2*h.beginFor)
+	until := time.Now().Add(h.beginFor)
 	return ctx, func() bool { return ctx.Err() == nil && time.Now().Before(until) }, cancel
 }
 
 // startOne carries out one of several starts.
-func (s *service) startOne(ctx context.Context, key string, place int, start *wire.Start) wire.StartedTask {
+func (h *startHandler) startOne(ctx context.Context, key string, place int, start *wire.Start) wire.StartedTask {
 	if start.IdempotencyKey == "" && key != "" {
 		start.IdempotencyKey = key + ":" + strconv.Itoa(place)
 	}
-	started, err := s.startAlone(ctx, start)
+	started, err := h.startAlone(ctx, start)
 	if err != nil {
-		return s.refuseStart(ctx, place, err)
+		return h.refuseStart(ctx, place, err)
 	}
 	return wire.StartedTask{ID: started.Body.ID, Created: started.Body.Created}
 }
 
 // refuseStart returns the answer to one of several starts that was refused.
-func (s *service) refuseStart(ctx context.Context, place int, err error) wire.StartedTask {
-	p := s.toProblem(ctx, err)
+func (h *startHandler) refuseStart(ctx context.Context, place int, err error) wire.StartedTask {
+	p := h.router.toProblem(ctx, err)
 	if what, ok := strings.CutPrefix(p.Where, "body"); ok {
 		p.Where = fmt.Sprintf("body.starts[%d]%s", place, what)
 		p.addExplanation()
@@ -79,12 +79,12 @@ func (s *service) refuseStart(ctx context.Context, place int, err error) wire.St
 	return wire.StartedTask{Problem: &p.Problem}
 }
 
-func (s *service) startAlone(ctx context.Context, start *wire.Start) (*startAnswer, error) {
+func (h *startHandler) startAlone(ctx context.Context, start *wire.Start) (*startAnswer, error) {
 	switch {
 	case start.DryRun:
 		return nil, newInvalidError("body.dry_run", "send it alone to POST /v1/tasks", "of several starts none is a dry run")
 	case start.WaitMS > 0:
 		return nil, newInvalidError("body.wait_ms", "send it alone to POST /v1/tasks, or read the task later", "of several starts none is waited for")
 	}
-	return s.startTask(ctx, &startInput{Body: *start})
+	return h.startTask(ctx, &startInput{Body: *start})
 }

@@ -7,18 +7,33 @@ import (
 	"slices"
 	"time"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow/stats"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) statsRoutes() {
-	registerOperation(s, apiOperation{id: "get-stats", method: http.MethodGet, path: "/v1/flows/{flow}/stats", tag: "flows",
+// statsHandler serves counts, durations and the overview.
+type statsHandler struct {
+	catalog *flowCatalog
+	finder  *taskFinder
+	workers *workerHandler
+
+	store    api.Store
+	engine   engine.Engine
+	cluster  Cluster
+	overview *cachedAnswer[wire.Overview]
+	slow     *cachedAnswer[[]wire.SlowFlow]
+}
+
+func (h *statsHandler) addStatsRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "get-stats", method: http.MethodGet, path: "/v1/flows/{flow}/stats", tag: "flows",
 		summary: "See how the tasks of a flow go",
-		text:    "How many began and ended, how long they took, and the same of each node. What happened in the last five seconds may be missing, and what a member had counted in such a time before it crashed."}, s.getStats)
-	registerOperation(s, apiOperation{id: "get-series", method: http.MethodGet, path: "/v1/stats", tag: "flows",
+		text:    "How many began and ended, how long they took, and the same of each node. What happened in the last five seconds may be missing, and what a member had counted in such a time before it crashed."}, h.getStats)
+	registerOperation(rt, apiOperation{id: "get-series", method: http.MethodGet, path: "/v1/stats", tag: "flows",
 		summary: "See how tasks go from time to time",
-		text:    "Those of all flows, those of one, or a node: the numbers of GET /v1/flows/{flow}/stats, step by step. By minutes for two days, by hours for ninety."}, s.getSeries)
+		text:    "Those of all flows, those of one, or a node: the numbers of GET /v1/flows/{flow}/stats, step by step. By minutes for two days, by hours for ninety."}, h.getSeries)
 }
 
 // StatsTime selects the time range of statistics.
@@ -72,14 +87,14 @@ func spanOf(from, to, now int64) timeRange {
 }
 
 // countedIn reads the counts of a time range. An hour that has not ended is read as a whole.
-func (s *service) countedIn(ctx context.Context, f persistence.StatsFilter, at timeRange) ([]persistence.StatsRow, error) {
+func (h *statsHandler) countedIn(ctx context.Context, f persistence.StatsFilter, at timeRange) ([]persistence.StatsRow, error) {
 	var all []persistence.StatsRow
 	for _, part := range []struct{ width, from, to int64 }{{persistence.StatsMinute, at.from, at.hours}, {persistence.StatsHour, at.hours, at.to}} {
 		if part.from >= part.to {
 			continue
 		}
 		f.Width, f.From, f.To = part.width, part.from, part.to
-		rows, err := s.Store.ReadStats(ctx, f)
+		rows, err := h.store.ReadStats(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -94,29 +109,29 @@ type statsInput struct {
 	Version int `query:"version" minimum:"0" doc:"number of their version; 0 = any"`
 }
 
-func (s *service) getStats(ctx context.Context, in *statsInput) (*bodyResponse[wire.FlowStats], error) {
-	f, err := s.flowBy(ctx, "path.flow", in.Flow)
+func (h *statsHandler) getStats(ctx context.Context, in *statsInput) (*bodyResponse[wire.FlowStats], error) {
+	f, err := h.catalog.flowBy(ctx, "path.flow", in.Flow)
 	if err != nil {
 		return nil, err
 	}
-	at, err := in.resolveRange(s.Engine.Now())
+	at, err := in.resolveRange(h.engine.Now())
 	if err != nil {
 		return nil, err
 	}
 	filter := persistence.StatsFilter{Flows: []string{f.ID}}
 	if in.Version > 0 {
-		v, err := s.findVersion(ctx, "query.version", f, in.Version)
+		v, err := h.catalog.findVersion(ctx, "query.version", f, in.Version)
 		if err != nil {
 			return nil, err
 		}
 		filter.Version = v.ID
 	}
-	tasks, err := s.countedIn(ctx, filter, at)
+	tasks, err := h.countedIn(ctx, filter, at)
 	if err != nil {
 		return nil, err
 	}
 	filter.Nodes = true
-	nodes, err := s.countedIn(ctx, filter, at)
+	nodes, err := h.countedIn(ctx, filter, at)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ type seriesInput struct {
 	Step  string `query:"step" enum:"1m,5m,15m,1h,6h,24h" doc:"how long each point is; absent = what suits the time. Steps shorter than an hour are there for the last two days"`
 }
 
-func (s *service) getSeries(ctx context.Context, in *seriesInput) (*bodyResponse[wire.StatsSeries], error) {
-	at, err := in.resolveRange(s.Engine.Now())
+func (h *statsHandler) getSeries(ctx context.Context, in *seriesInput) (*bodyResponse[wire.StatsSeries], error) {
+	at, err := in.resolveRange(h.engine.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (s *service) getSeries(ctx context.Context, in *seriesInput) (*bodyResponse
 	filter := persistence.StatsFilter{Flows: []string{""}, Nodes: in.Node != "", Node: in.Node, Scope: in.Scope}
 	switch {
 	case in.Flow != "":
-		f, err := s.flowBy(ctx, "query.flow", in.Flow)
+		f, err := h.catalog.flowBy(ctx, "query.flow", in.Flow)
 		if err != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func (s *service) getSeries(ctx context.Context, in *seriesInput) (*bodyResponse
 	case in.Node != "":
 		return nil, newInvalidError("query.flow", "send the flow that the node is of", "a node is one of a flow")
 	}
-	step, err := in.pointWidth(at, s.Engine.Now().UnixMilli())
+	step, err := in.pointWidth(at, h.engine.Now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (s *service) getSeries(ctx context.Context, in *seriesInput) (*bodyResponse
 	if at.hours = at.to; step%persistence.StatsHour == 0 {
 		at.hours = at.from
 	}
-	rows, err := s.countedIn(ctx, filter, at)
+	rows, err := h.countedIn(ctx, filter, at)
 	if err != nil {
 		return nil, err
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-func (s *service) stepRoutes() {
-	registerOperation(s, apiOperation{id: "list-steps", method: http.MethodGet, path: "/v1/tasks/{task}/steps", tag: "tasks",
+func (h *historyHandler) addStepRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "list-steps", method: http.MethodGet, path: "/v1/tasks/{task}/steps", tag: "tasks",
 		summary: "List a task's steps",
-		text:    "In dag mode every step, in the order of the definition; in graph mode every visit, in order of its beginning. Those inside a subflow or branch with a flow of its own are listed with scope=."}, s.listSteps)
-	registerOperation(s, apiOperation{id: "list-units", method: http.MethodGet, path: "/v1/tasks/{task}/units", tag: "tasks",
-		summary: "List a step's units", text: "With their inputs and outputs, also when the step is over."}, s.listUnits)
-	registerOperation(s, apiOperation{id: "list-unit-states", method: http.MethodGet, path: "/v1/tasks/{task}/units/states", tag: "tasks",
-		summary: "See the states of all units of a step", text: "At once, in order of index: so many in a row in the same state."}, s.unitStates)
+		text:    "In dag mode every step, in the order of the definition; in graph mode every visit, in order of its beginning. Those inside a subflow or branch with a flow of its own are listed with scope=."}, h.listSteps)
+	registerOperation(rt, apiOperation{id: "list-units", method: http.MethodGet, path: "/v1/tasks/{task}/units", tag: "tasks",
+		summary: "List a step's units", text: "With their inputs and outputs, also when the step is over."}, h.listUnits)
+	registerOperation(rt, apiOperation{id: "list-unit-states", method: http.MethodGet, path: "/v1/tasks/{task}/units/states", tag: "tasks",
+		summary: "See the states of all units of a step", text: "At once, in order of index: so many in a row in the same state."}, h.unitStates)
 }
 
 type stepsInput struct {
@@ -28,7 +28,7 @@ type stepsInput struct {
 	Paging
 }
 
-func (s *service) listSteps(ctx context.Context, in *stepsInput) (*bodyResponse[wire.Page[wire.Step]], error) {
+func (h *historyHandler) listSteps(ctx context.Context, in *stepsInput) (*bodyResponse[wire.Page[wire.Step]], error) {
 	after, err := in.parseHistoryCursor()
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (s *service) listSteps(ctx context.Context, in *stepsInput) (*bodyResponse[
 	for _, state := range in.State {
 		q.States = append(q.States, flow.StepStatus(state))
 	}
-	steps, err := s.Reader.Steps(ctx, in.Task, q)
+	steps, err := h.reader.Steps(ctx, in.Task, q)
 	if flow.ErrorKindOf(err) == flow.NotFound {
 		return nil, newNotFoundError("query.scope", "send below of a step that has begun", "%s", err.Error())
 	}
@@ -48,10 +48,10 @@ func (s *service) listSteps(ctx context.Context, in *stepsInput) (*bodyResponse[
 	for i := range steps.Steps {
 		page.Items = append(page.Items, toStep(in.Task, &steps.Steps[i]))
 	}
-	if err := s.stepsInLine(ctx, in.Task, page.Items); err != nil {
+	if err := h.positions.stepsInLine(ctx, in.Task, page.Items); err != nil {
 		return nil, err
 	}
-	in.cutSteps(s.Payloads, page.Items)
+	in.cutSteps(h.payloads, page.Items)
 	if steps.More {
 		page.Next = historyCursor(steps.Next)
 	}
@@ -67,8 +67,8 @@ type VisitOf struct {
 }
 
 // unitsOf returns the units of the visit.
-func (s *service) unitsOf(ctx context.Context, in *VisitOf) (*flow.UnitList, error) {
-	list, err := s.Reader.Units(ctx, in.Task, flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit})
+func (h *historyHandler) unitsOf(ctx context.Context, in *VisitOf) (*flow.UnitList, error) {
+	list, err := h.reader.Units(ctx, in.Task, flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit})
 	if flow.ErrorKindOf(err) == flow.NotFound {
 		return nil, newNotFoundError("query.step", "/v1/tasks/"+in.Task+"/steps lists its steps", "%s", err.Error())
 	}
@@ -78,8 +78,8 @@ func (s *service) unitsOf(ctx context.Context, in *VisitOf) (*flow.UnitList, err
 	return list, nil
 }
 
-func (s *service) unitStates(ctx context.Context, in *VisitOf) (*bodyResponse[wire.UnitStates], error) {
-	list, err := s.unitsOf(ctx, in)
+func (h *historyHandler) unitStates(ctx context.Context, in *VisitOf) (*bodyResponse[wire.UnitStates], error) {
+	list, err := h.unitsOf(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -98,12 +98,12 @@ type unitsInput struct {
 	Paging
 }
 
-func (s *service) listUnits(ctx context.Context, in *unitsInput) (*bodyResponse[wire.Page[wire.Unit]], error) {
+func (h *historyHandler) listUnits(ctx context.Context, in *unitsInput) (*bodyResponse[wire.Page[wire.Unit]], error) {
 	at, _, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.unitsOf(ctx, &in.VisitOf)
+	list, err := h.unitsOf(ctx, &in.VisitOf)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (s *service) listUnits(ctx context.Context, in *unitsInput) (*bodyResponse[
 			break
 		}
 		unit := toUnit(&u)
-		in.cutValues(s.Payloads, &unit.Input, &unit.Output, &unit.Details)
+		in.cutValues(h.payloads, &unit.Input, &unit.Output, &unit.Details)
 		page.Items = append(page.Items, unit)
 		size += len(unit.Input) + len(unit.Output) + len(unit.Details)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,7 +23,7 @@ type streamInput struct {
 }
 
 // streamTask returns an error before it starts the stream if there is no such task.
-func (s *service) streamTask(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
+func (h *historyHandler) streamTask(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
 	where, text := "query.after", in.After
 	if in.LastEventID != "" {
 		where, text = "header.Last-Event-ID", in.LastEventID
@@ -31,24 +32,32 @@ func (s *service) streamTask(ctx context.Context, in *streamInput) (*huma.Stream
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Store.Task(ctx, in.Task); err != nil {
+	if _, err := h.store.Task(ctx, in.Task); err != nil {
 		return nil, noTask(in.Task, err)
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		x := c.Context().Value(exchangeKey{}).(httpExchange)
-		st := &eventFeed{s: s, task: in.Task, from: from}
-		_, err := stream.ServeSSE(x.w, x.r, s.Heartbeat, st.streamEvents)
+		st := &eventFeed{source: h.feeds, task: in.Task, from: from}
+		_, err := stream.ServeSSE(x.w, x.r, h.heartbeat, st.streamEvents)
 		if err != nil {
-			s.Logger.Error("a stream broke off", "error", err, "task", in.Task, "request", api.RequestID(c.Context()))
+			h.logger.Error("a stream broke off", "error", err, "task", in.Task, "request", api.RequestID(c.Context()))
 		}
 	}}, nil
 }
 
+// feedSource holds what the feeds of a task read.
+type feedSource struct {
+	store  api.Store
+	reader api.Reader
+	engine engine.Engine
+	logger *slog.Logger
+}
+
 // eventFeed sends the events of a task, and its end.
 type eventFeed struct {
-	s    *service
-	task string
-	from stream.Position
+	source *feedSource
+	task   string
+	from   stream.Position
 
 	inTrouble bool // whether the store does not answer
 }
@@ -60,7 +69,7 @@ func (st *eventFeed) streamEvents(ctx context.Context, to stream.Listener) error
 		return err
 	}
 	troubled := func(err error) error { return st.noteTrouble(ctx, to, err) }
-	err := stream.Follow(ctx, st.s.Engine, st.task, st.from.Since(), troubled, func(row engine.Row) error {
+	err := stream.Follow(ctx, st.source.engine, st.task, st.from.Since(), troubled, func(row engine.Row) error {
 		st.inTrouble = false
 		events, err := eventsOf(row, st.from)
 		if err != nil {
@@ -87,19 +96,19 @@ func (st *eventFeed) streamEvents(ctx context.Context, to stream.Listener) error
 func (st *eventFeed) noteTrouble(ctx context.Context, to stream.Listener, err error) error {
 	if !st.inTrouble {
 		st.inTrouble = true
-		st.s.Logger.Warn("a stream waits for the store", "error", err, "task", st.task, "request", api.RequestID(ctx))
+		st.source.logger.Warn("a stream waits for the store", "error", err, "task", st.task, "request", api.RequestID(ctx))
 	}
 	return to.Note(stream.Trouble)
 }
 
 // sendEnd sends how the task ended, if that is why there are no more events.
 func (st *eventFeed) sendEnd(ctx context.Context, to stream.Listener, troubled func(error) error) error {
-	view, err := st.s.Reader.View(ctx, st.task)
+	view, err := st.source.reader.View(ctx, st.task)
 	for err != nil && !api.Missing(err) {
 		if err := stream.Outlast(ctx, err, troubled); err != nil {
 			return err
 		}
-		view, err = st.s.Reader.View(ctx, st.task)
+		view, err = st.source.reader.View(ctx, st.task)
 	}
 	if err != nil {
 		return err

@@ -29,14 +29,14 @@ func isTasks(channel string) bool {
 
 // tasksFeed sends changes of the tasks that a filter selects.
 type tasksFeed struct {
-	s           *service
+	s           *socketHandler
 	pick        *TaskPick
 	filter      persistence.TaskFilter
 	listedTasks map[string]bool // tasks that matched the filter at the last message
 }
 
 // streamTasks returns the function that serves tasks of a filter. The limits are those of lists.
-func (s *service) streamTasks(sent *wire.TaskFilter) (streamFunc, error) {
+func (h *socketHandler) streamTasks(sent *wire.TaskFilter) (streamFunc, error) {
 	if sent == nil {
 		sent = &wire.TaskFilter{}
 	}
@@ -48,7 +48,7 @@ func (s *service) streamTasks(sent *wire.TaskFilter) (streamFunc, error) {
 			return nil, newInvalidError("subscribe.filter."+name, fmt.Sprintf("send at most %d", list.most), "there are %d of them", len(list.sent))
 		}
 	}
-	f := &tasksFeed{s: s, pick: pickOf(sent)}
+	f := &tasksFeed{s: h, pick: pickOf(sent)}
 	return f.streamChanges, nil
 }
 
@@ -85,7 +85,7 @@ func (f *tasksFeed) resolveFilter(ctx context.Context) error {
 		return err
 	}
 	defer f.s.lookups.Release(1)
-	filter, err := f.s.filterOf(ctx, f.pick)
+	filter, err := f.s.finder.filterOf(ctx, f.pick)
 	if err != nil {
 		return inSubscribe(err)
 	}
@@ -97,12 +97,12 @@ func (f *tasksFeed) resolveFilter(ctx context.Context) error {
 func (f *tasksFeed) readHead(ctx context.Context) error {
 	head := f.filter
 	head.Limit = newsRows
-	through, err := f.s.searchedThrough(ctx, head)
+	through, err := f.s.finder.searchedThrough(ctx, head)
 	if err != nil {
 		return err
 	}
 	head.Through = through
-	rows, err := f.s.Store.ListTasks(ctx, head)
+	rows, err := f.s.store.ListTasks(ctx, head)
 	f.listedTasks = make(map[string]bool, len(rows))
 	for i := range rows {
 		f.listedTasks[rows[i].ID] = true

@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/timeline"
 )
 
-func (s *service) timelineRoutes() {
-	registerOperation(s, apiOperation{id: "get-timeline", method: http.MethodGet, path: "/v1/tasks/{task}/timeline", tag: "history",
+func (h *historyHandler) addTimelineRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "get-timeline", method: http.MethodGet, path: "/v1/tasks/{task}/timeline", tag: "history",
 		summary: "See when what was under way",
 		text: "The visits of a scope with their waits and attempts, and which of them its end waited for. Of a visit with many attempts it is told how many there were when. " +
-			"The history is read once: who asks again, for another part of it too, pays for what has happened since."}, s.getTimeline)
+			"The history is read once: who asks again, for another part of it too, pays for what has happened since."}, h.getTimeline)
 }
 
 type timelineInput struct {
@@ -27,27 +27,27 @@ type timelineInput struct {
 	Bins  int       `query:"bins" minimum:"1" maximum:"2000" default:"400" doc:"in which many attempts of a visit are counted, at most"`
 }
 
-func (s *service) getTimeline(ctx context.Context, in *timelineInput) (*bodyResponse[wire.Timeline], error) {
-	row, err := s.Store.Task(ctx, in.Task)
+func (h *historyHandler) getTimeline(ctx context.Context, in *timelineInput) (*bodyResponse[wire.Timeline], error) {
+	row, err := h.store.Task(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
 	if !in.From.IsZero() && !in.To.IsZero() && in.To.Before(in.From) {
 		return nil, newInvalidError("query.to", "send a time that is later than from", "it is before from")
 	}
-	plan, err := s.Reader.Plan(ctx, row.VersionID)
+	plan, err := h.reader.Plan(ctx, row.VersionID)
 	if err != nil {
 		return nil, err
 	}
 	scope := strings.TrimPrefix(in.Scope, rootScope)
-	kept := s.timelines.findOrCreate(timelineKey{row.ID, row.CreatedAt, scope}, plan)
+	kept := h.timelines.findOrCreate(timelineKey{row.ID, row.CreatedAt, scope}, plan)
 	if !kept.t.Known() {
 		return nil, newNotFoundError("query.scope", "send below of a step of the flow", "there is no scope %.200q", in.Scope)
 	}
-	w := timeline.Window{From: millisOrNone(in.From), To: millisOrNone(in.To), Now: s.Engine.Now().UnixMilli(), Bins: cmp.Or(in.Bins, 400)}
+	w := timeline.Window{From: millisOrNone(in.From), To: millisOrNone(in.To), Now: h.engine.Now().UnixMilli(), Bins: cmp.Or(in.Bins, 400)}
 	var answer wire.Timeline
-	err = s.timelines.useExclusively(ctx, kept, func() error {
-		kept.seq, err = s.readJournalFrom(ctx, in.Task, kept.seq, kept.t.Add)
+	err = h.timelines.useExclusively(ctx, kept, func() error {
+		kept.seq, err = h.readJournalFrom(ctx, in.Task, kept.seq, kept.t.Add)
 		if err != nil {
 			return err
 		}
@@ -115,9 +115,9 @@ func toLane(l *timeline.LaneTold, after func(int64) int64, waits func([]timeline
 
 // readJournalFrom reads the rows after a row of a journal, in parts. It returns the last row that
 // it has read completely.
-func (s *service) readJournalFrom(ctx context.Context, task string, after int64, event func(*flow.Event)) (int64, error) {
+func (h *historyHandler) readJournalFrom(ctx context.Context, task string, after int64, event func(*flow.Event)) (int64, error) {
 	for {
-		rows, err := s.Store.Rows(ctx, task, after, part)
+		rows, err := h.store.Rows(ctx, task, after, part)
 		if err != nil {
 			return after, err
 		}

@@ -10,27 +10,27 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-func (s *service) traceRoutes() {
-	registerOperation(s, apiOperation{id: "get-trace", method: http.MethodGet, path: "/v1/tasks/{task}/trace", tag: "history",
+func (h *historyHandler) addTraceRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "get-trace", method: http.MethodGet, path: "/v1/tasks/{task}/trace", tag: "history",
 		summary: "Read a task as a trace",
 		text: "The JSON of OpenTelemetry's protocol, which a collector takes as it is. It is told from the history, of any task at any time, and the ids are always the same. " +
-			"At most 1,000 spans: of a step with more than 100 units the failed and the 20 slowest attempts are told, and of a task with too many spans those that failed, steps, and what took long. What goes on ends now."}, s.getTrace)
+			"At most 1,000 spans: of a step with more than 100 units the failed and the 20 slowest attempts are told, and of a task with too many spans those that failed, steps, and what took long. What goes on ends now."}, h.getTrace)
 }
 
-func (s *service) getTrace(ctx context.Context, in *TaskPath) (*bodyResponse[wire.Trace], error) {
-	row, err := s.Store.Task(ctx, in.Task)
+func (h *historyHandler) getTrace(ctx context.Context, in *TaskPath) (*bodyResponse[wire.Trace], error) {
+	row, err := h.store.Task(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	plan, err := s.Reader.Plan(ctx, row.VersionID)
+	plan, err := h.reader.Plan(ctx, row.VersionID)
 	if err != nil {
 		return nil, err
 	}
 	t := trace.New(in.Task, plan)
-	if err := s.readJournal(ctx, in.Task, t.Add); err != nil {
+	if err := h.readJournal(ctx, in.Task, t.Add); err != nil {
 		return nil, err
 	}
-	spans := t.Spans(s.Engine.Now().UnixMilli())
+	spans := t.Spans(h.engine.Now().UnixMilli())
 	list := make([]wire.Span, len(spans))
 	for i := range spans {
 		list[i] = toSpan(in.Task, orElse(row.FlowSlug, row.FlowID), row.VersionNumber, &spans[i])
@@ -42,8 +42,8 @@ func (s *service) getTrace(ctx context.Context, in *TaskPath) (*bodyResponse[wir
 }
 
 // readJournal reads a whole journal in parts.
-func (s *service) readJournal(ctx context.Context, task string, event func(*flow.Event)) error {
-	_, err := s.readJournalFrom(ctx, task, 0, event)
+func (h *historyHandler) readJournal(ctx context.Context, task string, event func(*flow.Event)) error {
+	_, err := h.readJournalFrom(ctx, task, 0, event)
 	return err
 }
 

@@ -20,11 +20,11 @@ const (
 	tried    = "try"
 )
 
-func (s *service) tryRoutes() {
-	registerOperation(s, apiOperation{id: "try-definition", method: http.MethodPost, path: "/v1/try", tag: "flows", created: true,
+func (h *flowHandler) addTryRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "try-definition", method: http.MethodPost, path: "/v1/try", tag: "flows", created: true,
 		summary: "Start a task of a definition without publishing it",
 		text: "The definition is checked as by publishing it, and kept for this task alone: no list of flows or versions has it, and no schedule of it is set. " +
-			"The task has the label troupe:try. A day later both are deleted, whatever the task is doing. With an idempotency key the request may be sent again."}, s.tryFlow)
+			"The task has the label troupe:try. A day later both are deleted, whatever the task is doing. With an idempotency key the request may be sent again."}, h.tryFlow)
 }
 
 type tryInput struct {
@@ -33,17 +33,17 @@ type tryInput struct {
 	Body           wire.Try
 }
 
-func (s *service) tryFlow(ctx context.Context, in *tryInput) (*statusResponse[wire.Tried], error) {
+func (h *flowHandler) tryFlow(ctx context.Context, in *tryInput) (*statusResponse[wire.Tried], error) {
 	n, err := tryTask(in)
 	if err != nil {
 		return nil, err
 	}
-	if err := engine.CheckStore(s.Engine); err != nil {
+	if err := engine.CheckStore(h.engine); err != nil {
 		return nil, err
 	}
-	p := s.toPublication(&sentDefinition{slug: in.Body.Slug, text: definitionText(in.Body.Definition), strict: in.Strict || in.Body.Strict})
-	p.Now = s.Engine.Now().UnixMilli()
-	v, warnings, err := persistence.Try(ctx, s.Store, p, n.Key)
+	p := h.toPublication(&sentDefinition{slug: in.Body.Slug, text: definitionText(in.Body.Definition), strict: in.Strict || in.Body.Strict})
+	p.Now = h.engine.Now().UnixMilli()
+	v, warnings, err := persistence.Try(ctx, h.store, p, n.Key)
 	switch {
 	case flow.ErrorKindOf(err) == flow.Conflict:
 		return nil, startProblem(err, "body.params", "")
@@ -51,7 +51,7 @@ func (s *service) tryFlow(ctx context.Context, in *tryInput) (*statusResponse[wi
 		return nil, locateError("body.definition", err)
 	}
 	n.VersionID = v.ID
-	started, err := s.Engine.StartTask(ctx, n)
+	started, err := h.engine.StartTask(ctx, n)
 	if bad := new(flow.BadInputs); errors.As(err, &bad) {
 		return nil, &locatedError{where: "body.params", hint: "the inputs of the definition say what it takes", err: err}
 	}

@@ -16,20 +16,12 @@ package v1
 import (
 	"cmp"
 	"context"
-	"mime"
 	"net/http"
-	"reflect"
-	"sync/atomic"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/internal/bounded"
 )
 
 // Config is the configuration of the API. Zero fields have useful defaults.
@@ -69,24 +61,23 @@ func (c Config) orDefault() Config {
 	return c
 }
 
-// service is the API of one member.
+// service is the API of one member: a router, and a handler for each resource.
 type service struct {
-	Config
-	mux    *http.ServeMux
-	fast   *http.ServeMux // tried first for each request
-	huma   huma.API
-	values userValues
+	*apiRouter
 
-	lookups        *semaphore.Weighted // limits lookups for subscriptions
-	loggedRefusals bounded.Once        // reasons for which deliveries were rejected
-	hooks          compiledHooks
-	overview       *cachedAnswer[wire.Overview]
-	slow           *cachedAnswer[[]wire.SlowFlow]
-	timelines      *timelineCache
-	news           *tasksNews
-	// key that signs links to approvals; nil until it is needed
-	links atomic.Pointer[[]byte]
-	shell *api.Server // server that it is mounted in; nil if there is none
+	flows     *flowHandler
+	schedules *scheduleHandler
+	tasks     *taskHandler
+	starts    *startHandler
+	history   *historyHandler
+	approvals *approvalHandler
+	jobs      *jobHandler
+	workers   *workerHandler
+	hooks     *hookHandler
+	stats     *statsHandler
+	cluster   *clusterHandler
+	account   *accountHandler
+	socket    *socketHandler
 }
 
 // Routes serves everything below /v1/.
@@ -104,42 +95,92 @@ func New(cfg Config) (Routes, error) {
 }
 
 func newService(cfg Config) *service {
-	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), fast: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), slow: newFresh[[]wire.SlowFlow](), timelines: newTimelines()}
-	s.news = &tasksNews{store: s.Store, listeners: map[*newsListener]bool{}, log: func(err error) { s.Logger.Error("changed tasks are told late", "error", err) }}
-	s.huma = humago.New(s.mux, newAPIConfig(s.values))
-	s.huma.UseMiddleware(knowRefusals)
-	s.flowRoutes()
-	s.tryRoutes()
-	s.scheduleRoutes()
-	s.taskRoutes()
-	s.approvalRoutes()
-	s.bulkRoutes()
-	s.rerunRoutes()
-	s.compareRoutes()
-	s.diffRoutes()
-	s.stepRoutes()
-	s.digestRoutes()
-	s.valueRoutes()
-	s.historyRoutes()
-	s.traceRoutes()
-	s.timelineRoutes()
-	s.logRoutes()
-	s.socketRoute()
-	s.jobRoutes()
-	s.workerRoutes()
-	s.reportRoutes()
-	s.hookRoutes()
-	s.memberRoutes()
-	s.overviewRoutes()
-	s.statsRoutes()
-	s.sessionRoutes()
-	s.tokenRoutes()
-	s.viewRoutes()
-	s.clusterRoutes()
+	cfg = cfg.orDefault()
+	s := newHandlers(cfg, newRouter(cfg))
+	s.flows.addFlowRoutes(s.apiRouter)
+	s.flows.addTryRoutes(s.apiRouter)
+	s.schedules.addScheduleRoutes(s.apiRouter)
+	s.tasks.addTaskRoutes(s.apiRouter)
+	s.approvals.addApprovalRoutes(s.apiRouter)
+	s.starts.addBulkRoutes(s.apiRouter)
+	s.starts.addRerunRoutes(s.apiRouter)
+	s.history.addCompareRoutes(s.apiRouter)
+	s.flows.addDiffRoutes(s.apiRouter)
+	s.history.addStepRoutes(s.apiRouter)
+	s.history.addDigestRoutes(s.apiRouter)
+	s.history.addValueRoutes(s.apiRouter)
+	s.history.addHistoryRoutes(s.apiRouter)
+	s.history.addTraceRoutes(s.apiRouter)
+	s.history.addTimelineRoutes(s.apiRouter)
+	s.history.addLogRoutes(s.apiRouter)
+	s.socket.addSocketRoute(s.apiRouter)
+	s.jobs.addJobRoutes(s.apiRouter)
+	s.workers.addWorkerRoutes(s.apiRouter)
+	s.jobs.addReportRoutes(s.apiRouter)
+	s.hooks.addHookRoutes(s.apiRouter)
+	s.cluster.addMemberRoutes(s.apiRouter)
+	s.stats.addOverviewRoutes(s.apiRouter)
+	s.stats.addStatsRoutes(s.apiRouter)
+	s.account.addSessionRoutes(s.apiRouter)
+	s.account.addTokenRoutes(s.apiRouter)
+	s.account.addViewRoutes(s.apiRouter)
+	s.cluster.addClusterRoutes(s.apiRouter)
 	neverNull(s.huma.OpenAPI())
 	s.registerDocs()
 	s.mux.HandleFunc("/", s.noRoute)
-	s.fastRoutes()
+	s.addFastRoutes()
+	return s
+}
+
+// newHandlers returns the handlers of all resources, without their routes.
+func newHandlers(cfg Config, rt *apiRouter) *service {
+	names := &flowCatalog{store: cfg.Store, reader: cfg.Reader}
+	finder := &taskFinder{catalog: names, store: cfg.Store}
+	feeds := &feedSource{store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine, logger: cfg.Logger}
+	s := &service{apiRouter: rt}
+	s.flows = &flowHandler{
+		router: rt, catalog: names, finder: finder, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine,
+		limits: cfg.Limits, checkFunc: cfg.Func, checkSecret: cfg.Secret,
+	}
+	s.workers = &workerHandler{
+		catalog: names, member: cfg.Member, reader: cfg.Reader, engine: cfg.Engine, registry: cfg.Registry,
+		workerTTL: cfg.WorkerTTL,
+	}
+	positions := &queuePositions{store: cfg.Store, reader: cfg.Reader, registry: cfg.Registry, workers: s.workers}
+	s.jobs = &jobHandler{
+		router: rt, workers: s.workers, member: cfg.Member, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine,
+	}
+	s.starts = &startHandler{
+		router: rt, catalog: names, finder: finder, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine,
+		limits: cfg.Limits, logger: cfg.Logger, beginFor: cfg.BeginFor,
+	}
+	s.schedules = &scheduleHandler{catalog: names, starts: s.starts, store: cfg.Store, engine: cfg.Engine}
+	s.tasks = &taskHandler{
+		router: rt, finder: finder, starts: s.starts, positions: positions, store: cfg.Store, reader: cfg.Reader,
+		engine: cfg.Engine, payloads: cfg.Payloads,
+	}
+	s.history = &historyHandler{
+		router: rt, positions: positions, feeds: feeds, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine,
+		payloads: cfg.Payloads, logger: cfg.Logger, heartbeat: cfg.Heartbeat, timelines: newTimelines(),
+	}
+	s.approvals = &approvalHandler{
+		router: rt, catalog: names, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine, payloads: cfg.Payloads,
+	}
+	s.hooks = &hookHandler{
+		router: rt, catalog: names, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine, logger: cfg.Logger,
+	}
+	s.stats = &statsHandler{
+		catalog: names, finder: finder, workers: s.workers, store: cfg.Store, engine: cfg.Engine, cluster: cfg.Cluster,
+		overview: newFresh[wire.Overview](), slow: newFresh[[]wire.SlowFlow](),
+	}
+	s.cluster = &clusterHandler{
+		router: rt, engine: cfg.Engine, cluster: cfg.Cluster,
+		info: wire.Info{
+			Version: cfg.Version, Store: cfg.StoreKind, Member: cfg.Name, TraceURL: cfg.TraceURL, LogURL: cfg.LogURL,
+		},
+	}
+	s.account = &accountHandler{router: rt, store: cfg.Store, engine: cfg.Engine, logger: cfg.Logger}
+	s.socket = newSocketHandler(cfg, rt, finder, feeds)
 	return s
 }
 
@@ -147,133 +188,15 @@ func newService(cfg Config) *service {
 // because browsers cannot send one before they have a page, and editors never do. Deliveries to
 // hooks are signed instead.
 func (s *service) Mount(shell *api.Server) {
-	shell.MountOpen("/v1/", api.ForPages(api.Compressed(shell.NeedToken(s))))
-	shell.MountOpen("POST "+deliveryPath, shell.FromOutside(s, maxDelivery))
-	s.mountLinks(shell)
-	s.shell = shell
+	shell.MountOpen("/v1/", api.ForPages(api.Compressed(shell.NeedToken(s.apiRouter))))
+	shell.MountOpen("POST "+deliveryPath, shell.FromOutside(s.apiRouter, maxDelivery))
+	s.approvals.mountLinks(shell)
+	s.apiRouter.shell = shell
 	for _, way := range []string{"POST ", "DELETE "} {
-		shell.MountOpen(way+sessionPath, api.ForPages(shell.FromOutside(s, maxSession)))
+		shell.MountOpen(way+sessionPath, api.ForPages(shell.FromOutside(s.apiRouter, maxSession)))
 	}
 	shell.TakesDefinitions("/v1/validate", "/v1/try", "/v1/flows", "/v1/flows/")
 	for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {
-		shell.MountOpen(page, api.ForPages(s))
+		shell.MountOpen(page, api.ForPages(s.apiRouter))
 	}
-}
-
-// newAPIConfig returns the OpenAPI document without its operations.
-func newAPIConfig(values userValues) huma.Config {
-	config := huma.DefaultConfig("Troupe", "1")
-	config.Info.Description = "The API of Troupe, a durable workflow engine. Problems are answered as application/problem+json."
-	// served by our own handlers
-	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
-	config.CreateHooks = nil
-	config.Transformers = []huma.Transformer{transformRefusal}
-	config.Formats = map[string]huma.Format{"application/json": values.bodyFormat(), "json": values.bodyFormat()}
-	config.RejectUnknownQueryParameters = true
-	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"bearer": {Type: "http", Scheme: "bearer", Description: "needed when the server has tokens configured"},
-	}
-	config.Security = []map[string][]string{{}, {"bearer": {}}}
-	config.Servers = []*huma.Server{
-		{URL: "/", Description: "the member that this description was asked for"},
-		{URL: "http://127.0.0.1:8070", Description: "a member that was started without settings"},
-	}
-	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "schedules"}, {Name: "tasks"}, {Name: "approvals"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "hooks"}, {Name: "member"}, {Name: "cluster"}}
-	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Time](), reflect.TypeFor[time.Time]())
-	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem]())
-	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem]())
-	return config
-}
-
-// bodyTimeout is the time limit for reading a request's body.
-const bodyTimeout = 30 * time.Second
-
-// apiOperation is the short form of a route.
-type apiOperation struct {
-	id, method, path, tag, summary, text string
-	created                              bool // may answer 201 besides 200
-	body                                 *huma.RequestBody
-}
-
-// registerOperation adds a route. It is the only place where errors become problems.
-func registerOperation[I, O any](s *service, op apiOperation, handle func(context.Context, *I) (*O, error)) {
-	o := huma.Operation{
-		OperationID: op.id, Method: op.method, Path: op.path, Tags: []string{op.tag}, Summary: op.summary, Description: op.text,
-		MaxBodyBytes:    s.MaxBody + 1, // a body of exactly this many bytes counts as too large
-		BodyReadTimeout: bodyTimeout, RequestBody: op.body, SkipValidateBody: op.body != nil,
-		Responses: map[string]*huma.Response{"default": s.problemResponse()},
-	}
-	s.restrictOperation(&o)
-	s.values.noteFields(reflect.TypeFor[I]())
-	huma.Register(s.huma, o, func(ctx context.Context, in *I) (*O, error) {
-		out, err := handle(ctx, in)
-		if err == nil {
-			err = s.checkPayloads(out)
-		}
-		if err != nil {
-			return nil, s.toProblem(ctx, err)
-		}
-		return out, nil
-	})
-	if op.created {
-		known := s.huma.OpenAPI().Paths[op.path]
-		for _, o := range []*huma.Operation{known.Put, known.Post} {
-			if o != nil && o.OperationID == op.id {
-				o.Responses["201"] = &huma.Response{Description: "Created", Content: o.Responses["200"].Content}
-			}
-		}
-	}
-}
-
-// bodyResponse is an answer that has only a body.
-type bodyResponse[T any] struct{ Body T }
-
-// statusResponse is an answer with a body and a status.
-type statusResponse[T any] struct {
-	Status int
-	Body   T
-}
-
-func statusOf(created bool) int {
-	if created {
-		return http.StatusCreated
-	}
-	return http.StatusOK
-}
-
-// httpExchange is a request and its answer, for handlers that outlast the server's time limits.
-type httpExchange struct {
-	w http.ResponseWriter
-	r *http.Request
-}
-
-type exchangeKey struct{}
-
-func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
-	inner := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, httpExchange{w, r}))
-	if isForm(r) {
-		inner.Header = r.Header.Clone()
-		inner.Header.Del("Content-Type")
-	}
-	defer func() { // logs and metrics read the route from the outer request
-		if inner.Pattern != "/" {
-			r.Pattern = inner.Pattern
-		}
-	}()
-	s.fast.ServeHTTP(w, inner)
-}
-
-// isForm reports whether a body is declared to be a form. No route accepts one, but curl -d
-// declares any body so. Bodies without a type are read as JSON.
-func isForm(r *http.Request) bool {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && kind == "application/x-www-form-urlencoded"
-}
-
-// liftTimeLimits lifts the server's time limits from a request that waits. The returned context
-// also ends when the server begins to stop.
-func liftTimeLimits(ctx context.Context) (context.Context, context.CancelFunc) {
-	x := ctx.Value(exchangeKey{}).(httpExchange)
-	return stream.Stay(x.w, x.r)
 }

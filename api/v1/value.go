@@ -18,12 +18,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-func (s *service) valueRoutes() {
+func (h *historyHandler) addValueRoutes(rt *apiRouter) {
 	const path = "/v1/tasks/{task}/value"
-	registerOperation(s, apiOperation{id: "get-value", method: http.MethodGet, path: path, tag: "tasks",
+	registerOperation(rt, apiOperation{id: "get-value", method: http.MethodGet, path: path, tag: "tasks",
 		summary: "Read one value of a task as it is",
-		text:    "Byte for byte, or a part of it: a Range of bytes, or what a JSON pointer leads to. Without step it is a value of the task, with step the output of a step, with unit a value of a unit, with attempt that of an attempt."}, s.streamValue)
-	s.huma.OpenAPI().Paths[path].Get.Responses["200"] = &huma.Response{Description: "OK; the value", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}}}
+		text:    "Byte for byte, or a part of it: a Range of bytes, or what a JSON pointer leads to. Without step it is a value of the task, with step the output of a step, with unit a value of a unit, with attempt that of an attempt."}, h.streamValue)
+	rt.huma.OpenAPI().Paths[path].Get.Responses["200"] = &huma.Response{Description: "OK; the value", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}}}
 }
 
 type valueInput struct {
@@ -38,10 +38,10 @@ type valueInput struct {
 	Pointer string `query:"pointer" maxLength:"4000" doc:"a JSON pointer into the value" example:"/rows/0"`
 }
 
-func (s *service) streamValue(ctx context.Context, in *valueInput) (*huma.StreamResponse, error) {
-	find := s.valueOfTask
+func (h *historyHandler) streamValue(ctx context.Context, in *valueInput) (*huma.StreamResponse, error) {
+	find := h.valueOfTask
 	if in.Step != "" {
-		find = s.valueOfStep
+		find = h.valueOfStep
 	}
 	value, err := find(ctx, in)
 	if errors.As(err, new(*locatedError)) {
@@ -53,11 +53,11 @@ func (s *service) streamValue(ctx context.Context, in *valueInput) (*huma.Stream
 	if len(value) == 0 {
 		return nil, newNotFoundError("query.of", "ask for another one, or when there is one", "there is no %s here", in.Of)
 	}
-	value, err = s.pointedAt(value, in.Pointer)
+	value, err = h.pointedAt(value, in.Pointer)
 	if err != nil {
 		return nil, err
 	}
-	content := s.Payloads.Reader(ctx, value)
+	content := h.payloads.Reader(ctx, value)
 	if content.Size() <= checkedBytes {
 		if err := content.Check(); err != nil {
 			return nil, err
@@ -65,10 +65,10 @@ func (s *service) streamValue(ctx context.Context, in *valueInput) (*huma.Stream
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		x := c.Context().Value(exchangeKey{}).(httpExchange)
-		h := x.w.Header()
-		h.Set("Content-Type", "application/json")
-		h.Set("Cache-Control", "no-cache")
-		h.Set("ETag", api.ETag(value))
+		header := x.w.Header()
+		header.Set("Content-Type", "application/json")
+		header.Set("Cache-Control", "no-cache")
+		header.Set("ETag", api.ETag(value))
 		served := &streamedValue{Reader: content}
 		http.ServeContent(x.w, x.r, "", time.Time{}, served)
 		if served.err != nil { // the answer is compressed, so half of it would look complete
@@ -92,8 +92,8 @@ func (w *streamedValue) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (s *service) valueOfTask(ctx context.Context, in *valueInput) (json.RawMessage, error) {
-	view, err := s.Reader.View(ctx, in.Task)
+func (h *historyHandler) valueOfTask(ctx context.Context, in *valueInput) (json.RawMessage, error) {
+	view, err := h.reader.View(ctx, in.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (s *service) valueOfTask(ctx context.Context, in *valueInput) (json.RawMess
 	return nil, newInvalidError("query.step", "send the slug of a step", "a task has no %s of its own", in.Of)
 }
 
-func (s *service) valueOfStep(ctx context.Context, in *valueInput) (json.RawMessage, error) {
+func (h *historyHandler) valueOfStep(ctx context.Context, in *valueInput) (json.RawMessage, error) {
 	at := flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit, Unit: max(in.Unit, 0), Attempt: in.Attempt}
 	switch {
 	case in.Of != "input" && in.Of != "output" && in.Of != "details":
@@ -126,7 +126,7 @@ func (s *service) valueOfStep(ctx context.Context, in *valueInput) (json.RawMess
 	case in.Attempt > 0 && in.Visit == 0:
 		return nil, newInvalidError("query.visit", "send the visit that the attempt belongs to", "the attempt's visit is not said")
 	case in.Attempt > 0:
-		run, err := s.Reader.Run(ctx, in.Task, at)
+		run, err := h.reader.Run(ctx, in.Task, at)
 		if api.Missing(err) {
 			return nil, newNotFoundError("query.attempt", "/v1/tasks/{task}/runs lists the attempts", "the task has no such attempt")
 		}
@@ -135,9 +135,9 @@ func (s *service) valueOfStep(ctx context.Context, in *valueInput) (json.RawMess
 		}
 		return selectValue(in.Of, run.Input, run.Output, run.Details), nil
 	case in.Unit < 0 && in.Of != "input":
-		return s.outputOfStep(ctx, in)
+		return h.outputOfStep(ctx, in)
 	}
-	list, err := s.Reader.Units(ctx, in.Task, at)
+	list, err := h.reader.Units(ctx, in.Task, at)
 	if flow.ErrorKindOf(err) == flow.NotFound {
 		return nil, newNotFoundError("query.step", "/v1/tasks/{task}/steps lists its steps", "%s", err.Error())
 	}
@@ -162,11 +162,11 @@ func selectValue(of string, input, output, details json.RawMessage) json.RawMess
 }
 
 // outputOfStep finds the output of a visit among the steps of a scope.
-func (s *service) outputOfStep(ctx context.Context, in *valueInput) (json.RawMessage, error) {
+func (h *historyHandler) outputOfStep(ctx context.Context, in *valueInput) (json.RawMessage, error) {
 	q := flow.StepQuery{Scope: in.Scope, Node: in.Step, Most: 100, Bytes: pageBytes}
 	var found *flow.StepView
 	for {
-		page, err := s.Reader.Steps(ctx, in.Task, q)
+		page, err := h.reader.Steps(ctx, in.Task, q)
 		if flow.ErrorKindOf(err) == flow.NotFound {
 			return nil, newNotFoundError("query.scope", "send below of a step that has begun", "%s", err.Error())
 		}
@@ -196,7 +196,7 @@ var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 const checkedBytes = 64 << 20
 
 // pointedAt returns the part of a value that a JSON pointer selects.
-func (s *service) pointedAt(value json.RawMessage, pointer string) (json.RawMessage, error) {
+func (h *historyHandler) pointedAt(value json.RawMessage, pointer string) (json.RawMessage, error) {
 	if pointer == "" {
 		return value, nil
 	}
@@ -207,7 +207,7 @@ func (s *service) pointedAt(value json.RawMessage, pointer string) (json.RawMess
 	for i, name := range names[1:] {
 		var next json.RawMessage
 		there := false
-		opened, err := s.Payloads.Open(value)
+		opened, err := h.payloads.Open(value)
 		if err != nil {
 			return nil, err
 		}

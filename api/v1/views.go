@@ -17,13 +17,13 @@ const viewPath = "/v1/views/{view}"
 // maxViews bounds the number of views, because people cannot find their way among more.
 const maxViews = 200
 
-func (s *service) viewRoutes() {
-	registerOperation(s, apiOperation{id: "list-views", method: http.MethodGet, path: "/v1/views", tag: "tasks",
-		summary: "List the lists of tasks that people have given names, in order of name"}, s.listViews)
-	registerOperation(s, apiOperation{id: "set-view", method: http.MethodPut, path: viewPath, tag: "tasks",
-		summary: "Give a list of tasks a name", text: "In place of the one that has that name, if there is one."}, s.setView)
-	registerOperation(s, apiOperation{id: "delete-view", method: http.MethodDelete, path: viewPath, tag: "tasks",
-		summary: "Delete a list of tasks with a name, and tell what it was"}, s.deleteView)
+func (h *accountHandler) addViewRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "list-views", method: http.MethodGet, path: "/v1/views", tag: "tasks",
+		summary: "List the lists of tasks that people have given names, in order of name"}, h.listViews)
+	registerOperation(rt, apiOperation{id: "set-view", method: http.MethodPut, path: viewPath, tag: "tasks",
+		summary: "Give a list of tasks a name", text: "In place of the one that has that name, if there is one."}, h.setView)
+	registerOperation(rt, apiOperation{id: "delete-view", method: http.MethodDelete, path: viewPath, tag: "tasks",
+		summary: "Delete a list of tasks with a name, and tell what it was"}, h.deleteView)
 }
 
 // ViewPath identifies a view.
@@ -31,8 +31,8 @@ type ViewPath struct {
 	View string `path:"view" minLength:"1" maxLength:"80" doc:"name of the view"`
 }
 
-func (s *service) listViews(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Page[wire.View]], error) {
-	views, err := s.Store.ListViews(ctx)
+func (h *accountHandler) listViews(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Page[wire.View]], error) {
+	views, err := h.store.ListViews(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ type setViewInput struct {
 	Body wire.SetView
 }
 
-func (s *service) setView(ctx context.Context, in *setViewInput) (*bodyResponse[wire.View], error) {
+func (h *accountHandler) setView(ctx context.Context, in *setViewInput) (*bodyResponse[wire.View], error) {
 	if err := flow.CheckNames("name", in.View); err != nil {
 		return nil, locateError("path.view", err)
 	}
@@ -62,18 +62,18 @@ func (s *service) setView(ctx context.Context, in *setViewInput) (*bodyResponse[
 	if _, err := url.ParseQuery(in.Body.Query); err != nil {
 		return nil, newInvalidError("body.query", "send what stands behind the ? of the page of tasks", "%.80q is no query: %v", in.Body.Query, err)
 	}
-	if err := s.checkViewLimit(ctx, in.View); err != nil {
+	if err := h.checkViewLimit(ctx, in.View); err != nil {
 		return nil, err
 	}
-	v := persistence.SavedView{Name: in.View, Query: in.Body.Query, UpdatedAt: s.Engine.Now().UnixMilli(), UpdatedBy: api.Who(ctx).Name}
-	if err := s.Store.SetView(ctx, v); err != nil {
+	v := persistence.SavedView{Name: in.View, Query: in.Body.Query, UpdatedAt: h.engine.Now().UnixMilli(), UpdatedBy: api.Who(ctx).Name}
+	if err := h.store.SetView(ctx, v); err != nil {
 		return nil, err
 	}
 	return &bodyResponse[wire.View]{toView(&v)}, nil
 }
 
-func (s *service) checkViewLimit(ctx context.Context, name string) error {
-	views, err := s.Store.ListViews(ctx)
+func (h *accountHandler) checkViewLimit(ctx context.Context, name string) error {
+	views, err := h.store.ListViews(ctx)
 	if err == nil && len(views) >= maxViews && viewBy(views, name) == nil {
 		return &locatedError{where: "path.view", hint: "delete those that nobody needs", err: flow.Errorf(flow.Limit, "there are %d views already", maxViews)}
 	}
@@ -89,8 +89,8 @@ func viewBy(views []persistence.SavedView, name string) *persistence.SavedView {
 	return nil
 }
 
-func (s *service) deleteView(ctx context.Context, in *struct{ ViewPath }) (*bodyResponse[wire.View], error) {
-	views, err := s.Store.ListViews(ctx)
+func (h *accountHandler) deleteView(ctx context.Context, in *struct{ ViewPath }) (*bodyResponse[wire.View], error) {
+	views, err := h.store.ListViews(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *service) deleteView(ctx context.Context, in *struct{ ViewPath }) (*body
 	if v == nil {
 		return nil, newNotFoundError("path.view", "GET /v1/views lists them", "there is no view %.80q", in.View)
 	}
-	if err := s.Store.DeleteView(ctx, v.Name); err != nil && !api.Missing(err) {
+	if err := h.store.DeleteView(ctx, v.Name); err != nil && !api.Missing(err) {
 		return nil, err
 	}
 	return &bodyResponse[wire.View]{toView(v)}, nil

@@ -23,26 +23,37 @@ import (
 // Routes with which workers register and get their jobs. Routes with which they end them are in
 // reports.go.
 
-func (s *service) workerRoutes() {
-	registerOperation(s, apiOperation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "workers",
-		summary: "List the workers in order of their first registration"}, s.listWorkers)
-	registerOperation(s, apiOperation{id: "get-worker", method: http.MethodGet, path: "/v1/workers/{worker}", tag: "workers",
-		summary: "Read a worker"}, s.getWorker)
-	registerOperation(s, apiOperation{id: "register-worker", method: http.MethodPut, path: "/v1/workers/{worker}", tag: "workers", summary: "Register a worker, or register it anew",
-		text: "Polling needs no registration; it is how a worker is seen, and how the engine knows whom to call. Registering anew means that the worker was restarted: what it had claimed before goes to others when the leases run out."}, s.registerWorker)
-	registerOperation(s, apiOperation{id: "forget-worker", method: http.MethodDelete, path: "/v1/workers/{worker}", tag: "workers",
+// workerHandler serves workers, their polls and their heartbeats.
+type workerHandler struct {
+	catalog *flowCatalog
+
+	member    api.Member
+	reader    api.Reader
+	engine    engine.Engine
+	registry  api.Registry
+	workerTTL time.Duration
+}
+
+func (h *workerHandler) addWorkerRoutes(rt *apiRouter) {
+	registerOperation(rt, apiOperation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "workers",
+		summary: "List the workers in order of their first registration"}, h.listWorkers)
+	registerOperation(rt, apiOperation{id: "get-worker", method: http.MethodGet, path: "/v1/workers/{worker}", tag: "workers",
+		summary: "Read a worker"}, h.getWorker)
+	registerOperation(rt, apiOperation{id: "register-worker", method: http.MethodPut, path: "/v1/workers/{worker}", tag: "workers", summary: "Register a worker, or register it anew",
+		text: "Polling needs no registration; it is how a worker is seen, and how the engine knows whom to call. Registering anew means that the worker was restarted: what it had claimed before goes to others when the leases run out."}, h.registerWorker)
+	registerOperation(rt, apiOperation{id: "forget-worker", method: http.MethodDelete, path: "/v1/workers/{worker}", tag: "workers",
 		summary: "Forget a worker",
-		text:    "It gets no more jobs. What it has begun it may finish; what it has claimed and does not give back goes to others when the claims run out."}, s.forgetWorker)
-	registerOperation(s, apiOperation{id: "worker-heartbeat", method: http.MethodPost, path: "/v1/workers/{worker}/heartbeat", tag: "workers",
+		text:    "It gets no more jobs. What it has begun it may finish; what it has claimed and does not give back goes to others when the claims run out."}, h.forgetWorker)
+	registerOperation(rt, apiOperation{id: "worker-heartbeat", method: http.MethodPost, path: "/v1/workers/{worker}/heartbeat", tag: "workers",
 		summary: "Give a sign of life, and prolong leases",
-		text:    "The answer tells which of the jobs nobody waits for any longer. A registered worker that lives keeps its claims, also without naming each of them."}, s.handleHeartbeat)
-	registerOperation(s, apiOperation{id: "poll-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/poll", tag: "workers",
+		text:    "The answer tells which of the jobs nobody waits for any longer. A registered worker that lives keeps its claims, also without naming each of them."}, h.handleHeartbeat)
+	registerOperation(rt, apiOperation{id: "poll-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/poll", tag: "workers",
 		summary: "Claim jobs, or wait for some",
-		text:    "Each job in the answer is claimed for the worker until its lease ends; then, without a heartbeat, others get it. A job may be carried out more than once, its end counts once."}, s.pollJobs)
-	registerOperation(s, apiOperation{id: "claim-job", method: http.MethodPost, path: "/v1/jobs/{job}/claim", tag: "workers",
-		summary: "Claim one job", text: "One that somebody else has is a conflict (409)."}, s.claimJob)
-	registerOperation(s, apiOperation{id: "job-params", method: http.MethodGet, path: "/v1/jobs/{job}/params", tag: "workers",
-		summary: "Read what was too large to come along with a job", text: "Only of a job that has not ended. With a token only the holder of the claim is told (409)."}, s.jobParams)
+		text:    "Each job in the answer is claimed for the worker until its lease ends; then, without a heartbeat, others get it. A job may be carried out more than once, its end counts once."}, h.pollJobs)
+	registerOperation(rt, apiOperation{id: "claim-job", method: http.MethodPost, path: "/v1/jobs/{job}/claim", tag: "workers",
+		summary: "Claim one job", text: "One that somebody else has is a conflict (409)."}, h.claimJob)
+	registerOperation(rt, apiOperation{id: "job-params", method: http.MethodGet, path: "/v1/jobs/{job}/params", tag: "workers",
+		summary: "Read what was too large to come along with a job", text: "Only of a job that has not ended. With a token only the holder of the claim is told (409)."}, h.jobParams)
 }
 
 // WorkerPath identifies a worker.
@@ -50,8 +61,8 @@ type WorkerPath struct {
 	Worker string `path:"worker" minLength:"1" maxLength:"256" doc:"id of the worker, of its own choice"`
 }
 
-func (s *service) forgetWorker(ctx context.Context, in *WorkerPath) (*struct{}, error) {
-	err := s.Registry.Deregister(ctx, in.Worker)
+func (h *workerHandler) forgetWorker(ctx context.Context, in *WorkerPath) (*struct{}, error) {
+	err := h.registry.Deregister(ctx, in.Worker)
 	if api.Missing(err) {
 		return nil, newNotFoundError("path.worker", "GET /v1/workers lists them; this member itself cannot be forgotten", "no worker %.80q is registered", in.Worker)
 	}
@@ -69,12 +80,12 @@ func (in *listWorkersInput) matchesWorker(w *wire.KnownWorker) bool {
 	return strings.HasPrefix(w.ID, in.ID) && (in.Service == "" || slices.Contains(w.Services, in.Service)) && (in.State == "" || in.State == w.State)
 }
 
-func (s *service) listWorkers(ctx context.Context, in *listWorkersInput) (*bodyResponse[wire.Page[wire.KnownWorker]], error) {
+func (h *workerHandler) listWorkers(ctx context.Context, in *listWorkersInput) (*bodyResponse[wire.Page[wire.KnownWorker]], error) {
 	at, continued, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
-	known, err := s.Registry.List(ctx)
+	known, err := h.registry.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +94,7 @@ func (s *service) listWorkers(ctx context.Context, in *listWorkersInput) (*bodyR
 	}
 	found := []wire.KnownWorker{}
 	for i := range known {
-		if w := s.toWorker(&known[i]); in.matchesWorker(&w) {
+		if w := h.toWorker(&known[i]); in.matchesWorker(&w) {
 			found = append(found, w)
 		}
 	}
@@ -111,31 +122,31 @@ func afterWorker(known []persistence.Worker, at listCursor) []persistence.Worker
 	return known[later:]
 }
 
-func (s *service) toWorker(k *persistence.Worker) wire.KnownWorker {
+func (h *workerHandler) toWorker(k *persistence.Worker) wire.KnownWorker {
 	w := wire.KnownWorker{ID: k.ID, URL: k.URL, Type: k.Type, Services: k.Services, Labels: k.Labels, Load: k.Load, State: "online",
 		LastHeartbeat: wire.Millis(k.LastHeartbeat), RegisteredAt: wire.Millis(k.RegisteredAt)}
 	if w.Services == nil {
 		w.Services = []string{}
 	}
-	if !s.isOnline(k) {
+	if !h.isOnline(k) {
 		w.State = "offline"
 	}
 	return w
 }
 
 // isOnline reports whether the last heartbeat of a worker is recent.
-func (s *service) isOnline(k *persistence.Worker) bool {
-	return s.Engine.Now().Sub(time.UnixMilli(k.LastHeartbeat)) <= s.WorkerTTL
+func (h *workerHandler) isOnline(k *persistence.Worker) bool {
+	return h.engine.Now().Sub(time.UnixMilli(k.LastHeartbeat)) <= h.workerTTL
 }
 
-func (s *service) getWorker(ctx context.Context, in *WorkerPath) (*bodyResponse[wire.KnownWorker], error) {
-	known, err := s.Registry.List(ctx)
+func (h *workerHandler) getWorker(ctx context.Context, in *WorkerPath) (*bodyResponse[wire.KnownWorker], error) {
+	known, err := h.registry.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range known {
 		if known[i].ID == in.Worker {
-			return &bodyResponse[wire.KnownWorker]{s.toWorker(&known[i])}, nil
+			return &bodyResponse[wire.KnownWorker]{h.toWorker(&known[i])}, nil
 		}
 	}
 	return nil, newNotFoundError("path.worker", "GET /v1/workers lists them", "no worker %.80q is registered", in.Worker)
@@ -146,15 +157,15 @@ type registerInput struct {
 	Body wire.Registration
 }
 
-func (s *service) registerWorker(ctx context.Context, in *registerInput) (*bodyResponse[wire.Registered], error) {
+func (h *workerHandler) registerWorker(ctx context.Context, in *registerInput) (*bodyResponse[wire.Registered], error) {
 	w := persistence.Worker{ID: in.Worker, Services: in.Body.Services, Labels: in.Body.Labels, URL: "queue", Type: "async"}
 	if in.Body.URL != "" {
 		w.URL, w.Type, w.Secret = in.Body.URL, "http", in.Body.Secret
 	}
-	if err := s.Registry.Register(ctx, w); err != nil {
+	if err := h.registry.Register(ctx, w); err != nil {
 		return nil, locateError("body", err)
 	}
-	return &bodyResponse[wire.Registered]{wire.Registered{OfflineAfterMS: s.WorkerTTL.Milliseconds()}}, nil
+	return &bodyResponse[wire.Registered]{wire.Registered{OfflineAfterMS: h.workerTTL.Milliseconds()}}, nil
 }
 
 type heartbeatInput struct {
@@ -162,12 +173,12 @@ type heartbeatInput struct {
 	Body wire.Heartbeat
 }
 
-func (s *service) handleHeartbeat(ctx context.Context, in *heartbeatInput) (*bodyResponse[wire.HeartbeatAnswer], error) {
+func (h *workerHandler) handleHeartbeat(ctx context.Context, in *heartbeatInput) (*bodyResponse[wire.HeartbeatAnswer], error) {
 	if err := checkNotes(in.Body.Claims); err != nil {
 		return nil, err
 	}
-	prolonging := s.extendClaims(ctx, in)
-	err := s.Registry.Heartbeat(ctx, in.Worker, in.Body.Load)
+	prolonging := h.extendClaims(ctx, in)
+	err := h.registry.Heartbeat(ctx, in.Worker, in.Body.Load)
 	claims := <-prolonging
 	if claims.panicked != "" {
 		panic(claims.panicked)
@@ -180,10 +191,10 @@ func (s *service) handleHeartbeat(ctx context.Context, in *heartbeatInput) (*bod
 		return nil, locateError("body.claims", claims.err)
 	}
 	held := dropCanceled(in.Body.Claims, slices.Concat(claims.Canceled, claims.Unheard))
-	if err := s.recordNotes(ctx, held); err != nil {
+	if err := h.recordNotes(ctx, held); err != nil {
 		return nil, locateError("body.claims", err)
 	}
-	if err := s.storeLines(ctx, held); err != nil {
+	if err := h.storeLines(ctx, held); err != nil {
 		return nil, locateError("body.claims", err)
 	}
 	return &bodyResponse[wire.HeartbeatAnswer]{answer}, nil
@@ -199,7 +210,7 @@ type extendedClaims struct {
 // extendClaims extends the claims of a heartbeat concurrently with its other work. Claims may be
 // about to expire while the heartbeat waits for other members. And the heartbeat must not be late
 // because the task of a claim is on a member that does not answer.
-func (s *service) extendClaims(ctx context.Context, in *heartbeatInput) <-chan extendedClaims {
+func (h *workerHandler) extendClaims(ctx context.Context, in *heartbeatInput) <-chan extendedClaims {
 	done := make(chan extendedClaims, 1)
 	if len(in.Body.Claims) == 0 {
 		done <- extendedClaims{}
@@ -212,7 +223,7 @@ func (s *service) extendClaims(ctx context.Context, in *heartbeatInput) <-chan e
 			}
 		}()
 		by := time.Duration(in.Body.ExtendMS) * time.Millisecond
-		x, err := api.Extend(ctx, s.Engine, in.Worker, claimsOf(in.Body.Claims), by)
+		x, err := api.Extend(ctx, h.engine, in.Worker, claimsOf(in.Body.Claims), by)
 		done <- extendedClaims{Extended: x, err: err}
 	}()
 	return done
@@ -243,7 +254,7 @@ func dropCanceled(held []wire.HeldClaim, canceled []string) []wire.HeldClaim {
 }
 
 // recordNotes stores the notes with which a worker describes the states of its jobs.
-func (s *service) recordNotes(ctx context.Context, held []wire.HeldClaim) error {
+func (h *workerHandler) recordNotes(ctx context.Context, held []wire.HeldClaim) error {
 	var orders engine.Orders
 	for _, c := range held {
 		if c.Note == "" {
@@ -258,7 +269,7 @@ func (s *service) recordNotes(ctx context.Context, held []wire.HeldClaim) error 
 	if len(orders) == 0 {
 		return nil
 	}
-	outcomes, err := s.Engine.DoAll(ctx, orders)
+	outcomes, err := h.engine.DoAll(ctx, orders)
 	if err != nil {
 		return err
 	}
@@ -271,14 +282,14 @@ func (s *service) recordNotes(ctx context.Context, held []wire.HeldClaim) error 
 }
 
 // storeLines stores log lines of jobs that go on.
-func (s *service) storeLines(ctx context.Context, held []wire.HeldClaim) error {
+func (h *workerHandler) storeLines(ctx context.Context, held []wire.HeldClaim) error {
 	for _, c := range held {
 		if len(c.Lines) == 0 {
 			continue
 		}
 		task, address, err := flow.ParseJobID(c.Job)
 		if err == nil {
-			_, err = api.KeepLog(ctx, s.Member, task, address, c.Token, c.LinesFrom+int64(len(c.Lines)), api.Lines(&c.Said))
+			_, err = api.KeepLog(ctx, h.member, task, address, c.Token, c.LinesFrom+int64(len(c.Lines)), api.Lines(&c.Said))
 		}
 		if err != nil && !api.Missing(err) {
 			return err
@@ -292,13 +303,13 @@ type pollInput struct {
 	Body wire.Poll
 }
 
-func (s *service) pollJobs(ctx context.Context, in *pollInput) (*bodyResponse[wire.ClaimedJobs], error) {
-	p, err := s.pollOf(ctx, "body", in.Worker, &in.Body.Wanted)
+func (h *workerHandler) pollJobs(ctx context.Context, in *pollInput) (*bodyResponse[wire.ClaimedJobs], error) {
+	p, err := h.pollOf(ctx, "body", in.Worker, &in.Body.Wanted)
 	if err != nil {
 		return nil, err
 	}
 	x := ctx.Value(exchangeKey{}).(httpExchange)
-	jobs, err := api.Poll(x.w, x.r, s.Engine, p, in.Body.WaitMS)
+	jobs, err := api.Poll(x.w, x.r, h.engine, p, in.Body.WaitMS)
 	if err != nil {
 		return nil, locateError("body", err)
 	}
@@ -306,10 +317,10 @@ func (s *service) pollJobs(ctx context.Context, in *pollInput) (*bodyResponse[wi
 }
 
 // pollOf returns the poll for a worker's wishes. where is the part of the request with them.
-func (s *service) pollOf(ctx context.Context, where, worker string, w *wire.Wanted) (engine.Poll, error) {
+func (h *workerHandler) pollOf(ctx context.Context, where, worker string, w *wire.Wanted) (engine.Poll, error) {
 	p := engine.Poll{Worker: worker, Services: w.Services, Labels: w.Labels, Max: w.Max, Unlisted: true}
 	if w.Flow != "" {
-		f, err := s.flowBy(ctx, where+".flow", w.Flow)
+		f, err := h.catalog.flowBy(ctx, where+".flow", w.Flow)
 		if err != nil {
 			return p, err
 		}
@@ -347,13 +358,13 @@ type claimJobInput struct {
 	Body wire.ClaimJob
 }
 
-func (s *service) claimJob(ctx context.Context, in *claimJobInput) (*bodyResponse[wire.ClaimedJob], error) {
+func (h *workerHandler) claimJob(ctx context.Context, in *claimJobInput) (*bodyResponse[wire.ClaimedJob], error) {
 	_, task, address, err := api.JobOf(in.Job, api.QueuePrefix)
 	if err != nil {
 		return nil, noJob(in.Job)
 	}
 	claim := flow.Claim{Address: address, Worker: in.Body.Worker, Token: cmp.Or(in.Body.Token, uuid.NewString())}
-	out, err := s.Engine.Do(ctx, engine.Order{Task: task, Command: claim})
+	out, err := h.engine.Do(ctx, engine.Order{Task: task, Command: claim})
 	if api.Missing(err) || err == nil && out.Job == nil {
 		return nil, noJob(in.Job)
 	} else if err != nil {
@@ -371,12 +382,12 @@ type jobParamsInput struct {
 	Token string `query:"token" maxLength:"256" doc:"of the claim; absent = whoever asks is told"`
 }
 
-func (s *service) jobParams(ctx context.Context, in *jobParamsInput) (*bodyResponse[wire.JobParams], error) {
+func (h *workerHandler) jobParams(ctx context.Context, in *jobParamsInput) (*bodyResponse[wire.JobParams], error) {
 	_, task, address, err := api.JobOf(in.Job, api.QueuePrefix)
 	if err != nil {
 		return nil, noJob(in.Job)
 	}
-	view, err := s.Reader.View(ctx, task)
+	view, err := h.reader.View(ctx, task)
 	if api.Missing(err) {
 		return nil, noJob(in.Job)
 	} else if err != nil {
